@@ -1,0 +1,42 @@
+# Everything from a fresh machine with Python 3.11 and Java 17: `make demo` shows it, `make test` proves it.
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint demo bench lock
+bin := .venv/bin
+
+help:
+	@echo 'make setup   a .venv beside this file with tidemill in it; what the others call first'
+	@echo 'make demo    a table fed three times, with counts and proof'
+	@echo 'make test    all checks: ruff, mypy, import-linter, pytest'
+	@echo 'make lint    all checks but pytest'
+	@echo 'make bench   how fast it is, against a plain MERGE (takes long)'
+	@echo 'make lock    renew requirements.lock from pyproject.toml'
+
+setup:
+	@scripts/bootstrap
+
+test: lint
+	@echo '· pytest'
+	@$(bin)/pytest $(ARGS)
+
+lint: setup
+	@echo '· ruff'
+	@$(bin)/ruff check --quiet
+	@$(bin)/ruff format --check --quiet || { $(bin)/ruff format --check; exit 1; }
+	@echo '· mypy --strict'
+	@$(bin)/mypy --no-error-summary
+	@echo '· import-linter'
+	@$(bin)/lint-imports --no-cache >.venv/imports.txt || { cat .venv/imports.txt; exit 1; }
+
+demo: setup
+	@$(bin)/python examples/demo.py
+
+bench: setup
+	@$(bin)/python benchmarks/run.py $(ARGS)
+
+# No address of a registry and no path of this machine may enter the lock (docs/adr/0002).
+lock: setup
+	@env -u UV_FIND_LINKS -u UV_INDEX_URL -u UV_DEFAULT_INDEX -u UV_INDEX -u UV_EXTRA_INDEX_URL \
+	    $(bin)/uv pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \
+	    --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	    --quiet --output-file requirements.lock
+	@echo '  requirements.lock is renewed; make setup installs it'

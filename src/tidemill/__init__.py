@@ -1,0 +1,8 @@
+"""Tidemill keeps tables up to date incrementally and exactly."""
+
+from tidemill.api import MergeResult, merge, read
+from tidemill.declare.strategies import MergeStrategy
+from tidemill.errors import TidemillError
+
+__version__ = "0.1.0"
+__all__ = ["MergeResult", "MergeStrategy", "TidemillError", "__version__", "merge", "read"]

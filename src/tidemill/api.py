@@ -1,0 +1,193 @@
+"""The calls that users make from Python. Spark is imported when one of them needs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.declare.strategies import Merge, MergeStrategy, merge_form
+from tidemill.declare.tables import SchemaPolicy, Table, schema_policy
+from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.run.step import StepResult
+
+_TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did to the rows and files of its target. Every number is exact."""
+
+    inserted: int
+    updated: int
+    deleted: int
+    unchanged: int
+    ignored: int
+    total: int
+    files_rewritten: int
+    files_kept: int
+    seconds: float
+    version: int
+    created: bool = False
+    notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        shown = ("inserted", "updated", "deleted", "unchanged", "ignored", "total", "files_rewritten", "files_kept")
+        numbers = ", ".join(f"{name}={getattr(self, name):_}" for name in shown if name != "ignored" or self.ignored)
+        return f"MergeResult({numbers}, seconds={self.seconds:.1f})"
+
+
+def merge(  # noqa: PLR0917  the call of the design
+    source: DataFrame | pa.Table | pd.DataFrame | str | Path,
+    target: str | Path,
+    on: str | Iterable[str],
+    strategy: MergeStrategy | str = MergeStrategy.UPSERT,
+    *,
+    dedup_order_by: str | Iterable[str] | None = None,
+    only_newer: str | None = None,
+    volatile: str | Iterable[str] = (),
+    schema_policy: SchemaPolicy | str = SchemaPolicy.FAIL,
+    max_shrink: float | None = None,
+    format: str | None = None,  # noqa: A002  the word that users know
+    spark: SparkSession | None = None,
+) -> MergeResult:
+    """Merges rows into the table at `target` by the key columns `on`, in one commit, or in none when nothing differs.
+
+    `source` is a Spark DataFrame, a pyarrow Table, a pandas DataFrame or a path; `target` a path or the name of a
+    table that `spark` knows. A target that is not there is made. `volatile` columns, such as a load time, take no
+    part in the comparison. Runs on `spark`, on the active session, or on an embedded one.
+    """
+    table = merge_table(
+        target,
+        on,
+        strategy,
+        dedup_order_by=dedup_order_by,
+        only_newer=only_newer,
+        volatile=volatile,
+        policy=schema_policy,
+        max_shrink=max_shrink,
+        format_=format,
+    )
+    return run_merge(source, table, spark)
+
+
+def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
+    """The rows of a table's last commit."""
+    from tidemill.engine.session import session_for  # noqa: PLC0415
+    from tidemill.stores.delta import DeltaStore  # noqa: PLC0415
+
+    session = session_for(spark)
+    path = _located(str(target), session)
+    if DeltaStore(path).snapshot() is None:
+        raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path or the name of a table.")
+    return DeltaStore(path).read(session)
+
+
+def merge_table(
+    target: str | Path,
+    on: str | Iterable[str],
+    strategy: MergeStrategy | str,
+    *,
+    dedup_order_by: str | Iterable[str] | None = None,
+    only_newer: str | None = None,
+    volatile: str | Iterable[str] = (),
+    policy: SchemaPolicy | str = SchemaPolicy.FAIL,
+    max_shrink: float | None = None,
+    format_: str | None = None,
+) -> Table:
+    """The declaration behind a merge; everything that can be wrong without looking at rows is an error here."""
+    form = merge_form(strategy)
+    if max_shrink is not None and form is not MergeStrategy.FULL_MERGE:
+        raise ArgumentError(
+            "merge.max_shrink", f"max_shrink guards full_merge; {form} deletes nothing.", "Leave it out, or use full_merge."
+        )
+    if format_ not in (None, "delta"):
+        raise ArgumentError(
+            "table.unknown_format", f"{format_!r} is not a table format that can be merged into.", 'Use "delta".'
+        )
+    return Table(
+        name=str(target),
+        path=str(target),
+        strategy=Merge(_names(on), form, _names(dedup_order_by), only_newer, max_shrink),
+        volatile=_names(volatile),
+        schema_policy=schema_policy(policy),
+    )
+
+
+def run_merge(
+    source: DataFrame | pa.Table | pd.DataFrame | str | Path,
+    table: Table,
+    spark: SparkSession | None = None,
+    *,
+    small: bool = False,
+) -> MergeResult:
+    """Runs a declared merge. `small` starts the embedded engine for a short job."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from tidemill.engine.session import session_for  # noqa: PLC0415
+    from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.run.step import run_step  # noqa: PLC0415
+    from tidemill.sources.files import FileSource  # noqa: PLC0415
+    from tidemill.sources.frames import FrameSource  # noqa: PLC0415
+
+    rows = FileSource(_absolute(str(source))) if isinstance(source, str | Path) else FrameSource(source)
+    if isinstance(rows, FileSource):
+        rows.format  # noqa: B018  a path that is not there is found before Spark starts
+    with translated(f"Merging {rows} into {table.name}"):
+        session = session_for(spark, small=small)
+        located = replace(table, path=_located(table.path, session))
+        result = run_step(session, located, rows)
+        return _merge_result(result, located.path, session)
+
+
+def _merge_result(result: StepResult, path: str, session: SparkSession) -> MergeResult:
+    from tidemill.stores.delta import DeltaStore  # noqa: PLC0415
+
+    return MergeResult(
+        inserted=result.counts.inserted,
+        updated=result.counts.updated,
+        deleted=result.counts.deleted,
+        unchanged=result.counts.unchanged,
+        ignored=result.counts.ignored,
+        total=DeltaStore(path).read(session).count(),
+        files_rewritten=result.files_rewritten,
+        files_kept=result.files_kept,
+        seconds=result.seconds,
+        version=result.version,
+        created=result.first_run,
+        notices=result.notices,
+    )
+
+
+def _names(columns: str | Iterable[str] | None) -> tuple[str, ...]:
+    if columns is None:
+        return ()
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _located(target: str, session: SparkSession) -> str:
+    """The path of a table given by its path or its name."""
+    absolute = _absolute(target)
+    if not _TABLE_NAME.fullmatch(target) or Path(absolute).exists():
+        return absolute
+    if not session.catalog.tableExists(target):
+        raise ArgumentError(
+            "table.unknown_name",
+            f"The Spark session knows no table {target}.",
+            f"Give the path of the table (./{target} for a folder of that name), or a session that knows it.",
+        )
+    location = session.sql(f"DESCRIBE DETAIL {target}").first()
+    assert location is not None  # noqa: S101  a table that exists has a detail
+    return str(location["location"]).removeprefix("file:")

@@ -1,0 +1,1 @@
+"""How each strategy turns rows into one of four operations."""

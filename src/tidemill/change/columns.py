@@ -1,0 +1,128 @@
+"""Fits the columns of a change to the table's: by name without case, cast where nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from tidemill.change.names import quote, spelled
+from tidemill.change.types import fits
+from tidemill.declare.tables import SchemaPolicy
+from tidemill.errors import ArgumentError, SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField, StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How the columns of a change lie to the table's."""
+
+    shared: tuple[str, ...]
+    added: tuple[StructField, ...]
+    missing: tuple[str, ...]
+
+
+def unambiguous(rows: DataFrame, name: str) -> None:
+    """Two columns whose names differ only in case cannot be told apart."""
+    seen: dict[str, str] = {}
+    for column in rows.columns:
+        twin = seen.setdefault(column.lower(), column)
+        if twin is not column:
+            raise SchemaError(
+                "schema.ambiguous_columns",
+                f"The source of {name} has two columns of one name: {twin} and {column}.",
+                "Rename one of them; names are matched without case.",
+            )
+
+
+def align(rows: DataFrame, table: StructType, policy: SchemaPolicy, name: str) -> tuple[DataFrame, Fit]:
+    """The rows with the table's spelling, order and types; new columns last, as the policy allows.
+
+    Columns that the rows lack are left out: a merge keeps what the table holds in them.
+    """
+    fit = _fit(rows.schema, table)
+    _check_types(rows.schema, table, name)
+    if policy is SchemaPolicy.FAIL and (fit.added or fit.missing):
+        raise _mismatch(fit, name)
+    if policy is SchemaPolicy.IGNORE:
+        fit = Fit(fit.shared, (), fit.missing)
+    columns = [_cast(rows.schema, table[column]) for column in fit.shared]
+    return rows.select(*columns, *(F.col(quote(field.name)) for field in fit.added)), fit
+
+
+def widened(rows: DataFrame, like: StructType) -> DataFrame:
+    """The rows with NULL in the columns of `like` that they lack, in its order; other columns go."""
+    present = [field.name for field in rows.schema.fields]
+    return rows.select(
+        *[
+            F.col(quote(field.name)) if field.name in present else F.lit(None).cast(field.dataType).alias(field.name)
+            for field in like.fields
+        ]
+    )
+
+
+def require(columns: Iterable[str], rows: DataFrame, what: str, where: str) -> tuple[str, ...]:
+    """The spelling that the rows have for these columns; one that is not there is an error that lists what is."""
+    found = []
+    for column in columns:
+        spelling = spelled(column, rows.columns)
+        if spelling is None:
+            raise ArgumentError(
+                "columns.missing",
+                f"{what} {column!r} is not a column of {where}.",
+                f"It has: {', '.join(rows.columns)}.",
+            )
+        found.append(spelling)
+    return tuple(found)
+
+
+def _fit(source: StructType, table: StructType) -> Fit:
+    names = [field.name for field in table.fields]
+    theirs = [field.name for field in source.fields]
+    return Fit(
+        shared=tuple(column for column in names if spelled(column, theirs)),
+        added=tuple(field for field in source.fields if not spelled(field.name, names)),
+        missing=tuple(column for column in names if not spelled(column, theirs)),
+    )
+
+
+def _cast(source: StructType, wanted: StructField) -> F.Column:
+    name = spelled(wanted.name, [field.name for field in source.fields])
+    assert name is not None  # noqa: S101  `shared` holds only names that both sides have
+    column = F.col(quote(name))
+    if source[name].dataType != wanted.dataType:
+        column = column.cast(wanted.dataType)
+    return column.alias(wanted.name)
+
+
+def _check_types(source: StructType, table: StructType, name: str) -> None:
+    wrong = []
+    for field in source.fields:
+        ours = spelled(field.name, [f.name for f in table.fields])
+        if ours and not fits(field.dataType, table[ours].dataType):
+            wrong.append(f"{ours} is {table[ours].dataType.simpleString()}, not {field.dataType.simpleString()}")
+    if wrong:
+        raise SchemaError(
+            "schema.incompatible_types",
+            f"The rows do not fit the columns of {name}: {'; '.join(wrong)}.",
+            "Cast them in the source; only casts that lose nothing are made for you. The table is unchanged.",
+        )
+
+
+def _mismatch(fit: Fit, name: str) -> SchemaError:
+    parts = []
+    if fit.added:
+        parts.append(f"the source also has {', '.join(f'{f.name} ({f.dataType.simpleString()})' for f in fit.added)}")
+    if fit.missing:
+        parts.append(f"the source lacks {', '.join(fit.missing)}")
+    return SchemaError(
+        "schema.changed",
+        f"The columns of the source are not those of {name}: {'; '.join(parts)}.",
+        "Choose a schema policy: ignore, append_new_columns or sync_all_columns. The table is unchanged.",
+    )

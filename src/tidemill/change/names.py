@@ -1,0 +1,23 @@
+"""Column names: quoted for SQL, matched without case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def quote(name: str) -> str:
+    """A column name as one SQL identifier, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def of(alias: str, name: str) -> str:
+    return f"{alias}.{quote(name)}"
+
+
+def spelled(name: str, columns: Iterable[str]) -> str | None:
+    """The spelling that `columns` have for this name, or None."""
+    wanted = name.lower()
+    return next((column for column in columns if column.lower() == wanted), None)

@@ -1,0 +1,111 @@
+"""Compiles a strategy and a change to one operation of a store, or to none when nothing differs."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from tidemill.change.columns import widened
+from tidemill.change.compare import difference, rows_not_in
+from tidemill.change.names import quote
+from tidemill.contracts import AppendRows, Compiled, Counts, OverwriteRows, ReplaceRows
+from tidemill.declare.strategies import Append, DeleteInsert, Replace, Strategy
+from tidemill.errors import TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from tidemill.contracts import Change, Target
+
+
+@singledispatch
+def compile_change(strategy: Strategy, change: Change, target: Target) -> Compiled:
+    """What a store has to do so that `change` enters `target`, which is there already."""
+    raise NotImplementedError(strategy)
+
+
+def has_rows(rows: DataFrame) -> bool:
+    """Whether there is any row; stops at the first."""
+    return bool(rows.select(F.lit(1)).take(1))
+
+
+def unchanged(change: Change) -> Compiled:
+    return Compiled(None, Counts(unchanged=change.profile.rows))
+
+
+@compile_change.register(Append)
+def _(strategy: Append, change: Change, target: Target) -> Compiled:  # noqa: ARG001  dispatched on
+    if change.profile.rows == 0:
+        return unchanged(change)
+    if target.window is None:
+        return Compiled(AppendRows(change.rows))
+    missing, surely_new = _rows_to_append(change, target)
+    if not surely_new and not has_rows(missing):
+        return unchanged(change)
+    return Compiled(AppendRows(missing))
+
+
+def _rows_to_append(change: Change, target: Target) -> tuple[DataFrame, bool]:
+    """The rows that the target's window does not hold; those above its highest time need no comparison."""
+    assert target.window is not None  # noqa: S101
+    held = widened(target.rows.where(target.window), change.rows.schema)
+    if target.highest is None or change.time_column is None:
+        return rows_not_in(change.rows, held, change.volatile), False
+    above = F.col(quote(change.time_column)) > F.expr(target.highest.literal())
+    above = F.coalesce(above, F.lit(False))  # noqa: FBT003
+    compared = rows_not_in(change.rows.where(~above), held, change.volatile)
+    surely_new = change.profile.highest is not None and target.highest < change.profile.highest
+    return change.rows.where(above).unionByName(compared), surely_new
+
+
+@compile_change.register(Replace)
+def _(strategy: Replace, change: Change, target: Target) -> Compiled:
+    _check_shrink(strategy.max_shrink, target, change.profile.rows)
+    notices = ("the source is empty, and so is the table now",) if change.profile.rows == 0 else ()
+    if _column_types(change.rows) != _column_types(target.rows):
+        counts = Counts(inserted=change.profile.rows, deleted=target.rows.count())
+    else:
+        apart = difference(change.rows, target.rows, change.volatile)
+        if not apart.only_left and not apart.only_right:
+            return unchanged(change)
+        kept = change.profile.rows - apart.only_left
+        counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
+    return Compiled(OverwriteRows(change.rows), counts, _ALL, notices=notices)
+
+
+@compile_change.register(DeleteInsert)
+def _(strategy: DeleteInsert, change: Change, target: Target) -> Compiled:
+    predicate = strategy.predicate or target.window or "true"
+    held = widened(target.rows.where(predicate), change.rows.schema)
+    apart = difference(change.rows, held, change.volatile)
+    if not apart.only_left and not apart.only_right:
+        return unchanged(change)
+    kept = change.profile.rows - apart.only_left
+    counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
+    return Compiled(ReplaceRows(change.rows, predicate), counts, _ALL)
+
+
+_ALL = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
+
+
+def _column_types(rows: DataFrame) -> list[tuple[str, str]]:
+    return sorted((field.name.lower(), field.dataType.simpleString()) for field in rows.schema.fields)
+
+
+def _check_shrink(share: float | None, target: Target, rows: int) -> None:
+    if share is None:
+        return
+    held = target.rows.count()
+    refuse_shrink(share, held - rows, held, target.name)
+
+
+def refuse_shrink(share: float, dropped: int, held: int, name: str) -> None:
+    """Raises when a commit would drop more than `share` of the rows."""
+    if held and dropped / held > share:
+        raise TableError(
+            "table.max_shrink",
+            f"{name} would lose {dropped:,} of its {held:,} rows, more than max_shrink = {share:g} allows.",
+            f"Look at the source; if it is right, raise max_shrink for this run. {name} is unchanged.",
+        )

@@ -1,0 +1,119 @@
+"""One pass over a change that tells all that is needed to check it and to prune by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from tidemill.change.cursors import decoded, exact, highest, kind_of
+from tidemill.change.names import quote
+from tidemill.contracts import KeyRange, Profile
+from tidemill.declare.cursors import Cursor, CursorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, Row
+
+SHORT_LIST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranged:
+    column: str
+    kind: CursorKind
+    listed: bool
+
+
+def profile(
+    rows: DataFrame, *, keys: Sequence[str] = (), time_column: str | None = None, listed: Sequence[str] = ()
+) -> Profile:
+    """The profile of a change, in one Spark job. `listed` are keys whose few values are worth listing."""
+    time = _time(rows, time_column)
+    ranged = [_Ranged(key, kind, key in listed) for key in keys if (kind := kind_of(rows.schema[key].dataType))]
+    found = (_by_key(rows, keys, time, ranged) if keys else _whole(rows, time)).first()
+    assert found is not None  # noqa: S101  a global aggregate has one row
+    return Profile(
+        rows=found["n"] or 0,
+        keys=found["k"] or 0,
+        null_keys=found["null_keys"] or 0,
+        null_times=found["null_times"] or 0,
+        highest=highest(found["highest"], time[1]) if time else None,
+        ranges=tuple(span for item in ranged if (span := _range(found, item))),
+    )
+
+
+def _time(rows: DataFrame, column: str | None) -> tuple[str, CursorKind] | None:
+    if column is None:
+        return None
+    kind = kind_of(rows.schema[column].dataType)
+    assert kind is not None  # noqa: S101  the window was checked when it was planned
+    return column, kind
+
+
+def _whole(rows: DataFrame, time: tuple[str, CursorKind] | None) -> DataFrame:
+    return rows.agg(
+        F.count(F.lit(1)).alias("n"), F.lit(0).alias("k"), F.lit(0).alias("null_keys"), *_time_columns(time)
+    )
+
+
+def _time_columns(time: tuple[str, CursorKind] | None) -> list[Column]:
+    if time is None:
+        return [F.lit(0).alias("null_times"), F.lit(None).alias("highest")]
+    column = F.col(quote(time[0]))
+    return [
+        F.count_if(column.isNull()).alias("null_times"),
+        exact(F.max(column), time[1]).alias("highest"),
+    ]
+
+
+def _by_key(
+    rows: DataFrame, keys: Sequence[str], time: tuple[str, CursorKind] | None, ranged: Sequence[_Ranged]
+) -> DataFrame:
+    """Two aggregations in one job: first by key, so that duplicates are counted exactly, then over all."""
+    names = [quote(key) for key in keys]
+    no_key = reduce(lambda a, b: a | b, [F.col(name).isNull() for name in names])
+    by_key = rows.groupBy(*names).agg(F.count(F.lit(1)).alias("__n"), *_time_parts(time))
+    spans = [part for item in ranged for part in _range_columns(item)]
+    return by_key.agg(
+        F.sum("__n").alias("n"),
+        F.count(F.lit(1)).alias("k"),
+        F.sum(F.when(no_key, F.col("__n"))).alias("null_keys"),
+        F.sum("__null_times").alias("null_times"),
+        exact(F.max("__highest"), time[1]).alias("highest") if time else F.lit(None).alias("highest"),
+        *spans,
+    )
+
+
+def _time_parts(time: tuple[str, CursorKind] | None) -> list[Column]:
+    if time is None:
+        return [F.lit(0).alias("__null_times")]
+    column = F.col(quote(time[0]))
+    return [F.count_if(column.isNull()).alias("__null_times"), F.max(column).alias("__highest")]
+
+
+def _range_columns(item: _Ranged) -> list[Column]:
+    column = F.col(quote(item.column))
+    spans = [
+        exact(F.min(column), item.kind).alias(f"low {item.column}"),
+        exact(F.max(column), item.kind).alias(f"high {item.column}"),
+    ]
+    values = F.transform(F.collect_set(column), lambda value: exact(value, item.kind))
+    return [*spans, F.slice(values, 1, SHORT_LIST + 1).alias(f"list {item.column}")] if item.listed else spans
+
+
+def _range(found: Row, item: _Ranged) -> KeyRange | None:
+    low, high = (_literal(found[f"{end} {item.column}"], item.kind) for end in ("low", "high"))
+    if low is None or high is None:
+        return None
+    values = [_literal(value, item.kind) for value in found[f"list {item.column}"]] if item.listed else []
+    short = tuple(value for value in values if value is not None) if len(values) <= SHORT_LIST else ()
+    return KeyRange(item.column, low, high, short)
+
+
+def _literal(value: Any, kind: CursorKind) -> str | None:
+    found: Cursor | None = decoded(value, kind)
+    return None if found is None else found.literal()

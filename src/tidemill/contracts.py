@@ -1,0 +1,297 @@
+"""What `change/`, `stores/`, `state/` and `run/` share: operations, records, snapshots, results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidemill.declare.cursors import Cursor, cursor
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+RECORD_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a commit did to the rows of a table. Every number is exact."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    ignored: int = 0
+
+    @property
+    def written(self) -> int:
+        return self.inserted + self.updated
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Why a commit was made and what it has processed; it lives in the commit itself.
+
+    `counts` holds what was known before the commit; the rest comes from the commit's own metrics
+    (`tidemill.state.counting`). `remainder` names the count that takes the rows which were neither
+    inserted, updated, nor counted otherwise.
+    """
+
+    run_id: str
+    table: str
+    sequence: int
+    strategy: str
+    at: str
+    rows: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    remainder: str = "unchanged"
+    keys: tuple[str, ...] = ()
+    unique: bool = False
+    window: Mapping[str, str] = field(default_factory=dict)
+    progress: Mapping[str, Cursor] = field(default_factory=dict)
+    highest: Cursor | None = None
+    floor: Cursor | None = None
+    sql_hash: str | None = None
+    config_hash: str | None = None
+    columns: tuple[str, ...] = ()
+    input_versions: Mapping[str, str] = field(default_factory=dict)
+    inferred_schema: str | None = None
+    restored_from: int | None = None
+    format: int = RECORD_FORMAT
+
+    def to_json(self) -> str:
+        kept = {name: _plain(value) for name, value in _items(self) if value not in (None, (), {})}
+        return json.dumps({"tidemill": kept}, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Record | None:
+        """The record in a commit's metadata, or None when the commit is not ours. Unknown fields are left out."""
+        data = _ours(text)
+        if data is None:
+            return None
+        known = {f.name for f in fields(cls)}
+        values = {name: _typed(name, value) for name, value in data.items() if name in known}
+        return cls(**values)
+
+    def with_(self, **changes: Any) -> Record:
+        return replace(self, **changes)
+
+
+def _items(record: Record) -> Iterator[tuple[str, Any]]:
+    return ((f.name, getattr(record, f.name)) for f in fields(record))
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Cursor():
+            return {"type": str(value.kind), "value": value.text()}
+        case Mapping():
+            return {name: _plain(item) for name, item in value.items()}
+        case tuple():
+            return list(value)
+        case _:
+            return value
+
+
+def _typed(name: str, value: Any) -> Any:
+    match name:
+        case "progress":
+            return {item: cursor(data["type"], data["value"]) for item, data in value.items()}
+        case "highest" | "floor":
+            return cursor(value["type"], value["value"])
+        case "keys" | "columns":
+            return tuple(value)
+        case _:
+            return value
+
+
+def _ours(text: str | None) -> dict[str, Any] | None:
+    if not text or not text.startswith('{"tidemill":'):
+        return None
+    data = json.loads(text)["tidemill"]
+    return data if isinstance(data, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of a table's log, as it stands there."""
+
+    version: int
+    at: str
+    operation: str
+    metrics: Mapping[str, str]
+    record: Record | None
+    read_version: int | None = None
+    adds_rows: bool = False
+    removes_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table as its store says it is: the ground on which a step is planned."""
+
+    version: int
+    sequence: int
+    record: Record | None
+    record_version: int | None
+    foreign: tuple[Commit, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    partition_columns: tuple[str, ...] = ()
+    files: int = 0
+    anchored: int | None = None
+
+    @property
+    def foreign_adds(self) -> bool:
+        """Somebody else's rows may be in the table."""
+        return self.record is None or any(commit.adds_rows for commit in self.foreign)
+
+    @property
+    def foreign_removes(self) -> bool:
+        """Somebody else removed or replaced rows after our last record."""
+        return any(commit.removes_rows for commit in self.foreign)
+
+    def unique_on(self, keys: tuple[str, ...]) -> bool:
+        """Whether the log proves that no two rows of the table share these keys."""
+        record = self.record
+        if record is None or not record.unique or self.foreign_adds:
+            return False
+        return {key.lower() for key in record.keys} <= {key.lower() for key in keys}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The lowest and highest value of one key column, as SQL literals; a short list where one is worth it."""
+
+    column: str
+    low: str
+    high: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one pass over a change tells. Nothing else of the change ever reaches Python."""
+
+    rows: int
+    keys: int = 0
+    null_keys: int = 0
+    null_times: int = 0
+    highest: Cursor | None = None
+    ranges: tuple[KeyRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The rows of one step, aligned with the target's columns, with their profile."""
+
+    rows: DataFrame
+    profile: Profile
+    volatile: frozenset[str] = frozenset()
+    time_column: str | None = None
+    copies: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table that a change is about to enter.
+
+    `window` is the run's window as a filter; `highest` the highest time that the table can hold, where known.
+    """
+
+    name: str
+    rows: DataFrame
+    snapshot: Snapshot
+    window: str | None = None
+    highest: Cursor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRows:
+    """Rows that enter as they are; reading the target inside `rows` makes a foreign append conflict."""
+
+    rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertRows:
+    """Rows that enter by key, where `match` holds and, for known keys, `changed`."""
+
+    rows: DataFrame
+    match: Column
+    changed: Column
+    columns: tuple[str, ...]
+    inserts: bool = True
+    updates: bool = True
+    delete_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceRows:
+    """The target's rows where `predicate` holds become `rows`."""
+
+    rows: DataFrame
+    predicate: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverwriteRows:
+    """The table becomes `rows`, columns included."""
+
+    rows: DataFrame
+
+
+Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A change turned into one operation, or None when nothing differs; with the counts known so far."""
+
+    operation: Operation | None
+    counts: Counts = Counts()
+    known: frozenset[str] = frozenset()
+    remainder: str = "unchanged"
+    unique: bool = False
+    notices: tuple[str, ...] = ()
+
+    def record_counts(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self.counts).items() if name in self.known}
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    version: int
+    counts: Counts
+    files_rewritten: int
+    files_kept: int
+
+
+class Conflict(Exception):  # noqa: N818  an event that `run/` answers by planning again, not an error a user sees
+    """Another writer committed first; nothing of this step is in the table."""
+
+
+class Store(Protocol):
+    """A table format. A store implements four operations and keeps the record in the same commit."""
+
+    def snapshot(self) -> Snapshot | None:
+        """The table as it is now, or None when there is none. Only the store says "first run"."""
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The rows of the last commit, or of the one given."""
+
+    def schema(self, spark: SparkSession) -> StructType:
+        """The columns of the table."""
+
+    def commit(
+        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    ) -> CommitResult:
+        """The operation and its record in one commit; `Conflict` when another writer came first.
+
+        Without a snapshot the table is made by this commit.
+        """
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        """The commits that the log still holds, newest first."""

@@ -1,0 +1,1 @@
+"""What users declare: frozen, validated when made, no Spark."""

@@ -1,0 +1,152 @@
+"""Values of a cursor column, with their type: what watermarks and window bounds are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import StrEnum
+
+from tidemill.declare.durations import Duration
+from tidemill.errors import ArgumentError
+
+CursorType = date | datetime | int | Decimal | str
+
+
+class CursorKind(StrEnum):
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    STRING = "string"
+
+    @property
+    def is_time(self) -> bool:
+        return self in {CursorKind.DATE, CursorKind.TIMESTAMP, CursorKind.TIMESTAMP_NTZ}
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """One value of a cursor column. Timestamps are aware and in UTC, timestamp_ntz are naive."""
+
+    kind: CursorKind
+    value: CursorType
+
+    def __str__(self) -> str:
+        match self.value:
+            case datetime() as moment:
+                text = moment.replace(tzinfo=None).isoformat(sep=" ")
+                return f"{text} UTC" if self.kind is CursorKind.TIMESTAMP else text
+            case value:
+                return str(value)
+
+    def __lt__(self, other: Cursor) -> bool:
+        return self._compare(other) and self.value < other.value  # type: ignore[operator]
+
+    def __le__(self, other: Cursor) -> bool:
+        return self == other or self < other
+
+    def _compare(self, other: Cursor) -> bool:
+        if self.kind is not other.kind:
+            raise ArgumentError(
+                "window.mixed_types",
+                f"{self} is a {self.kind} and {other} is a {other.kind}; they cannot be compared.",
+                "Give the bound in the type of the time column.",
+            )
+        return True
+
+    def text(self) -> str:
+        """The exact form that records keep, and `cursor` reads back."""
+        match self.value:
+            case datetime() as moment:
+                naive = moment.replace(tzinfo=None).isoformat(timespec="microseconds")
+                return f"{naive}Z" if self.kind is CursorKind.TIMESTAMP else naive
+            case date() as day:
+                return day.isoformat()
+            case Decimal() as number:
+                return f"{number:f}"
+            case value:
+                return str(value)
+
+    def literal(self) -> str:
+        """The value as a Spark SQL literal of its own type, so that files can be skipped by it."""
+        match self.kind:
+            case CursorKind.DATE:
+                return f"DATE '{self.text()}'"
+            case CursorKind.TIMESTAMP:
+                return f"TIMESTAMP '{self.text()}'"
+            case CursorKind.TIMESTAMP_NTZ:
+                return f"TIMESTAMP_NTZ '{self.text()}'"
+            case CursorKind.INTEGER:
+                return self.text()
+            case CursorKind.DECIMAL:
+                return f"{self.text()}BD"
+            case CursorKind.STRING:
+                return quoted(self.text())
+
+    def less(self, lookback: Duration | int | None) -> Cursor:
+        """The bound that lies `lookback` before this value."""
+        if lookback is None:
+            return self
+        match self.value, lookback:
+            case (datetime() | date()) as moment, Duration() as length:
+                return Cursor(self.kind, length.before(moment))
+            case (int() | Decimal()) as number, int() as amount:
+                return Cursor(self.kind, number - amount)
+            case _:
+                raise ArgumentError(
+                    "window.bad_lookback",
+                    f"A lookback of {lookback} cannot be taken off a {self.kind} cursor ({self}).",
+                    'Use a length of time ("3 hours") on dates and timestamps, a whole number on numbers, '
+                    "and none on strings.",
+                )
+
+
+def quoted(text: str) -> str:
+    """A Spark SQL string literal; whatever the text holds, it stays a value."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def cursor(kind: CursorKind | str, text: str) -> Cursor:
+    """Reads a value from text: from a record, a declaration or a flag."""
+    kind = CursorKind(kind)
+    try:
+        return Cursor(kind, _parse(kind, text.strip() if kind is not CursorKind.STRING else text))
+    except (ValueError, ArithmeticError) as failure:
+        raise ArgumentError(
+            "window.bad_value",
+            f"{text!r} is not a {kind}.",
+            _EXAMPLES[kind],
+        ) from failure
+
+
+_EXAMPLES = {
+    CursorKind.DATE: "Write a date as 2024-01-31.",
+    CursorKind.TIMESTAMP: "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is its midnight in UTC.",
+    CursorKind.TIMESTAMP_NTZ: "Write a timestamp without a zone as 2024-01-31T10:30:00.",
+    CursorKind.INTEGER: "Write a whole number.",
+    CursorKind.DECIMAL: "Write a number such as 12.50.",
+    CursorKind.STRING: "Write a text.",
+}
+
+
+def _parse(kind: CursorKind, text: str) -> CursorType:
+    match kind:
+        case CursorKind.DATE:
+            return date.fromisoformat(text)
+        case CursorKind.TIMESTAMP:
+            moment = datetime.fromisoformat(text)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        case CursorKind.TIMESTAMP_NTZ:
+            moment = datetime.fromisoformat(text)
+            if moment.tzinfo is not None:
+                raise ValueError(text)
+            return moment
+        case CursorKind.INTEGER:
+            return int(text)
+        case CursorKind.DECIMAL:
+            return Decimal(text)
+        case CursorKind.STRING:
+            return text

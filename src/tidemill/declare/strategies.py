@@ -1,0 +1,101 @@
+"""How a change enters a table. Plain data; `tidemill.change` gives it behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemill.errors import ArgumentError
+
+
+class MergeStrategy(StrEnum):
+    """The five forms of a merge."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    UPDATE = "update"
+    FULL_MERGE = "full_merge"
+    DEDUPLICATE = "deduplicate"
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """The table becomes what the source gives."""
+
+    max_shrink: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_share(self.max_shrink)
+
+    def __str__(self) -> str:
+        return "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """New rows enter once; ties and late rows within the lookback included."""
+
+    def __str__(self) -> str:
+        return "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Rows enter by their keys, in one of five forms."""
+
+    keys: tuple[str, ...]
+    form: MergeStrategy = MergeStrategy.UPSERT
+    dedup_order_by: tuple[str, ...] = ()
+    only_newer: str | None = None
+    max_shrink: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise ArgumentError(
+                "merge.no_keys", "A merge needs key columns, and none are given.", 'Name them with on="order_id" or --on.'
+            )
+        if len({key.lower() for key in self.keys}) < len(self.keys):
+            raise ArgumentError(
+                "merge.repeated_key",
+                f"A key column is named twice: {', '.join(self.keys)}.",
+                "Name each key column once.",
+            )
+        _check_share(self.max_shrink)
+
+    def __str__(self) -> str:
+        return f"merge {self.form}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteInsert:
+    """The rows that match one predicate become exactly the query's rows that match it.
+
+    Without a predicate it is `time_column >= start of the window`.
+    """
+
+    predicate: str | None = None
+
+    def __str__(self) -> str:
+        return "delete_insert"
+
+
+Strategy = Replace | Append | Merge | DeleteInsert
+
+
+def merge_form(name: MergeStrategy | str) -> MergeStrategy:
+    """Reads a form by its name, in any case."""
+    try:
+        return MergeStrategy(name.lower())
+    except ValueError as failure:
+        raise ArgumentError(
+            "merge.unknown_strategy",
+            f"{name!r} is no merge strategy.",
+            f"Use one of {', '.join(MergeStrategy)}.",
+        ) from failure
+
+
+def _check_share(share: float | None) -> None:
+    if share is not None and not 0 <= share <= 1:
+        raise ArgumentError(
+            "table.bad_max_shrink", f"max_shrink is a share from 0 to 1, not {share}.", "Write 0.1 for a tenth of the rows."
+        )

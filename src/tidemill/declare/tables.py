@@ -1,0 +1,91 @@
+"""A table that Tidemill keeps: what it is called, how changes enter it, which window a run reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from tidemill.declare.durations import Duration, duration
+from tidemill.declare.strategies import Merge, MergeStrategy, Strategy
+from tidemill.errors import ArgumentError, Origin
+
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class SchemaPolicy(StrEnum):
+    """What happens when the columns of a change are not the table's."""
+
+    FAIL = "fail"
+    IGNORE = "ignore"
+    APPEND_NEW_COLUMNS = "append_new_columns"
+    SYNC_ALL_COLUMNS = "sync_all_columns"
+
+
+class NullTime(StrEnum):
+    """What happens to rows that have no time."""
+
+    FAIL = "fail"
+    INCLUDE = "include"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which rows a run reads: `time_column >= max(start, watermark - lookback)`."""
+
+    time_column: str
+    start: str | None = None
+    lookback: Duration | int | None = None
+    null_time: NullTime = NullTime.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of the warehouse, or one dataset folder.
+
+    `owns_window`: its query has taken charge of the window, so its rows are checked instead of filtered.
+    """
+
+    name: str
+    path: str
+    strategy: Strategy
+    window: Window | None = None
+    volatile: tuple[str, ...] = ()
+    schema_policy: SchemaPolicy = SchemaPolicy.FAIL
+    partition_by: tuple[str, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+    sql_hash: str | None = None
+    input: str = "source"
+    owns_window: bool = False
+    origin: Origin | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.strategy, Merge) and self.window and self.strategy.form is MergeStrategy.FULL_MERGE:
+            raise ArgumentError(
+                "table.full_merge_window",
+                f"{self.name}: full_merge reads its whole source and takes no window.",
+                "Drop the time column, or use upsert, which keeps rows that the window does not read.",
+                origin=self.origin,
+            )
+
+
+def schema_policy(name: SchemaPolicy | str) -> SchemaPolicy:
+    return _member(SchemaPolicy, name, "schema.unknown_policy", "schema policy")
+
+
+def null_time(name: NullTime | str) -> NullTime:
+    return _member(NullTime, name, "window.unknown_null_time", "null_time")
+
+
+def lookback(value: str | int | None) -> Duration | int | None:
+    """A lookback as users write it: a length of time, or a number for numeric cursors."""
+    return duration(value) if isinstance(value, str) else value
+
+
+def _member(kind: type[E], name: str, code: str, word: str) -> E:
+    try:
+        return kind(name.lower())
+    except ValueError as failure:
+        raise ArgumentError(code, f"{name!r} is no {word}.", f"Use one of {', '.join(kind)}.") from failure

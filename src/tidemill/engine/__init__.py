@@ -1,0 +1,1 @@
+"""The Spark session: Java, jars, start-up archive, the embedded engine. Importing it imports no PySpark."""

@@ -1,0 +1,177 @@
+"""Starts the JVM of the embedded engine, silently, and connects PySpark to it.
+
+PySpark would start it through two shell scripts and a JVM that computes the command line; here the command
+is known, which saves that time, keeps a foreign SPARK_HOME out, and gives the process's output to a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import struct
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.engine.places import log_folder, make_folder, spark_home
+from tidemill.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from py4j.java_gateway import JavaGateway
+
+    from tidemill.engine.java import Java
+
+START_SECONDS = 180
+LOGS_KEPT = 20
+
+# What Spark's launcher adds on Java 17 and later, but for the incubating vector module: only MLlib uses it.
+_OPENED = (
+    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
+    *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
+    *("sun.security.action", "sun.util.calendar"),
+)
+MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--enable-native-access=ALL-UNNAMED",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A running JVM with PySpark's end of the connection; it ends when its stdin is closed."""
+
+    process: subprocess.Popen[bytes]
+    connection: JavaGateway
+    log: Path
+
+
+def class_path(extra_jars: Sequence[Path]) -> list[Path]:
+    """Jars in a fixed order: a start-up archive fits only the class path it was made with."""
+    return [*sorted((spark_home() / "jars").glob("*.jar")), *extra_jars]
+
+
+def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> Gateway:
+    """Starts a JVM with these options and settings; its output goes to a new log file."""
+    log = _new_log()
+    with tempfile.TemporaryDirectory(prefix="tidemill-") as folder:
+        told = Path(folder) / "gateway"
+        with log.open("ab") as output:
+            process = subprocess.Popen(  # noqa: S603 - the user's own Java
+                _command(java, jars, options, conf),
+                stdin=subprocess.PIPE,  # Spark's gateway ends with its stdin: no JVM outlives us
+                stdout=output,
+                stderr=output,
+                env=_environment(told),
+                process_group=0,  # Ctrl-C on the terminal is for us, and we stop Spark
+            )
+        port, secret = _wait_for(told, process, log)
+    return Gateway(process, _connect(port, secret), log)
+
+
+def end(jvm: Gateway) -> None:
+    """Lets the JVM go, and PySpark forget it, so that another one can be started in this process."""
+    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    with contextlib.suppress(Exception):  # a JVM that has died has no connection to close
+        jvm.connection.shutdown()
+    with contextlib.suppress(OSError):
+        if jvm.process.stdin:
+            jvm.process.stdin.close()
+    if SparkContext._gateway is jvm.connection:  # noqa: SLF001 - PySpark's own tests do the same
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def _command(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> list[str]:
+    # Folders come last: the archive's class path must be the beginning of the one it is used with.
+    folders = [os.environ[name] for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR") if os.environ.get(name)]
+    extra = [path for path in conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
+    path = os.pathsep.join([*map(str, class_path(jars)), *extra, *folders])
+    return [
+        *(str(java.executable), "-cp", path),
+        *MODULE_OPTIONS,
+        *options,
+        *shlex.split(conf.get("spark.driver.extraJavaOptions", "")),
+        "org.apache.spark.deploy.SparkSubmit",
+        *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
+        "pyspark-shell",
+    ]
+
+
+def _environment(told: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+        "SPARK_SCALA_VERSION": "2.13",
+        "SPARK_CONNECT_MODE": "0",
+        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+    }
+
+
+def _wait_for(told: Path, process: subprocess.Popen[bytes], log: Path) -> tuple[int, str]:
+    """Spark's gateway writes its port and its secret into a file, which appears whole."""
+    deadline = time.monotonic() + START_SECONDS
+    while not told.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            raise EngineError(
+                "engine.start_failed",
+                f"Spark did not start: {_first_words(log)}",
+                f"`tidemill doctor` checks what it needs; its own words are in {log}.",
+            )
+        time.sleep(0.01)
+    content = told.read_bytes()
+    port, length = struct.unpack_from(">ii", content)
+    return port, content[8 : 8 + length].decode()
+
+
+def _connect(port: int, secret: str) -> JavaGateway:
+    """PySpark joins a JVM that already runs when the environment names one."""
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - slow to import
+
+    with _set_for_now(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
+        return launch_gateway()  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _set_for_now(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _new_log() -> Path:
+    folder = make_folder(log_folder())
+    logs = sorted(folder.glob("spark-*.log"), key=lambda log: log.name)
+    for old in logs[:-LOGS_KEPT]:
+        old.unlink(missing_ok=True)
+    return folder / f"spark-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+
+
+def _first_words(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    told = [line for line in lines if re.search("error|exception|invalid|fail", line, re.IGNORECASE)]
+    return next(iter(told or lines), "it said nothing.")

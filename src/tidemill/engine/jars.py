@@ -1,0 +1,162 @@
+"""The two jars that Delta needs: fetched once by Spark's own Ivy, checked by their hashes, then offline."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.engine.java import Java, find_java
+from tidemill.engine.places import jar_folder, spark_home
+from tidemill.errors import EngineError
+
+PAUSES = (1.0, 4.0)  # seconds between the tries; networks fail now and then
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    organisation: str
+    module: str
+    version: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.module}-{self.version}.jar"
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether the folder holds this very jar, whole."""
+        try:
+            with (folder / self.file).open("rb") as content:
+                return hashlib.file_digest(content, "sha256").hexdigest() == self.sha256
+        except OSError:
+            return False
+
+
+JARS = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.1_2.13",
+        "4.4.0",
+        "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    ),
+    Jar(
+        "io.delta",
+        "delta-storage",
+        "4.4.0",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    ),
+)
+
+
+def jar_paths() -> list[Path]:
+    """Where the jars are, or will be."""
+    return [jar_folder() / jar.file for jar in JARS]
+
+
+def missing_jars() -> list[Jar]:
+    return [jar for jar in JARS if not jar.is_in(jar_folder())]
+
+
+def ensure_jars() -> list[Path]:
+    """The jars' paths; those that are not there yet are fetched."""
+    missing = missing_jars()
+    if missing:
+        java = find_java()
+        for jar in missing:
+            _fetch(jar, java)
+    return jar_paths()
+
+
+def _fetch(jar: Jar, java: Java) -> None:
+    settings = _ivy_settings()
+    reason = "unknown"
+    for pause in (*PAUSES, None):
+        reason = _try_to_fetch(jar, java, settings)
+        if not reason:
+            return
+        if pause is not None:
+            time.sleep(pause)
+    raise _unavailable(reason)
+
+
+def _ivy_settings() -> list[str]:
+    file = os.environ.get("TIDEMILL_IVY_SETTINGS")
+    if not file:
+        return []
+    if not Path(file).is_file():
+        raise _unavailable(f"TIDEMILL_IVY_SETTINGS names {file}, which is not a file")
+    return ["-settings", file]
+
+
+def _try_to_fetch(jar: Jar, java: Java, settings: list[str]) -> str:
+    """Fetches into a folder of this try's own, then renames: processes that fetch at once do not meet.
+
+    The answer is the reason why it failed, or empty.
+    """
+    folder = jar_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder, ignore_cleanup_errors=True) as own:
+            done = subprocess.run(  # noqa: S603 - the user's own Java
+                _ivy_command(jar, java, Path(own), settings),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+            if done.returncode != 0 or not (Path(own) / jar.file).exists():
+                return _reason(done.stdout)
+            if not jar.is_in(Path(own)):
+                return f"what came as {jar.file} has another SHA-256 than the released jar"
+            (Path(own) / jar.file).replace(folder / jar.file)
+    except OSError as error:
+        return f"{folder} cannot be written ({error.strerror or error})"
+    return ""
+
+
+def _ivy_command(jar: Jar, java: Java, own: Path, settings: list[str]) -> list[str]:
+    ivy = next(iter(sorted((spark_home() / "jars").glob("ivy-*.jar"))), None)
+    if ivy is None:
+        raise EngineError(
+            "engine.pyspark_missing",
+            f"the PySpark in {spark_home()} has no jars.",
+            "Install it again: pip install --force-reinstall pyspark.",
+        )
+    return [
+        *(str(java.executable), f"-Divy.default.ivy.user.dir={own / 'ivy'}", "-jar", str(ivy)),
+        *settings,
+        *("-cache", str(own / "cache"), "-confs", "default"),
+        *("-dependency", jar.organisation, jar.module, jar.version, "-notransitive"),
+        *("-retrieve", str(own / "[artifact]-[revision].[ext]")),
+    ]
+
+
+def _reason(output: str) -> str:
+    """The first lines of Ivy's report that say what went wrong, without its tables and banners."""
+    _, _, errors = output.partition(":::: ERRORS")
+    lines = [line.strip() for line in (errors or output).splitlines()]
+    told = [
+        re.sub(r"^\w+Handler: | url=\S+$", "", line)
+        for line in lines
+        if re.search(r"fail|not found|exception|denied|unknown host|timed out|error", line, re.IGNORECASE)
+    ]
+    return "; ".join(list(dict.fromkeys(told))[:2]) or "; ".join(line for line in lines[-3:] if line)
+
+
+def _unavailable(reason: str) -> EngineError:
+    names = " and ".join(f"{jar.organisation}:{jar.module}:{jar.version}" for jar in JARS)
+    files = " and ".join(jar.file for jar in JARS)
+    return EngineError(
+        "engine.jars_unavailable",
+        f"Delta's jars could not be fetched: {reason}.",
+        f"Check the network and run `tidemill setup` again; or name a mirror in an Ivy settings file "
+        f"(TIDEMILL_IVY_SETTINGS); or take {names} from any Maven repository and put {files} "
+        f"into {jar_folder()}.",
+    )

@@ -1,0 +1,177 @@
+"""The Spark session a step runs on: the caller's as it is, or an embedded one that needs nothing but Java."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.engine import gateway
+from tidemill.engine.archive import archive_options
+from tidemill.engine.jars import ensure_jars
+from tidemill.engine.java import find_java
+from tidemill.engine.memory import driver_memory
+from tidemill.engine.settings import DELTA, carried_settings, embedded_settings
+from tidemill.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+FASTER_TO_START = "-XX:TieredStopAtLevel=1"  # long work takes 1.6 times as long with it
+
+
+@dataclass(slots=True)
+class _Engine:
+    """The one JVM that this process may have, with its session and the folder that goes with it."""
+
+    jvm: gateway.Gateway
+    folder: Path
+    spark: SparkSession
+
+
+_engine: _Engine | None = None
+_starting = threading.Lock()
+
+
+def session_for(spark: SparkSession | None = None, *, small: bool = False) -> SparkSession:
+    """The session to work on: the one given, else the active one of this process, else the embedded one.
+
+    A session that is not ours is never changed, only looked at: without Delta it is an error. That holds for
+    an active session too, since a process can have one Spark only.
+    """
+    found = spark or (None if _engine else _active_session())
+    if found is None:
+        return embedded(small=small)
+    if not _has_delta(found):
+        raise _no_delta("The Spark session has no Delta.")
+    return found
+
+
+def step_session(spark: SparkSession) -> SparkSession:
+    """A session for one step, on the same engine, with the settings that decide what a query gives.
+
+    Delta's commit settings (record, sequence number) are session-wide: set on this one, they touch nobody
+    else's. Temporary views and functions of the given session are not visible in it.
+    """
+    own = spark.newSession()
+    for name, value in carried_settings(spark.conf.getAll).items():
+        own.conf.set(name, value)
+    return own
+
+
+def embedded(*, small: bool = False, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The embedded session: started at the first call, the same one afterwards (its arguments count once).
+
+    `small` makes the start quicker and long work slower. It ends with the process.
+    """
+    options = [FASTER_TO_START] if small else []
+    with _starting:
+        if _engine is not None and _is_running():
+            return _engine.spark
+        stop()  # what is left of an engine whose session was stopped or whose JVM has died
+        java, jars = find_java(), ensure_jars()
+        return _start([*archive_options(java, jars), *options], conf or {})
+
+
+def start(options: Sequence[str]) -> SparkSession:
+    """The embedded session with JVM options of one's own and without the start-up archive."""
+    with _starting:
+        return _start(options, {})
+
+
+def stop(*, wait: bool = False) -> None:
+    """Ends the embedded session and its JVM, if there is one."""
+    global _engine
+    if _engine is None:
+        return
+    ended, _engine = _engine, None
+    with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):  # a dead JVM is stopped
+        ended.spark.stop()
+    gateway.end(ended.jvm)
+    shutil.rmtree(ended.folder, ignore_errors=True)
+    if wait:
+        ended.jvm.process.wait()
+
+
+def has_died() -> bool:
+    """Whether the JVM of the embedded engine has ended without being asked to."""
+    return _engine is not None and _engine.jvm.process.poll() is not None
+
+
+def log_file() -> Path | None:
+    """Where the embedded engine's own log lines are; None when it has not been started."""
+    return _engine.jvm.log if _engine else None
+
+
+def _start(options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
+    global _engine  # noqa: PLW0603 - a process has one JVM
+    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark tells it nowhere else
+        raise _no_delta("This process has started another Spark already, and it can have one only.")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-"))
+    try:
+        settings = {**embedded_settings(folder), **conf}
+        memory = driver_memory(conf.get("spark.driver.memory"))
+        own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
+        jvm = gateway.start(
+            find_java(), ensure_jars(), [*own, f"-Dderby.system.home={folder}", *options], settings
+        )
+        _engine = _Engine(jvm, folder, _session(jvm))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    atexit.register(stop)
+    return _engine.spark
+
+
+def _session(jvm: gateway.Gateway) -> SparkSession:
+    """The settings have reached the JVM with its start; here they are only picked up."""
+    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import
+
+    return SparkSession(SparkContext(gateway=jvm.connection))
+
+
+def _is_running() -> bool:
+    """Whether there is an embedded engine, and nobody has stopped its session or killed its JVM."""
+    if _engine is None or has_died():
+        return False
+    return _engine.spark.sparkContext._jsc is not None  # noqa: SLF001 - PySpark tells it nowhere else
+
+
+def _active_session() -> SparkSession | None:
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - slow to import
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import
+
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def _has_delta(spark: SparkSession) -> bool:
+    return all(wanted in (spark.conf.get(name, "") or "") for name, wanted in DELTA.items())
+
+
+def _no_delta(problem: str) -> EngineError:
+    lines = " and ".join(f'.config("{name}", "{value}")' for name, value in DELTA.items())
+    return EngineError(
+        "engine.no_delta",
+        problem,
+        f"Build the session with {lines} and Delta's jars, and give it as spark=; or leave Spark to Tidemill "
+        "in a process that has not started one.",
+    )

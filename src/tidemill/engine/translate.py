@@ -1,0 +1,150 @@
+"""The one place that knows what Spark's, Delta's and Java's errors look like.
+
+An error comes as a PySpark class, as one of Delta's Python classes, as a bare Java error (classic) or as
+an error condition (Connect): so it is known by class names and conditions, along the whole chain of causes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from tidemill.engine.session import has_died, log_file
+from tidemill.errors import EngineError, TidemillError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_CONFLICTS = frozenset(
+    {
+        "ConcurrentAppendException",
+        "ConcurrentDeleteDeleteException",
+        "ConcurrentDeleteReadException",
+        "ConcurrentTransactionException",
+        "ConcurrentWriteException",
+        "DeltaConcurrentModificationException",
+        "MetadataChangedException",
+        "ProtocolChangedException",
+    }
+)
+_CONFLICT_CONDITIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+
+# Spark's wrappers: what they wrap says more than they do.
+_SAYS_NOTHING = re.compile(
+    r"An error occurred while calling|Job aborted|\[TASK_WRITE_FAILED\]|Exception thrown in awaitResult"
+    r"|Stage cancelled|Multiple failures in stage|Writing job aborted|\[FAILED_EXECUTE_UDF\]",
+)
+_LONGEST = 400
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another writer committed first, so that planning again may succeed."""
+    return any(
+        name.rpartition(".")[2].rpartition("$")[2] in _CONFLICTS or condition.startswith(_CONFLICT_CONDITIONS)
+        for name, condition, _ in _chain(error)
+    )
+
+
+def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
+    """The error as a user should see it: `doing` ("merging into orders") failed, and why, in one line."""
+    if isinstance(error, TidemillError):
+        return error
+    log = log_file()
+    if log:
+        _keep(error, log)
+    if has_died():
+        return EngineError(
+            "engine.jvm_died",
+            f"{doing} failed: Spark's Java process has ended.",
+            f"If memory ran out, give it more (TIDEMILL_DRIVER_MEMORY=4g); its last words are in {log}.",
+        )
+    return EngineError(
+        "engine.spark_failed",
+        f"{doing} failed: {_one_line(error)}",
+        f"Spark's own words are in {log or 'the log of your Spark session'}.",
+    )
+
+
+@contextlib.contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Errors of Spark's, Delta's and Java's that leave the block are ours."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to import
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise as_tidemill(error, doing=doing) from error
+
+
+def _keep(error: BaseException, log: Path) -> None:
+    """Not every error reaches Spark's log by itself."""
+    with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as lines:
+        lines.writelines(traceback.format_exception(error))
+
+
+def condition_of(error: BaseException) -> str | None:
+    """The first of Spark's error conditions in the chain of causes, such as PATH_NOT_FOUND."""
+    return next((condition for _, condition, _ in _chain(error) if condition), None)
+
+
+def _chain(error: BaseException) -> Iterator[tuple[str, str, str]]:
+    """Class name, error condition and message of the error and of all its causes, outermost first."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        for base in type(current).__mro__:
+            if base.__module__.startswith("delta."):
+                yield base.__name__, _condition(current), _message(current)
+        yield type(current).__name__, _condition(current), _message(current)
+        yield from _java_chain(_java_origin(current))
+        current = current.__cause__
+
+
+def _java_chain(throwable: Any) -> Iterator[tuple[str, str, str]]:
+    for _ in range(20):  # a chain of causes may be a ring
+        if throwable is None:
+            return
+        text = str(throwable.getMessage() or "")
+        yield throwable.getClass().getName(), _tag(text), text
+        throwable = throwable.getCause()
+
+
+def _java_origin(error: BaseException) -> Any:
+    """The Java error behind a Python one: py4j's own, or the one that PySpark has captured."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
+def _condition(error: BaseException) -> str:
+    get = getattr(error, "getCondition", None)
+    return (get() if get else None) or _tag(_message(error))
+
+
+def _tag(text: str) -> str:
+    found = re.match(r"\s*\[([A-Z][A-Z0-9_.]+)\]", text)
+    return found.group(1) if found else ""
+
+
+def _message(error: BaseException) -> str:
+    if _java_origin(error) is not None and hasattr(error, "java_exception"):
+        return ""  # py4j's text is a stack trace; the Java error follows in the chain
+    return str(error)
+
+
+def _one_line(error: BaseException) -> str:
+    messages = [message for _, _, message in _chain(error) if message.strip()]
+    telling = [message for message in messages if not _SAYS_NOTHING.match(message)]
+    names = [name.rpartition(".")[2] for name, _, _ in _chain(error)]
+    return _clean(next(iter(telling or messages), "")) or names[0]
+
+
+def _clean(message: str) -> str:
+    """The first line, without Spark's tag, SQLSTATE, position and plan, and of a bearable length."""
+    line = message.strip().splitlines()[0] if message.strip() else ""
+    line = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]+\]\s*", "", line)
+    line = re.sub(r"\s*SQLSTATE: \w{5}.*$", "", line).strip()
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

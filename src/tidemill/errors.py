@@ -1,0 +1,71 @@
+"""Every way in which Tidemill says no: a code, what happened, what to do, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a user wrote the thing that an error is about."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.file, *(str(n) for n in (self.line, self.column) if n is not None)]
+        return ":".join(parts)
+
+
+class TidemillError(Exception):
+    """The base of all errors that Tidemill raises on purpose.
+
+    `code` is stable and may be tested for; `problem` says what happened, `remedy` what to do.
+    """
+
+    exit_code = 1
+
+    def __init__(self, code: str, problem: str, remedy: str, *, origin: Origin | None = None) -> None:
+        super().__init__(code, problem, remedy)
+        self.code = code
+        self.problem = problem
+        self.remedy = remedy
+        self.origin = origin
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.problem} {self.remedy}"
+
+
+class ArgumentError(TidemillError, ValueError):
+    """An argument, a flag or a file of the user's is wrong; nothing was run."""
+
+    exit_code = 2
+
+
+class MergeError(TidemillError, ValueError):
+    """The rows given cannot enter the target under these keys; the target is unchanged."""
+
+
+class SchemaError(TidemillError, ValueError):
+    """The columns of the rows and of the target do not fit; the target is unchanged."""
+
+
+class SourceError(TidemillError):
+    """The source could not be read; the target is unchanged."""
+
+
+class TableError(TidemillError):
+    """The target is not a table that this step may write to; it is unchanged."""
+
+
+class StateError(TidemillError):
+    """What a table has processed cannot be known from its log or its data."""
+
+
+class ConflictError(TidemillError):
+    """Other writers kept committing first; the target holds their rows and none of this run's."""
+
+
+class EngineError(TidemillError):
+    """Spark, Java or a jar is missing, too old, or failed on its own."""

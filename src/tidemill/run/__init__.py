@@ -1,0 +1,1 @@
+"""Does what a plan says; the only place that tries again."""

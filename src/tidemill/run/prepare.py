@@ -1,0 +1,193 @@
+"""From the rows of a source to a change that can be trusted: filtered, aligned, settled, profiled, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from tidemill.change.columns import align, require, unambiguous, widened
+from tidemill.change.keys import duplicate_keys, null_keys, one_per_key, without_copies
+from tidemill.change.profile import profile
+from tidemill.contracts import Change
+from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.declare.tables import NullTime
+from tidemill.errors import MergeError, SchemaError, TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from tidemill.contracts import Profile, Snapshot
+    from tidemill.declare.strategies import Strategy
+    from tidemill.declare.tables import Table
+    from tidemill.plan.windows import WindowPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A change that is ready to enter its table, and its strategy in the table's spelling."""
+
+    change: Change
+    strategy: Strategy
+    rows_read: int
+    columns: Sequence[str]
+    notices: tuple[str, ...] = ()
+
+
+def prepare(
+    table: Table,
+    rows: DataFrame,
+    window: WindowPlan | None,
+    held: DataFrame | None,
+    snapshot: Snapshot | None,
+    *,
+    settled: bool,
+) -> Prepared:
+    """The change of one step. Every error of the user's rows is raised here, before anything is written."""
+    unambiguous(rows, table.name)
+    columns = rows.columns
+    strategy = _spelled(table, rows, held)
+    rows = _aligned(table, _read(table, rows, window), held)
+    volatile = frozenset(name.lower() for name in require(table.volatile, rows, "The volatile column", table.name))
+    preparing = _Preparing(table, strategy, window, snapshot, volatile)
+    change, read = preparing.change(rows if settled else settle(rows))
+    return Prepared(change, strategy, read, columns, preparing.notices(read, change))
+
+
+def settle(rows: DataFrame) -> DataFrame:
+    """Computes the rows once and keeps them on disk beside the executors: later passes read the same rows."""
+    return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Preparing:
+    table: Table
+    strategy: Strategy
+    window: WindowPlan | None
+    snapshot: Snapshot | None
+    volatile: frozenset[str]
+
+    def change(self, rows: DataFrame) -> tuple[Change, int]:
+        found = self._profile(rows)
+        self._check_times(found)
+        self._check_condition(rows)
+        read = found.rows
+        if isinstance(self.strategy, Merge):
+            rows, found = self._one_row_per_key(rows, found, self.strategy)
+        time = self.window.column if self.window else None
+        return Change(rows, found, self.volatile, time), read
+
+    def notices(self, read: int, change: Change) -> tuple[str, ...]:
+        passed = read - change.profile.rows
+        return (f"{passed:,} of {read:,} rows passed over: one row per key is kept",) if passed else ()
+
+    def _profile(self, rows: DataFrame) -> Profile:
+        keys = self.strategy.keys if isinstance(self.strategy, Merge) else ()
+        partitions = self.snapshot.partition_columns if self.snapshot else ()
+        return profile(
+            rows,
+            keys=keys,
+            time_column=self.window.column if self.window else None,
+            listed=[key for key in keys if key in partitions],
+        )
+
+    def _one_row_per_key(
+        self, rows: DataFrame, found: Profile, strategy: Merge
+    ) -> tuple[DataFrame, Profile]:
+        if found.null_keys:
+            raise null_keys(found.null_keys, strategy.keys, self.table.name)
+        if found.rows == found.keys:
+            return rows, found
+        rows = settle(self._deduplicated(rows, strategy))
+        again = self._profile(rows)
+        if again.rows > again.keys:
+            raise duplicate_keys(rows, strategy.keys, self.table.name)
+        return rows, again
+
+    def _deduplicated(self, rows: DataFrame, strategy: Merge) -> DataFrame:
+        if strategy.dedup_order_by or strategy.form is MergeStrategy.DEDUPLICATE:
+            return one_per_key(rows, strategy.keys, strategy.dedup_order_by)
+        return without_copies(rows, self.volatile)
+
+    def _check_times(self, found: Profile) -> None:
+        if self.window and found.null_times and self.window.null_time is NullTime.FAIL:
+            count = found.null_times
+            raise MergeError(
+                "window.null_times",
+                f"{count:,} row{' has' if count == 1 else 's have'} no {self.window.column}, which orders "
+                f"{self.table.name} in time.",
+                f'Say null_time = "include" or "skip". {self.table.name} is unchanged.',
+            )
+
+    def _check_condition(self, rows: DataFrame) -> None:
+        strategy = self.strategy
+        if not isinstance(strategy, DeleteInsert) or not strategy.predicate or not self.table.owns_window:
+            return
+        outside = rows.where(~F.coalesce(F.expr(strategy.predicate), F.lit(False)))  # noqa: FBT003
+        count = outside.count()
+        if count:
+            raise TableError(
+                "delete_insert.outside",
+                f"{count:,} row{' of the query lies' if count == 1 else 's of the query lie'} outside "
+                f"{strategy.predicate}, so the next run would not replace them.",
+                f"Make the query give only rows that match it. {self.table.name} is unchanged.",
+            )
+
+
+def _read(table: Table, rows: DataFrame, window: WindowPlan | None) -> DataFrame:
+    strategy = table.strategy
+    if window and not isinstance(strategy, Replace) and not table.owns_window:
+        rows = rows.where(window.predicate)
+    if isinstance(strategy, DeleteInsert) and strategy.predicate and not table.owns_window:
+        rows = rows.where(strategy.predicate)
+    return rows
+
+
+def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> DataFrame:
+    if held is None or isinstance(table.strategy, Replace):
+        return _typed(rows, table.name)
+    aligned, fit = align(rows, held.schema, table.schema_policy, table.name)
+    if isinstance(table.strategy, Merge):
+        return _typed(aligned, table.name)
+    return _typed(widened(aligned, t.StructType([*held.schema.fields, *fit.added])), table.name)
+
+
+def _typed(rows: DataFrame, name: str) -> DataFrame:
+    void = [field.name for field in rows.schema.fields if isinstance(field.dataType, t.NullType)]
+    if void:
+        raise SchemaError(
+            "schema.no_type",
+            f"Nothing tells the type of {', '.join(void)} in the source of {name}: every value is NULL.",
+            "Cast it in the source.",
+        )
+    return rows
+
+
+def _spelled(table: Table, rows: DataFrame, held: DataFrame | None) -> Strategy:
+    """The strategy with its columns spelled as the rows will have them; a column that is not there is an error."""
+    strategy = table.strategy
+    if not isinstance(strategy, Merge):
+        return strategy
+    source = f"the source of {table.name}"
+    asked = (
+        ("The key column", strategy.keys),
+        ("The dedup_order_by column", strategy.dedup_order_by),
+        ("The only_newer column", (strategy.only_newer,) if strategy.only_newer else ()),
+    )
+    found = [require(columns, rows, what, source) for what, columns in asked]
+    if held is not None:
+        spellings = [*held.columns, *rows.columns]
+        require(found[0], held, "The key column", table.name)
+        if strategy.only_newer:
+            require(found[2], held, "The only_newer column", table.name)
+        found = [tuple(_first(name, spellings) for name in names) for names in found]
+    return replace(strategy, keys=found[0], dedup_order_by=found[1], only_newer=next(iter(found[2]), None))
+
+
+def _first(name: str, spellings: Sequence[str]) -> str:
+    return next(spelling for spelling in spellings if spelling.lower() == name.lower())

@@ -1,0 +1,229 @@
+"""One step: read a window of a source, make a change of it, commit it; plan again when another writer was first."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import functions as F
+
+from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
+from tidemill.change.columns import require
+from tidemill.change.cursors import exact, highest, time_kind
+from tidemill.change.names import quote
+from tidemill.change.operation import compile_change
+from tidemill.contracts import AppendRows, Compiled, Conflict, Counts, Record, Target
+from tidemill.declare.strategies import Merge, MergeStrategy
+from tidemill.errors import ConflictError, TableError
+from tidemill.plan.windows import WindowPlan, plan_window
+from tidemill.run.anchor import keep_anchor
+from tidemill.run.prepare import Prepared, prepare
+from tidemill.stores.delta import DeltaStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.contracts import Change, CommitResult, Snapshot
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.tables import Table
+
+logger = logging.getLogger("tidemill")
+
+TRIES = 5
+_FIRST_WAIT = 0.2
+
+
+class Source(Protocol):
+    """Where the rows of a step come from."""
+
+    def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:
+        """All rows, lazily; the window is a filter over them. `like` has the table's types, for files that have none."""
+
+    @property
+    def settled(self) -> bool:
+        """Reading twice gives the same rows, and costs less than keeping them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step did. `version` is the table's version after it."""
+
+    table: str
+    status: str
+    strategy: str
+    version: int
+    counts: Counts
+    rows_read: int
+    seconds: float
+    first_run: bool = False
+    window: WindowPlan | None = None
+    watermark: Cursor | None = None
+    files_rewritten: int = 0
+    files_kept: int = 0
+    notices: tuple[str, ...] = field(default=())
+
+
+def run_step(spark: SparkSession, table: Table, source: Source, *, now: datetime | None = None) -> StepResult:
+    """Brings the table up to date with its source, in one commit or none."""
+    began = time.monotonic()
+    run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
+    for attempt in range(TRIES):
+        try:
+            return _Step(spark, table, source, f"{run_id}-{attempt}", started).run(began)
+        except Conflict as conflict:
+            logger.info("%s: another writer committed first (%s); planning again", table.name, conflict)
+            time.sleep(_FIRST_WAIT * 2**attempt)
+    raise ConflictError(
+        "run.conflict",
+        f"{table.name} was changed by other writers {TRIES} times while this run was at work.",
+        "Nothing of this run is in it. Run it again when the others have ended.",
+    )
+
+
+class _Step:
+    """One attempt at a step, on one snapshot of the table."""
+
+    def __init__(
+        self, spark: SparkSession, table: Table, source: Source, run_id: str, now: datetime
+    ) -> None:
+        self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
+        self.store = DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
+        self.snapshot = self.store.snapshot()
+        self._refuse_missing()
+
+    def run(self, began: float) -> StepResult:
+        like = self.store.schema(self.spark) if self.snapshot else None
+        rows = self.source.rows(self.spark, like)
+        window = self._window(rows)
+        held = self.store.read(rows.sparkSession) if self.snapshot else None
+        prepared = prepare(self.table, rows, window, held, self.snapshot, settled=self.source.settled)
+        logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
+        compiled = self._compile(prepared, held, window)
+        record = self._record(prepared, compiled, window)
+        committed = self._commit(compiled, record)
+        return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
+
+    def _refuse_missing(self) -> None:
+        strategy = self.table.strategy
+        if self.snapshot is None and isinstance(strategy, Merge) and strategy.form is MergeStrategy.UPDATE:
+            raise TableError(
+                "table.missing",
+                f"{self.table.name} is not there, and update changes only rows that are.",
+                "Use upsert to make it, or give the path of a table that is there.",
+            )
+
+    def _window(self, rows: DataFrame) -> WindowPlan | None:
+        if self.table.window is None:
+            return None
+        name = self.table.name
+        column = require([self.table.window.time_column], rows, "The time column", f"the source of {name}")[0]
+        kind = time_kind(column, rows.schema[column].dataType, name)
+        return plan_window(
+            self.table, kind, rows.columns, self.snapshot, lambda: self._held_highest(column), self.now
+        )
+
+    def _held_highest(self, column: str) -> Cursor | None:
+        """The highest time the table holds, by a query: file statistics still know deleted rows."""
+        held = self.store.read(self.spark)
+        spelling = require([column], held, "The time column", self.table.name)[0]
+        kind = time_kind(spelling, held.schema[spelling].dataType, self.table.name)
+        found = held.agg(exact(F.max(quote(spelling)), kind).alias("highest")).first()
+        return highest(found["highest"] if found else None, kind)
+
+    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+        if self.snapshot is None or held is None:
+            keyed = isinstance(self.table.strategy, Merge)
+            return Compiled(AppendRows(prepared.change.rows), unique=keyed)
+        record = self.snapshot.record
+        known = record.highest if record and not self.snapshot.foreign_adds else None
+        target = Target(
+            name=self.table.name,
+            rows=held,
+            snapshot=self.snapshot,
+            window=window.predicate if window else None,
+            highest=known,
+        )
+        return compile_change(prepared.strategy, prepared.change, target)
+
+    def _record(self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None) -> Record:
+        change, strategy = prepared.change, prepared.strategy
+        before = self.snapshot.record if self.snapshot else None
+        progress = dict(before.progress) if before else {}
+        watermark = window.next_watermark(change.profile.highest, self.now) if window else None
+        if watermark is not None:
+            progress[self.table.input] = watermark
+        return Record(
+            run_id=self.run_id,
+            table=self.table.name,
+            sequence=(self.snapshot.sequence if self.snapshot else 0) + 1,
+            strategy=str(strategy),
+            at=self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            rows=change.profile.rows,
+            counts=compiled.record_counts(),
+            remainder=compiled.remainder,
+            keys=strategy.keys if isinstance(strategy, Merge) else (),
+            unique=self._stays_unique(compiled),
+            window=window.to_json() if window else {},
+            progress=progress,
+            highest=self._highest(change),
+            floor=window.floor if window else None,
+            sql_hash=self.table.sql_hash,
+            columns=tuple(prepared.columns),
+        )
+
+    def _stays_unique(self, compiled: Compiled) -> bool:
+        strategy = self.table.strategy
+        if not compiled.unique or not isinstance(strategy, Merge):
+            return False
+        whole = self.snapshot is None or strategy.form is MergeStrategy.FULL_MERGE
+        return whole or (self.snapshot is not None and self.snapshot.unique_on(strategy.keys))
+
+    def _highest(self, change: Change) -> Cursor | None:
+        """The highest time that the table can hold after this commit, where that is known."""
+        if self.snapshot is None:
+            return change.profile.highest
+        record = self.snapshot.record
+        if record is None or self.snapshot.foreign_adds or record.highest is None:
+            return None
+        found = change.profile.highest
+        return record.highest if found is None else max(record.highest, found)
+
+    def _commit(self, compiled: Compiled, record: Record) -> CommitResult | None:
+        if compiled.operation is None:
+            if self.snapshot is not None:
+                keep_anchor(self.store, self.spark, self.snapshot, self.now)
+            return None
+        result = self.store.commit(self.spark, compiled.operation, record, self.snapshot)
+        keep_anchor(self.store, self.spark, self.store.snapshot(), self.now)
+        return result
+
+    def _result(
+        self,
+        prepared: Prepared,
+        compiled: Compiled,
+        committed: CommitResult | None,
+        record: Record,
+        window: WindowPlan | None,
+        seconds: float,
+    ) -> StepResult:
+        before = self.snapshot
+        return StepResult(
+            table=self.table.name,
+            status="created" if before is None else "changed" if committed else "unchanged",
+            strategy=str(self.table.strategy),
+            version=committed.version if committed else before.version if before else 0,
+            counts=committed.counts if committed else compiled.counts,
+            rows_read=prepared.rows_read,
+            seconds=seconds,
+            first_run=before is None,
+            window=window,
+            watermark=record.progress.get(self.table.input),
+            files_rewritten=committed.files_rewritten if committed else 0,
+            files_kept=committed.files_kept if committed else before.files if before else 0,
+            notices=(*prepared.notices, *compiled.notices, *((window.notice,) if window and window.notice else ())),
+        )

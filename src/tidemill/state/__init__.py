@@ -1,0 +1,1 @@
+"""What has been done: commit records read without a JVM, and the ledger of runs."""

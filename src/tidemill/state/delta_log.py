@@ -1,0 +1,173 @@
+"""Delta's log, read without a JVM: commits, our records in them, and what others did since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import deltalake
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
+
+from tidemill.contracts import Commit, Record, Snapshot
+from tidemill.errors import TableError
+
+APP_ID = "tidemill"
+ANCHOR = "tidemill.record"
+ANCHOR_VERSION = "tidemill.record.version"
+
+
+class DeltaLog:
+    """The log of the Delta table at one path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def snapshot(self) -> Snapshot | None:
+        """The table as it is now, or None when nothing is at its path."""
+        if not self._is_table():
+            return None
+        table = self._open()
+        return self._snapshot_of(table)
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        """The commits that the log still holds, newest first."""
+        newest = self._open().version()
+        oldest = -1 if limit is None else newest - limit
+        for version in range(newest, oldest, -1):
+            commit = self.commit(version)
+            if commit is None:
+                return
+            yield commit
+
+    def commit(self, version: int) -> Commit | None:
+        """One commit, or None when it is not there, or no longer."""
+        actions = self._actions(version)
+        return None if actions is None else _commit_of(version, actions)
+
+    def rows_and_files(self) -> tuple[int | None, int]:
+        """How many rows the files hold (None when some do not say, or hold deleted rows), and how many files."""
+        files = self._open().get_add_actions(flatten=True)
+        return None, files.num_rows
+
+    def schema_json(self) -> str:
+        return self._open().schema().to_json()
+
+    def _snapshot_of(self, table: deltalake.DeltaTable) -> Snapshot:
+        version, metadata = table.version(), table.metadata()
+        properties = dict(metadata.configuration)
+        sequence = table.transaction_version(APP_ID)
+        record, record_version, foreign = self._last_record(version, sequence, properties)
+        return Snapshot(
+            version=version,
+            sequence=sequence or 0,
+            record=record,
+            record_version=record_version,
+            foreign=foreign,
+            properties=properties,
+            partition_columns=tuple(metadata.partition_columns),
+            files=table.get_add_actions(flatten=True).num_rows,
+            anchored=_anchored(properties),
+        )
+
+    def _last_record(
+        self, version: int, sequence: int | None, properties: dict[str, str]
+    ) -> tuple[Record | None, int | None, tuple[Commit, ...]]:
+        if sequence is None:
+            return None, None, ()
+        later: list[Commit] = []
+        for number in range(version, -1, -1):
+            commit = self.commit(number)
+            if commit is None:
+                return _from_anchor(properties, sequence, number, later)
+            if commit.record is not None:
+                return commit.record, number, tuple(later)
+            later.append(commit)
+        return None, None, tuple(later)
+
+    def _is_table(self) -> bool:
+        files, root = self._filesystem()
+        if files.get_file_info(f"{root}/_delta_log").type == fs.FileType.Directory:
+            return self._has_commits(files, root)
+        inside = files.get_file_info(fs.FileSelector(root, allow_not_found=True))
+        if files.get_file_info(root).type == fs.FileType.File or inside:
+            raise TableError(
+                "table.not_a_table",
+                f"{self.path} is there, but it is not a Delta table.",
+                "Give the path of a Delta table, or a path where nothing is yet.",
+            )
+        return False
+
+    @staticmethod
+    def _has_commits(files: fs.FileSystem, root: str) -> bool:
+        log = files.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
+        return any(entry.base_name.endswith((".json", ".parquet")) for entry in log)
+
+    def _open(self) -> deltalake.DeltaTable:
+        try:
+            return deltalake.DeltaTable(self.path)
+        except DeltaError as failure:
+            raise TableError(
+                "table.unreadable",
+                f"The log of {self.path} cannot be read: {_first_line(failure)}",
+                "Look at its _delta_log folder; tidemill restore can go back to a version that is whole.",
+            ) from failure
+
+    def _actions(self, version: int) -> list[dict[str, Any]] | None:
+        files, root = self._filesystem()
+        try:
+            with files.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
+                return [json.loads(line) for line in stream.read().splitlines() if line.strip()]
+        except FileNotFoundError:
+            return None
+
+    def _filesystem(self) -> tuple[fs.FileSystem, str]:
+        if "://" in self.path:
+            files, root = fs.FileSystem.from_uri(self.path)
+            return files, root
+        return fs.LocalFileSystem(), self.path
+
+
+def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
+    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    removed = {a["remove"]["path"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)}
+    added = {a["add"]["path"] for a in actions if "add" in a and a["add"].get("dataChange", True)}
+    return Commit(
+        version=version,
+        at=_moment(info.get("timestamp")),
+        operation=info.get("operation", "unknown"),
+        metrics=info.get("operationMetrics", {}),
+        record=Record.from_json(info.get("userMetadata")),
+        read_version=info.get("readVersion"),
+        adds_rows=bool(added - removed),  # a file that stays, with rows marked as deleted, is in both
+        removes_rows=bool(removed),
+    )
+
+
+def _from_anchor(
+    properties: dict[str, str], sequence: int, gap: int, later: list[Commit]
+) -> tuple[Record | None, int | None, tuple[Commit, ...]]:
+    """The record from the table property, where it is of the last commit; the log was cleaned up below `gap`."""
+    record, version = Record.from_json(properties.get(ANCHOR)), _anchored(properties)
+    if record is None or version is None or record.sequence != sequence:
+        return None, None, tuple(later)
+    if gap > version:
+        later.append(Commit(gap, "", "cleaned up", {}, None, adds_rows=True, removes_rows=True))
+    return record, version, tuple(commit for commit in later if commit.version > version)
+
+
+def _anchored(properties: dict[str, str]) -> int | None:
+    version = properties.get(ANCHOR_VERSION)
+    return int(version) if version else None
+
+
+def _moment(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return ""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _first_line(failure: Exception) -> str:
+    return str(failure).splitlines()[0] if str(failure) else type(failure).__name__

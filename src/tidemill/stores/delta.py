@@ -1,0 +1,213 @@
+"""Delta tables: a step's rows, its record and its sequence number in one commit of the table's own log."""
+
+from __future__ import annotations
+
+from functools import singledispatchmethod
+from typing import TYPE_CHECKING
+
+from tidemill.contracts import (
+    AppendRows,
+    CommitResult,
+    Conflict,
+    OverwriteRows,
+    ReplaceRows,
+    UpsertRows,
+)
+from tidemill.engine.session import step_session
+from tidemill.engine.translate import is_conflict
+from tidemill.state.counting import counts_of
+from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from delta.tables import DeltaMergeBuilder
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.contracts import Commit, Operation, Record, Snapshot
+
+OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
+
+
+class DeltaStore:
+    """The Delta table at one path."""
+
+    def __init__(
+        self, path: str, *, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ()
+    ) -> None:
+        self.path = path
+        self.log = DeltaLog(path)
+        self._properties = dict(properties or {})
+        self._partition_by = tuple(partition_by)
+
+    def snapshot(self) -> Snapshot | None:
+        return self.log.snapshot()
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        return self.log.commits(limit)
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        reader = spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(self.path)
+
+    def schema(self, spark: SparkSession) -> StructType:
+        return self.read(spark).schema
+
+    def commit(
+        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    ) -> CommitResult:
+        """One commit, or `Conflict`.
+
+        Delta skips a commit whose sequence number is taken without a word, so only a version that
+        holds our run id counts.
+        """
+        try:
+            if snapshot is None:
+                self._create(operation.rows, record)
+            else:
+                self._write(operation, spark, record, snapshot)
+        except Exception as failure:
+            if is_conflict(failure):
+                raise Conflict(str(failure)) from failure
+            raise
+        return self._committed(record, snapshot)
+
+    def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
+        """Copies the record into a table property, which Delta's log clean-up keeps."""
+        properties = {ANCHOR: record.to_json(), ANCHOR_VERSION: str(version)}
+        self.set_properties(spark, properties)
+
+    def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
+        pairs = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in properties.items())
+        self._statement(step_session(spark), f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
+
+    def add_nothing(self, spark: SparkSession, record: Record) -> None:
+        """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
+        try:
+            _numbered(self.read(spark).where("false").write, record).mode("append").save(self.path)
+        except Exception as failure:
+            if is_conflict(failure):
+                raise Conflict(str(failure)) from failure
+            raise
+
+    def restore(self, spark: SparkSession, version: int) -> None:
+        """The rows of an older version, as a commit of Delta's own."""
+        self._statement(step_session(spark), f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
+
+    @property
+    def _name(self) -> str:
+        return f"delta.`{self.path.replace('`', '``')}`"
+
+    @staticmethod
+    def _statement(session: SparkSession, sql: str) -> None:
+        session.sql(sql)
+
+    def _create(self, rows: DataFrame, record: Record) -> None:
+        writer = _numbered(rows.write, record).mode("errorifexists")
+        for name, value in {**OURS, **_mapping(rows.columns), **self._properties}.items():
+            writer = writer.option(name, value)
+        if self._partition_by:
+            writer = writer.partitionBy(*self._partition_by)
+        writer.save(self.path)
+
+    @singledispatchmethod
+    def _write(self, operation: Operation, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        raise NotImplementedError(operation)
+
+    @_write.register(AppendRows)
+    def _(self, operation: AppendRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+        _numbered(operation.rows.write, record).mode("append").option("mergeSchema", "true").save(self.path)
+
+    @_write.register(ReplaceRows)
+    def _(self, operation: ReplaceRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+        writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
+        writer.option("replaceWhere", operation.predicate).save(self.path)
+
+    @_write.register(OverwriteRows)
+    def _(self, operation: OverwriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        writer = _numbered(operation.rows.write, record).mode("overwrite")
+        if _columns(operation.rows.schema) != _columns(self.schema(spark)):
+            writer = writer.option("overwriteSchema", "true").partitionBy(*snapshot.partition_columns)
+        writer.save(self.path)
+
+    @_write.register(UpsertRows)
+    def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+        from delta.tables import DeltaTable  # noqa: PLC0415  slow to import
+
+        session = step_session(spark)
+        for name, value in _merge_settings(record).items():
+            session.conf.set(name, value)
+        table = DeltaTable.forPath(session, self.path).alias("t")
+        builder = table.merge(operation.rows, operation.match).withSchemaEvolution()
+        _clauses(builder, operation).execute()
+
+    def _committed(self, record: Record, snapshot: Snapshot | None) -> CommitResult:
+        before = -1 if snapshot is None else snapshot.version
+        for commit in self.log.commits():
+            if commit.version <= before:
+                break
+            if commit.record is not None and commit.record.run_id == record.run_id:
+                return _result(commit, 0 if snapshot is None else snapshot.files)
+        raise Conflict(f"sequence number {record.sequence} of {self.path} was taken by another run")
+
+
+def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
+    return (
+        writer.format("delta")
+        .option("txnAppId", APP_ID)
+        .option("txnVersion", str(record.sequence))
+        .option("userMetadata", record.to_json())
+    )
+
+
+def _merge_settings(record: Record) -> dict[str, str]:
+    return {
+        "spark.databricks.delta.write.txnAppId": APP_ID,
+        "spark.databricks.delta.write.txnVersion": str(record.sequence),
+        "spark.databricks.delta.commitInfo.userMetadata": record.to_json(),
+        "spark.databricks.delta.merge.materializeSource": "none",  # the change is settled already
+    }
+
+
+def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBuilder:
+    values = {_quoted(column): f"s.{_quoted(column)}" for column in operation.columns}
+    if operation.updates:
+        builder = builder.whenMatchedUpdate(condition=operation.changed, set=values)
+    if operation.inserts:
+        builder = builder.whenNotMatchedInsert(values=values)
+    if operation.delete_missing:
+        builder = builder.whenNotMatchedBySourceDelete()
+    return builder
+
+
+def _result(commit: Commit, files_before: int) -> CommitResult:
+    removed = int(commit.metrics.get("numTargetFilesRemoved", commit.metrics.get("numRemovedFiles", 0)))
+    return CommitResult(
+        version=commit.version,
+        counts=counts_of(commit),
+        files_rewritten=removed,
+        files_kept=max(files_before - removed, 0),
+    )
+
+
+def _mapping(columns: Sequence[str]) -> dict[str, str]:
+    """Delta's column mapping, where a name holds what Parquet cannot."""
+    needed = any(_NEEDS_MAPPING & set(column) for column in columns)
+    return {"delta.columnMapping.mode": "name"} if needed else {}
+
+
+def _columns(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

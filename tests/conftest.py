@@ -1,0 +1,22 @@
+"""One embedded Spark for all tests: starting one takes seconds, and the machine has room for one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidemill.engine import session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "2g")
+    yield session.embedded()
+    session.stop()
