@@ -1,8 +1,17 @@
 """Tidemill keeps tables up to date incrementally and exactly."""
 
-from tidemill.api import MergeResult, merge, read
+from tidemill.api import MergeResult, history, merge, read, restore
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
 
 __version__ = "0.1.0"
-__all__ = ["MergeResult", "MergeStrategy", "TidemillError", "__version__", "merge", "read"]
+__all__ = [
+    "MergeResult",
+    "MergeStrategy",
+    "TidemillError",
+    "__version__",
+    "history",
+    "merge",
+    "read",
+    "restore",
+]

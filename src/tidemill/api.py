@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +12,14 @@ from tidemill.declare.tables import SchemaPolicy, Table, schema_policy
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.contracts import Commit
+    from tidemill.run.restore import RestoreResult
     from tidemill.run.step import StepResult
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
@@ -40,12 +43,21 @@ class MergeResult:
     notices: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        shown = ("inserted", "updated", "deleted", "unchanged", "ignored", "total", "files_rewritten", "files_kept")
+        shown = (
+            "inserted",
+            "updated",
+            "deleted",
+            "unchanged",
+            "ignored",
+            "total",
+            "files_rewritten",
+            "files_kept",
+        )
         numbers = ", ".join(f"{name}={getattr(self, name):_}" for name in shown if name != "ignored" or self.ignored)
         return f"MergeResult({numbers}, seconds={self.seconds:.1f})"
 
 
-def merge(  # noqa: PLR0917  the call of the design
+def merge(
     source: DataFrame | pa.Table | pd.DataFrame | str | Path,
     target: str | Path,
     on: str | Iterable[str],
@@ -91,6 +103,27 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     return DeltaStore(path).read(session)
 
 
+def history(target: str | Path, limit: int | None = None) -> list[Commit]:
+    """The commits of the table at a path, newest first, with their records; starts no JVM."""
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+
+    log = DeltaLog(_absolute(str(target)))
+    if log.snapshot() is None:
+        raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
+    return list(log.commits(limit))
+
+
+def restore(target: str | Path, *, to: int, spark: SparkSession | None = None) -> RestoreResult:
+    """Goes back to version `to`: rows and progress together, as a commit of its own."""
+    from tidemill.engine.session import session_for  # noqa: PLC0415
+    from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.run.restore import restore_table  # noqa: PLC0415
+
+    with translated(f"Restoring {target}"):
+        session = session_for(spark)
+        return restore_table(session, _located(str(target), session), to=to)
+
+
 def merge_table(
     target: str | Path,
     on: str | Iterable[str],
@@ -107,11 +140,15 @@ def merge_table(
     form = merge_form(strategy)
     if max_shrink is not None and form is not MergeStrategy.FULL_MERGE:
         raise ArgumentError(
-            "merge.max_shrink", f"max_shrink guards full_merge; {form} deletes nothing.", "Leave it out, or use full_merge."
+            "merge.max_shrink",
+            f"max_shrink guards full_merge; {form} deletes nothing.",
+            "Leave it out, or use full_merge.",
         )
     if format_ not in (None, "delta"):
         raise ArgumentError(
-            "table.unknown_format", f"{format_!r} is not a table format that can be merged into.", 'Use "delta".'
+            "table.unknown_format",
+            f"{format_!r} is not a table format that can be merged into.",
+            'Use "delta".',
         )
     return Table(
         name=str(target),

@@ -117,7 +117,7 @@ def _ours(text: str | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit of a table's log, as it stands there."""
+    """One commit of a table's log, as it stands there; `numbered` when it took a sequence number of ours."""
 
     version: int
     at: str
@@ -125,6 +125,7 @@ class Commit:
     metrics: Mapping[str, str]
     record: Record | None
     read_version: int | None = None
+    numbered: bool = False
     adds_rows: bool = False
     removes_rows: bool = False
 

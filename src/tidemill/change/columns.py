@@ -15,7 +15,7 @@ from tidemill.errors import ArgumentError, SchemaError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 
 
@@ -92,7 +92,7 @@ def _fit(source: StructType, table: StructType) -> Fit:
     )
 
 
-def _cast(source: StructType, wanted: StructField) -> F.Column:
+def _cast(source: StructType, wanted: StructField) -> Column:
     name = spelled(wanted.name, [field.name for field in source.fields])
     assert name is not None  # noqa: S101  `shared` holds only names that both sides have
     column = F.col(quote(name))

@@ -90,7 +90,8 @@ def difference(left: DataFrame, right: DataFrame, volatile: frozenset[str]) -> D
     names = [quote(name) for name in both.columns if name != sign]
     surplus = both.groupBy(*names).agg(F.sum(sign).alias(sign)).where(F.col(sign) != 0)
     totals = surplus.agg(
-        F.sum(F.greatest(F.col(sign), F.lit(0))).alias("l"), F.sum(F.greatest(-F.col(sign), F.lit(0))).alias("r")
+        F.sum(F.greatest(F.col(sign), F.lit(0))).alias("l"),
+        F.sum(F.greatest(-F.col(sign), F.lit(0))).alias("r"),
     ).first()
     assert totals is not None  # noqa: S101  a global aggregate has one row
     return Difference(totals["l"] or 0, totals["r"] or 0)
@@ -101,7 +102,8 @@ def rows_not_in(rows: DataFrame, held: DataFrame, volatile: frozenset[str]) -> D
     ours, theirs = _numbered(rows, volatile), _numbered(held, volatile)
     marks = [name for name in theirs.columns if name.startswith(_MARK)]
     same = reduce(
-        lambda a, b: a & b, [F.col(f"s.{quote(mark)}").eqNullSafe(F.col(f"t.{quote(mark)}")) for mark in marks]
+        lambda a, b: a & b,
+        [F.col(f"s.{quote(mark)}").eqNullSafe(F.col(f"t.{quote(mark)}")) for mark in marks],
     )
     missing = ours.alias("s").join(theirs.select(*map(quote, marks)).alias("t"), same, "left_anti")
     return missing.select(*[quote(name) for name in rows.columns])

@@ -89,6 +89,6 @@ def highest(value: Any, kind: CursorKind) -> Cursor | None:
     last = {
         CursorKind.DATE: date.max,
         CursorKind.TIMESTAMP: datetime.max.replace(tzinfo=UTC),
-        CursorKind.TIMESTAMP_NTZ: datetime.max,
+        CursorKind.TIMESTAMP_NTZ: datetime.max,  # noqa: DTZ901  it has no zone
     }
     return Cursor(kind, last[kind])

@@ -176,9 +176,7 @@ def _counted(meeting: Meeting, *, inserts: bool) -> Compiled:
     ignored = seen["older"] + (0 if inserts else new)
     if not seen["changed"] and not (inserts and new):
         return Compiled(None, Counts(unchanged=meeting.change.profile.rows - ignored, ignored=ignored))
-    return Compiled(
-        meeting.upsert(inserts=inserts), Counts(ignored=ignored), frozenset({"ignored"}), unique=True
-    )
+    return Compiled(meeting.upsert(inserts=inserts), Counts(ignored=ignored), frozenset({"ignored"}), unique=True)
 
 
 def _full_merge(meeting: Meeting) -> Compiled:
@@ -221,7 +219,10 @@ def _collapsed(meeting: Meeting) -> Compiled:
         change.rows.alias("s")
         .join(ours, meeting.same_key, "left")
         .groupBy(*[F.col(of("s", key)) for key in keys])
-        .agg(F.count("t.__tidemill_here").alias("held"), F.max(same & F.col("t.__tidemill_here").isNotNull()).alias("same"))
+        .agg(
+            F.count("t.__tidemill_here").alias("held"),
+            F.max(same & F.col("t.__tidemill_here").isNotNull()).alias("same"),
+        )
     )
     seen = _first(
         by_key.agg(

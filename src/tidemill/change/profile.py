@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 from tidemill.change.cursors import decoded, exact, highest, kind_of
 from tidemill.change.names import quote
 from tidemill.contracts import KeyRange, Profile
-from tidemill.declare.cursors import Cursor, CursorKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame, Row
+
+    from tidemill.declare.cursors import Cursor, CursorKind
 
 SHORT_LIST = 20
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-_DIGITS = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
+_DIGITS: dict[type[t.DataType], int] = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
 _EXACT_IN_FLOAT = (t.ByteType, t.ShortType)
 _EXACT_IN_DOUBLE = (t.ByteType, t.ShortType, t.IntegerType, t.FloatType)
 

@@ -22,9 +22,7 @@ MARKS = {
 
 
 @click.command()
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print it."
-)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @click.option(
     "--warehouse",
     type=click.Path(path_type=Path),
@@ -36,9 +34,7 @@ def doctor(context: click.Context, form: str, warehouse: Path) -> None:
     """Say what is right on this machine, and what to do about the rest."""
     checks = examine(warehouse)
     if form == "json":
-        click.echo(
-            json.dumps({"ok": _all_well(checks), "checks": [asdict(check) for check in checks]}, indent=2)
-        )
+        click.echo(json.dumps({"ok": _all_well(checks), "checks": [asdict(check) for check in checks]}, indent=2))
     else:
         for line in _lines(checks):
             click.echo(line)

@@ -52,7 +52,9 @@ class Merge:
     def __post_init__(self) -> None:
         if not self.keys:
             raise ArgumentError(
-                "merge.no_keys", "A merge needs key columns, and none are given.", 'Name them with on="order_id" or --on.'
+                "merge.no_keys",
+                "A merge needs key columns, and none are given.",
+                'Name them with on="order_id" or --on.',
             )
         if len({key.lower() for key in self.keys}) < len(self.keys):
             raise ArgumentError(
@@ -97,5 +99,7 @@ def merge_form(name: MergeStrategy | str) -> MergeStrategy:
 def _check_share(share: float | None) -> None:
     if share is not None and not 0 <= share <= 1:
         raise ArgumentError(
-            "table.bad_max_shrink", f"max_shrink is a share from 0 to 1, not {share}.", "Write 0.1 for a tenth of the rows."
+            "table.bad_max_shrink",
+            f"max_shrink is a share from 0 to 1, not {share}.",
+            "Write 0.1 for a tenth of the rows.",
         )

@@ -10,7 +10,6 @@ from tidemill.declare.durations import Duration, duration
 from tidemill.declare.strategies import Merge, MergeStrategy, Strategy
 from tidemill.errors import ArgumentError, Origin
 
-
 E = TypeVar("E", bound=StrEnum)
 
 

@@ -78,9 +78,7 @@ def _java() -> Check:
     java = find_java()
     what = f"{java.version} ({java.executable})"
     if java.major > max(TESTED_JAVA):
-        return Check(
-            "java", Health.WARN, what, "Spark 4.1 is made for Java 17 and 21; set JAVA_HOME to one of them."
-        )
+        return Check("java", Health.WARN, what, "Spark 4.1 is made for Java 17 and 21; set JAVA_HOME to one of them.")
     return Check("java", Health.OK, what)
 
 
@@ -115,9 +113,7 @@ def _archive() -> Check:
     if archive.exists():
         return Check("archive", Health.OK, str(archive))
     if reason := why_not_built(java, jar_paths()):
-        return Check(
-            "archive", Health.WARN, f"could not be built: {reason}", "Try again: tidemill setup --again."
-        )
+        return Check("archive", Health.WARN, f"could not be built: {reason}", "Try again: tidemill setup --again.")
     what = "none for this Java and these jars: Spark starts slowly"
     return Check("archive", Health.WARN, what, "Build it: tidemill setup.")
 
@@ -133,7 +129,5 @@ def _folder(name: str, folder: Path, otherwise: str) -> Check:
 def _memory() -> Check:
     what = f"{machine_mib() / 1024:.1f} GiB, of which Spark takes {driver_memory()}"
     if machine_mib() < LEAST_MIB:
-        return Check(
-            "memory", Health.WARN, what, "Large changes may need more: Spark is at ease from 4 GiB on."
-        )
+        return Check("memory", Health.WARN, what, "Large changes may need more: Spark is at ease from 4 GiB on.")
     return Check("memory", Health.OK, what)

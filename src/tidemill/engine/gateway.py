@@ -49,6 +49,10 @@ MODULE_OPTIONS = (
 )
 
 
+# PySpark's Python half prints every error of a query to stderr before it raises it.
+_TALKATIVE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """A running JVM with PySpark's end of the connection; it ends when its stdin is closed."""
@@ -144,7 +148,10 @@ def _wait_for(told: Path, process: subprocess.Popen[bytes], log: Path) -> tuple[
 def _connect(port: int, secret: str) -> JavaGateway:
     """PySpark joins a JVM that already runs when the environment names one."""
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - slow to import
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
+    for name in _TALKATIVE:
+        PySparkLogger.getLogger(name).disabled = True
     with _set_for_now(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
         return launch_gateway()  # type: ignore[no-untyped-call]
 

@@ -125,9 +125,7 @@ def _start(options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
         settings = {**embedded_settings(folder), **conf}
         memory = driver_memory(conf.get("spark.driver.memory"))
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
-        jvm = gateway.start(
-            find_java(), ensure_jars(), [*own, f"-Dderby.system.home={folder}", *options], settings
-        )
+        jvm = gateway.start(find_java(), ensure_jars(), [*own, f"-Dderby.system.home={folder}", *options], settings)
         _engine = _Engine(jvm, folder, _session(jvm))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -30,9 +30,7 @@ def _work(spark: SparkSession, folder: Path) -> None:
         f"CREATE TABLE {table} (id BIGINT, value DOUBLE, s STRING, part INT, seen TIMESTAMP) USING delta "
         "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.isolationLevel' = 'Serializable')"
     )
-    rows = spark.sql(
-        "SELECT id, id / 3D value, concat('s', id) s, 1 part, current_timestamp() seen FROM range(500)"
-    )
+    rows = spark.sql("SELECT id, id / 3D value, concat('s', id) s, 1 part, current_timestamp() seen FROM range(500)")
     rows.write.format("delta").mode("append").option("userMetadata", "{}").save(str(folder / "table"))
     for kind in ("parquet", "csv", "json"):
         rows.write.format(kind).save(str(folder / kind))

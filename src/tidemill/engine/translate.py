@@ -63,7 +63,7 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
         )
     return EngineError(
         "engine.spark_failed",
-        f"{doing} failed: {_one_line(error)}",
+        f"{doing} failed: {one_line(error)}",
         f"Spark's own words are in {log or 'the log of your Spark session'}.",
     )
 
@@ -135,16 +135,26 @@ def _message(error: BaseException) -> str:
     return str(error)
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """What went wrong, without stack trace, plan and tags."""
     messages = [message for _, _, message in _chain(error) if message.strip()]
     telling = [message for message in messages if not _SAYS_NOTHING.match(message)]
     names = [name.rpartition(".")[2] for name, _, _ in _chain(error)]
     return _clean(next(iter(telling or messages), "")) or names[0]
 
 
+def _last_of_traceback(lines: list[str]) -> str:
+    """What a Python worker's traceback ends with: `ZeroDivisionError: division by zero`."""
+    if "Traceback (most recent call last):" not in lines:
+        return ""
+    after = lines[lines.index("Traceback (most recent call last):") + 1 :]
+    return next((line for line in after if line and not line[0].isspace()), "")
+
+
 def _clean(message: str) -> str:
     """The first line, without Spark's tag, SQLSTATE, position and plan, and of a bearable length."""
-    line = message.strip().splitlines()[0] if message.strip() else ""
+    lines = message.strip().splitlines() or [""]
+    line = _last_of_traceback(lines) or lines[0]
     line = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]+\]\s*", "", line)
     line = re.sub(r"\s*SQLSTATE: \w{5}.*$", "", line).strip()
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

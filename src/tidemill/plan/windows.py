@@ -131,7 +131,12 @@ def _floored(plan: WindowPlan, table: Table, columns: Sequence[str], record: Rec
     if plan.start is not None and floor < plan.start:
         return replace(plan, floor=floor, notice=notice)
     return replace(
-        plan, start=floor, exclusive=True, floor=floor, notice=notice, reason=f"after {floor}, where its query changed"
+        plan,
+        start=floor,
+        exclusive=True,
+        floor=floor,
+        notice=notice,
+        reason=f"after {floor}, where its query changed",
     )
 
 

@@ -14,7 +14,7 @@ from tidemill.change.keys import duplicate_keys, null_keys, one_per_key, without
 from tidemill.change.profile import profile
 from tidemill.contracts import Change
 from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.declare.tables import NullTime
+from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.errors import MergeError, SchemaError, TableError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Prepared:
     rows_read: int
     columns: Sequence[str]
     notices: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 def prepare(
@@ -52,11 +53,11 @@ def prepare(
     unambiguous(rows, table.name)
     columns = rows.columns
     strategy = _spelled(table, rows, held)
-    rows = _aligned(table, _read(table, rows, window), held)
+    rows, dropped = _aligned(table, _read(table, rows, window), held)
     volatile = frozenset(name.lower() for name in require(table.volatile, rows, "The volatile column", table.name))
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
-    return Prepared(change, strategy, read, columns, preparing.notices(read, change))
+    return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
 
 
 def settle(rows: DataFrame) -> DataFrame:
@@ -96,9 +97,7 @@ class _Preparing:
             listed=[key for key in keys if key in partitions],
         )
 
-    def _one_row_per_key(
-        self, rows: DataFrame, found: Profile, strategy: Merge
-    ) -> tuple[DataFrame, Profile]:
+    def _one_row_per_key(self, rows: DataFrame, found: Profile, strategy: Merge) -> tuple[DataFrame, Profile]:
         if found.null_keys:
             raise null_keys(found.null_keys, strategy.keys, self.table.name)
         if found.rows == found.keys:
@@ -148,13 +147,15 @@ def _read(table: Table, rows: DataFrame, window: WindowPlan | None) -> DataFrame
     return rows
 
 
-def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> DataFrame:
+def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> tuple[DataFrame, tuple[str, ...]]:
+    """The rows as the table has its columns, and the table's columns that have to go."""
     if held is None or isinstance(table.strategy, Replace):
-        return _typed(rows, table.name)
+        return _typed(rows, table.name), ()
     aligned, fit = align(rows, held.schema, table.schema_policy, table.name)
-    if isinstance(table.strategy, Merge):
-        return _typed(aligned, table.name)
-    return _typed(widened(aligned, t.StructType([*held.schema.fields, *fit.added])), table.name)
+    dropped = fit.missing if table.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS else ()
+    if not isinstance(table.strategy, Merge):
+        aligned = widened(aligned, t.StructType([*held.schema.fields, *fit.added]))
+    return _typed(aligned, table.name), dropped
 
 
 def _typed(rows: DataFrame, name: str) -> DataFrame:

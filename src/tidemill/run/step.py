@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
@@ -16,33 +19,34 @@ from tidemill.change.columns import require
 from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.change.names import quote
 from tidemill.change.operation import compile_change
-from tidemill.contracts import AppendRows, Compiled, Conflict, Counts, Record, Target
+from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
 from tidemill.declare.strategies import Merge, MergeStrategy
-from tidemill.errors import ConflictError, TableError
+from tidemill.engine.translate import one_line
+from tidemill.errors import SchemaError, SourceError, TableError
 from tidemill.plan.windows import WindowPlan, plan_window
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.prepare import Prepared, prepare
+from tidemill.run.retry import with_retries
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts import Change, CommitResult, Snapshot
+    from tidemill.contracts import Change, CommitResult
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
 
 logger = logging.getLogger("tidemill")
-
-TRIES = 5
-_FIRST_WAIT = 0.2
 
 
 class Source(Protocol):
     """Where the rows of a step come from."""
 
     def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:
-        """All rows, lazily; the window is a filter over them. `like` has the table's types, for files that have none."""
+        """All rows, lazily; the window is a filter over them. `like` has the table's types, for files without."""
 
     @property
     def settled(self) -> bool:
@@ -72,25 +76,15 @@ def run_step(spark: SparkSession, table: Table, source: Source, *, now: datetime
     """Brings the table up to date with its source, in one commit or none."""
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
-    for attempt in range(TRIES):
-        try:
-            return _Step(spark, table, source, f"{run_id}-{attempt}", started).run(began)
-        except Conflict as conflict:
-            logger.info("%s: another writer committed first (%s); planning again", table.name, conflict)
-            time.sleep(_FIRST_WAIT * 2**attempt)
-    raise ConflictError(
-        "run.conflict",
-        f"{table.name} was changed by other writers {TRIES} times while this run was at work.",
-        "Nothing of this run is in it. Run it again when the others have ended.",
+    return with_retries(
+        table.name, lambda attempt: _Step(spark, table, source, f"{run_id}-{attempt}", started).run(began)
     )
 
 
 class _Step:
     """One attempt at a step, on one snapshot of the table."""
 
-    def __init__(
-        self, spark: SparkSession, table: Table, source: Source, run_id: str, now: datetime
-    ) -> None:
+    def __init__(self, spark: SparkSession, table: Table, source: Source, run_id: str, now: datetime) -> None:
         self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
         self.store = DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
         self.snapshot = self.store.snapshot()
@@ -98,15 +92,42 @@ class _Step:
 
     def run(self, began: float) -> StepResult:
         like = self.store.schema(self.spark) if self.snapshot else None
-        rows = self.source.rows(self.spark, like)
+        with self._reading():
+            rows = self.source.rows(self.spark, like)
         window = self._window(rows)
         held = self.store.read(rows.sparkSession) if self.snapshot else None
-        prepared = prepare(self.table, rows, window, held, self.snapshot, settled=self.source.settled)
+        with self._reading():
+            prepared = prepare(self.table, rows, window, held, self.snapshot, settled=self.source.settled)
+        if prepared.dropped:
+            return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
         compiled = self._compile(prepared, held, window)
         record = self._record(prepared, compiled, window)
         committed = self._commit(compiled, record)
         return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
+
+    def _without(self, columns: Sequence[str]) -> _Step:
+        """This step on a table that has lost the columns which its source has lost (sync_all_columns)."""
+        if self.snapshot is None or self.snapshot.record is None:
+            raise SchemaError(
+                "schema.cannot_drop",
+                f"{self.table.name} was made elsewhere, and dropping {', '.join(columns)} would change its protocol.",
+                "Drop the columns yourself, or use append_new_columns. The table is unchanged.",
+            )
+        self.store.drop_columns(self.spark, columns, self.snapshot)
+        return _Step(self.spark, self.table, self.source, self.run_id, self.now)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Spark's errors while the rows are read and profiled are the source's."""
+        try:
+            yield
+        except (PySparkException, Py4JError) as failure:
+            raise SourceError(
+                "source.unreadable",
+                f"{self.source} could not be read: {one_line(failure)}",
+                f"Mend the source and run again. {self.table.name} is unchanged.",
+            ) from failure
 
     def _refuse_missing(self) -> None:
         strategy = self.table.strategy
@@ -123,9 +144,7 @@ class _Step:
         name = self.table.name
         column = require([self.table.window.time_column], rows, "The time column", f"the source of {name}")[0]
         kind = time_kind(column, rows.schema[column].dataType, name)
-        return plan_window(
-            self.table, kind, rows.columns, self.snapshot, lambda: self._held_highest(column), self.now
-        )
+        return plan_window(self.table, kind, rows.columns, self.snapshot, lambda: self._held_highest(column), self.now)
 
     def _held_highest(self, column: str) -> Cursor | None:
         """The highest time the table holds, by a query: file statistics still know deleted rows."""
@@ -225,5 +244,9 @@ class _Step:
             watermark=record.progress.get(self.table.input),
             files_rewritten=committed.files_rewritten if committed else 0,
             files_kept=committed.files_kept if committed else before.files if before else 0,
-            notices=(*prepared.notices, *compiled.notices, *((window.notice,) if window and window.notice else ())),
+            notices=(
+                *prepared.notices,
+                *compiled.notices,
+                *((window.notice,) if window and window.notice else ()),
+            ),
         )

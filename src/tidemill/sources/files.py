@@ -91,7 +91,9 @@ class FileSource:
         entry = files.get_file_info(root)
         if entry.type == fs.FileType.NotFound:
             raise SourceError(
-                "source.missing", f"There is nothing at {self.path}.", "Give the path of a file, a folder or a Delta table."
+                "source.missing",
+                f"There is nothing at {self.path}.",
+                "Give the path of a file, a folder or a Delta table.",
             )
         if entry.type == fs.FileType.File:
             return [entry]

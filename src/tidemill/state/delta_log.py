@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import deltalake
 from deltalake.exceptions import DeltaError
@@ -13,6 +12,9 @@ from pyarrow import fs
 
 from tidemill.contracts import Commit, Record, Snapshot
 from tidemill.errors import TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
@@ -46,14 +48,6 @@ class DeltaLog:
         """One commit, or None when it is not there, or no longer."""
         actions = self._actions(version)
         return None if actions is None else _commit_of(version, actions)
-
-    def rows_and_files(self) -> tuple[int | None, int]:
-        """How many rows the files hold (None when some do not say, or hold deleted rows), and how many files."""
-        files = self._open().get_add_actions(flatten=True)
-        return None, files.num_rows
-
-    def schema_json(self) -> str:
-        return self._open().schema().to_json()
 
     def _snapshot_of(self, table: deltalake.DeltaTable) -> Snapshot:
         version, metadata = table.version(), table.metadata()
@@ -131,7 +125,7 @@ class DeltaLog:
 
 
 def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
-    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     removed = {a["remove"]["path"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)}
     added = {a["add"]["path"] for a in actions if "add" in a and a["add"].get("dataChange", True)}
     return Commit(
@@ -141,6 +135,7 @@ def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
         metrics=info.get("operationMetrics", {}),
         record=Record.from_json(info.get("userMetadata")),
         read_version=info.get("readVersion"),
+        numbered=any(action["txn"]["appId"] == APP_ID for action in actions if "txn" in action),
         adds_rows=bool(added - removed),  # a file that stays, with rows marked as deleted, is in both
         removes_rows=bool(removed),
     )

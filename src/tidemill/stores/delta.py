@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from tidemill.contracts import (
     UpsertRows,
 )
 from tidemill.engine.session import step_session
-from tidemill.engine.translate import is_conflict
+from tidemill.engine.translate import is_conflict, one_line
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from delta.tables import DeltaMergeBuilder
-    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
     from tidemill.contracts import Commit, Operation, Record, Snapshot
@@ -65,16 +66,13 @@ class DeltaStore:
         Delta skips a commit whose sequence number is taken without a word, so only a version that
         holds our run id counts.
         """
-        try:
+        with _conflicts():
             if snapshot is None:
                 self._create(operation.rows, record)
             else:
                 self._write(operation, spark, record, snapshot)
-        except Exception as failure:
-            if is_conflict(failure):
-                raise Conflict(str(failure)) from failure
-            raise
-        return self._committed(record, snapshot)
+        before, files = (-1, 0) if snapshot is None else (snapshot.version, snapshot.files)
+        return _result(self._own_commit(record, before), files)
 
     def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
         """Copies the record into a table property, which Delta's log clean-up keeps."""
@@ -83,28 +81,33 @@ class DeltaStore:
 
     def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
         pairs = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in properties.items())
-        self._statement(step_session(spark), f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
+        with _conflicts():
+            step_session(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
-    def add_nothing(self, spark: SparkSession, record: Record) -> None:
+    def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
+        """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
+        if snapshot.properties.get("delta.columnMapping.mode") is None:
+            self.set_properties(spark, {"delta.columnMapping.mode": "name"})
+        names = ", ".join(map(_quoted, columns))
+        with _conflicts():
+            step_session(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
+
+    def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
         """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
-        try:
+        with _conflicts():
             _numbered(self.read(spark).where("false").write, record).mode("append").save(self.path)
-        except Exception as failure:
-            if is_conflict(failure):
-                raise Conflict(str(failure)) from failure
-            raise
+        self._own_commit(record, after)
 
-    def restore(self, spark: SparkSession, version: int) -> None:
-        """The rows of an older version, as a commit of Delta's own."""
-        self._statement(step_session(spark), f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
+    def restore(self, spark: SparkSession, version: int, record: Record) -> None:
+        """The rows of an older version with their record, in one commit; it takes no sequence number."""
+        session = step_session(spark)
+        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
+        with _conflicts():
+            session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
 
     @property
     def _name(self) -> str:
         return f"delta.`{self.path.replace('`', '``')}`"
-
-    @staticmethod
-    def _statement(session: SparkSession, sql: str) -> None:
-        session.sql(sql)
 
     def _create(self, rows: DataFrame, record: Record) -> None:
         writer = _numbered(rows.write, record).mode("errorifexists")
@@ -145,14 +148,24 @@ class DeltaStore:
         builder = table.merge(operation.rows, operation.match).withSchemaEvolution()
         _clauses(builder, operation).execute()
 
-    def _committed(self, record: Record, snapshot: Snapshot | None) -> CommitResult:
-        before = -1 if snapshot is None else snapshot.version
+    def _own_commit(self, record: Record, after: int) -> Commit:
+        """The commit above version `after` that holds this record and its sequence number."""
         for commit in self.log.commits():
-            if commit.version <= before:
+            if commit.version <= after:
                 break
-            if commit.record is not None and commit.record.run_id == record.run_id:
-                return _result(commit, 0 if snapshot is None else snapshot.files)
+            if commit.record is not None and commit.record.run_id == record.run_id and commit.numbered:
+                return commit
         raise Conflict(f"sequence number {record.sequence} of {self.path} was taken by another run")
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except Exception as failure:
+        if is_conflict(failure):
+            raise Conflict(one_line(failure)) from failure
+        raise
 
 
 def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
@@ -174,7 +187,7 @@ def _merge_settings(record: Record) -> dict[str, str]:
 
 
 def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBuilder:
-    values = {_quoted(column): f"s.{_quoted(column)}" for column in operation.columns}
+    values: dict[str, str | Column] = {_quoted(column): f"s.{_quoted(column)}" for column in operation.columns}
     if operation.updates:
         builder = builder.whenMatchedUpdate(condition=operation.changed, set=values)
     if operation.inserts:

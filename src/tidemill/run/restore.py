@@ -1,0 +1,89 @@
+"""Goes back to an older version of a table: rows and progress together."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.contracts import Record
+from tidemill.errors import ArgumentError
+from tidemill.run.retry import with_retries
+from tidemill.stores.delta import DeltaStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.contracts import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """`version` is the new version, which holds the rows and the progress of version `restored`."""
+
+    version: int
+    restored: int
+    total: int
+    watermark: str | None
+    seconds: float
+
+
+def restore_table(spark: SparkSession, path: str, *, to: int) -> RestoreResult:
+    """Restores the rows and the progress of version `to`, as new commits; itself it can be restored from."""
+    began = time.monotonic()
+    record = with_retries(path, lambda attempt: _restore(spark, DeltaStore(path), to, attempt))
+    store = DeltaStore(path)
+    snapshot = store.snapshot()
+    assert snapshot is not None  # noqa: S101  it was restored
+    watermark = next((str(value) for value in record.progress.values()), None)
+    total = store.read(spark).count()
+    return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began)
+
+
+def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> Record:
+    """Takes a sequence number before and after, so that a run planned on the old rows conflicts wherever it stands."""
+    snapshot = store.snapshot()
+    if snapshot is None:
+        raise ArgumentError("table.missing", f"There is no table at {store.path}.", "Give the path of a table.")
+    run_id, now = f"{uuid.uuid4().hex}-{attempt}", datetime.now(UTC).isoformat(timespec="milliseconds")
+    then = _record_at(store, snapshot, to)
+    begins = _signed(snapshot.record, store.path, f"{run_id}-begins", snapshot.sequence + 1, now, "restore begins")
+    ends = _signed(then, store.path, run_id, snapshot.sequence + 2, now, "restore").with_(restored_from=to)
+    store.add_nothing(spark, begins, after=snapshot.version)
+    store.restore(spark, to, ends)
+    store.add_nothing(spark, ends, after=snapshot.version)
+    return ends
+
+
+def _signed(record: Record | None, path: str, run_id: str, sequence: int, now: str, what: str) -> Record:
+    """The record with the state it had, under a new name; it counts no rows of its own."""
+    signature = {"run_id": run_id, "sequence": sequence, "strategy": what, "at": now.replace("+00:00", "Z")}
+    if record is None:
+        return Record(table=path, **signature)  # type: ignore[arg-type]
+    return record.with_(rows=0, counts={}, window={}, restored_from=None, **signature)
+
+
+def _record_at(store: DeltaStore, snapshot: Snapshot, version: int) -> Record | None:
+    """What the table had processed at a version. After foreign commits only the rows can tell: no progress."""
+    foreign = False
+    for number in range(version, -1, -1):
+        commit = store.log.commit(number)
+        if commit is None:
+            break
+        if commit.record is not None:
+            return commit.record.with_(progress={}, unique=False, highest=None) if foreign else commit.record
+        foreign = foreign or commit.adds_rows or commit.removes_rows
+    if version > snapshot.version or store.log.commit(version) is None:
+        raise ArgumentError(
+            "restore.no_version",
+            f"{store.path} has no version {version}: it is at {snapshot.version}, "
+            f"and its log goes back to {_oldest(store)}.",
+            "Choose a version that tidemill history shows.",
+        )
+    return None
+
+
+def _oldest(store: DeltaStore) -> int:
+    return min(commit.version for commit in store.commits())

@@ -1,0 +1,35 @@
+"""The one place that tries again: when another writer committed first, the step is planned anew."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from tidemill.contracts import Conflict
+from tidemill.errors import ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+logger = logging.getLogger("tidemill")
+
+TRIES = 5
+_FIRST_WAIT = 0.2
+
+
+def with_retries(name: str, attempt: Callable[[int], T]) -> T:
+    """What `attempt` gives; a `Conflict` of its is answered by another attempt, a few times."""
+    for number in range(TRIES):
+        try:
+            return attempt(number)
+        except Conflict as conflict:
+            logger.info("%s: another writer committed first (%s); planning again", name, conflict)
+            time.sleep(_FIRST_WAIT * 2**number)
+    raise ConflictError(
+        "run.conflict",
+        f"{name} was changed by other writers {TRIES} times while this run was at work.",
+        "Nothing of this run is in it. Run it again when the others have ended.",
+    )
