@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--histories", type=int, default=42, help="how many random histories test_incremental_equals_full tries"
+    )
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "2g")
     yield session.embedded()
-    session.stop()
+    session.stop(wait=True)

@@ -35,9 +35,9 @@ class Counts:
 class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
-    `counts` holds what was known before the commit; the rest comes from the commit's own metrics
-    (`tidemill.state.counting`). `remainder` names the count that takes the rows which were neither
-    inserted, updated, nor counted otherwise.
+    `base` is the version that the commit was planned on. `counts` holds what was known before the commit; the
+    rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder` names the count that
+    takes the rows which were neither inserted, updated, nor counted otherwise.
     """
 
     run_id: str
@@ -60,6 +60,7 @@ class Record:
     input_versions: Mapping[str, str] = field(default_factory=dict)
     inferred_schema: str | None = None
     restored_from: int | None = None
+    base: int | None = None
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:
@@ -132,7 +133,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table as its store says it is: the ground on which a step is planned."""
+    """A table as its store says it is: the ground on which a step is planned.
+
+    `foreign` holds what others committed since the version that our last record was planned on, newest first.
+    """
 
     version: int
     sequence: int
@@ -150,9 +154,9 @@ class Snapshot:
         return self.record is None or any(commit.adds_rows for commit in self.foreign)
 
     @property
-    def foreign_removes(self) -> bool:
-        """Somebody else removed or replaced rows after our last record."""
-        return any(commit.removes_rows for commit in self.foreign)
+    def foreign_removal(self) -> int | None:
+        """The last version in which somebody else removed or replaced rows."""
+        return next((commit.version for commit in self.foreign if commit.removes_rows), None)
 
     def unique_on(self, keys: tuple[str, ...]) -> bool:
         """Whether the log proves that no two rows of the table share these keys."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from tidemill.change.names import quote, spelled
-from tidemill.change.types import fits
+from tidemill.change.types import conformed, fits
 from tidemill.declare.tables import SchemaPolicy
 from tidemill.errors import ArgumentError, SchemaError
 
@@ -95,10 +95,7 @@ def _fit(source: StructType, table: StructType) -> Fit:
 def _cast(source: StructType, wanted: StructField) -> Column:
     name = spelled(wanted.name, [field.name for field in source.fields])
     assert name is not None  # noqa: S101  `shared` holds only names that both sides have
-    column = F.col(quote(name))
-    if source[name].dataType != wanted.dataType:
-        column = column.cast(wanted.dataType)
-    return column.alias(wanted.name)
+    return conformed(F.col(quote(name)), source[name].dataType, wanted.dataType).alias(wanted.name)
 
 
 def _check_types(source: StructType, table: StructType, name: str) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemill.contracts import Change, Target
+    from tidemill.declare.cursors import Cursor
 
 
 @singledispatch
@@ -48,16 +49,23 @@ def _(strategy: Append, change: Change, target: Target) -> Compiled:  # noqa: AR
 
 
 def _rows_to_append(change: Change, target: Target) -> tuple[DataFrame, bool]:
-    """The rows that the target's window does not hold; those above its highest time need no comparison."""
+    """The rows that the target's window does not hold, and whether there are any for sure.
+
+    Rows above the window's highest time need no comparison. Everything about the target is read inside the write,
+    so that rows which somebody else appends meanwhile are seen, or conflict.
+    """
     assert target.window is not None  # noqa: S101
+    assert change.time_column is not None  # noqa: S101  a window has one
     held = widened(target.rows.where(target.window), change.rows.schema)
-    if target.highest is None or change.time_column is None:
-        return rows_not_in(change.rows, held, change.volatile), False
-    above = F.col(quote(change.time_column)) > F.expr(target.highest.literal())
-    above = F.coalesce(above, F.lit(False))  # noqa: FBT003
-    compared = rows_not_in(change.rows.where(~above), held, change.volatile)
-    surely_new = change.profile.highest is not None and target.highest < change.profile.highest
-    return change.rows.where(above).unionByName(compared), surely_new
+    time, top = F.col(quote(change.time_column)), "__tidemill_top"
+    bounded = change.rows.crossJoin(F.broadcast(held.agg(F.max(time).alias(top))))
+    above = F.coalesce(time > F.col(top), time.isNotNull() & F.col(top).isNull())
+    compared = rows_not_in(bounded.where(~above).drop(top), held, change.volatile)
+    return bounded.where(above).drop(top).unionByName(compared), _reaches_above(change.profile.highest, target.highest)
+
+
+def _reaches_above(highest: Cursor | None, held: Cursor | None) -> bool:
+    return highest is not None and held is not None and held < highest
 
 
 @compile_change.register(Replace)
@@ -75,9 +83,15 @@ def _(strategy: Replace, change: Change, target: Target) -> Compiled:
     return Compiled(OverwriteRows(change.rows), counts, _ALL, notices=notices)
 
 
+def one_predicate(strategy: DeleteInsert, window: str | None) -> str:
+    """What removes the table's rows and filters the query's: what only one of the two did would be lost or doubled."""
+    parts = [part for part in (strategy.predicate, window) if part]
+    return " AND ".join(f"({part})" for part in parts) if len(parts) > 1 else next(iter(parts), "true")
+
+
 @compile_change.register(DeleteInsert)
 def _(strategy: DeleteInsert, change: Change, target: Target) -> Compiled:
-    predicate = strategy.predicate or target.window or "true"
+    predicate = one_predicate(strategy, target.window)
     held = widened(target.rows.where(predicate), change.rows.schema)
     apart = difference(change.rows, held, change.volatile)
     if not apart.only_left and not apart.only_right:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.sql import Column
 
 _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _DIGITS: dict[type[t.DataType], int] = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
@@ -28,6 +31,25 @@ def fits(source: t.DataType, target: t.DataType) -> bool:
             return fits(source.keyType, target.keyType) and fits(source.valueType, target.valueType)
         case _:
             return any(rule(source, target) for rule in _RULES)
+
+
+def conformed(column: Column, source: t.DataType, target: t.DataType) -> Column:
+    """The column as `target`, which its type fits. Fields of structs keep their names: a cast goes by position."""
+    match source, target:
+        case _ if source == target:
+            return column
+        case t.StructType(), t.StructType():
+            theirs = {field.name.lower(): field for field in source.fields}
+            pairs = [(theirs[field.name.lower()], field) for field in target.fields]
+            parts = [conformed(column.getField(s.name), s.dataType, w.dataType).alias(w.name) for s, w in pairs]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case t.ArrayType(), t.ArrayType():
+            return F.transform(column, lambda item: conformed(item, source.elementType, target.elementType))
+        case t.MapType(), t.MapType():
+            keys = F.transform_keys(column, lambda key, _: conformed(key, source.keyType, target.keyType))
+            return F.transform_values(keys, lambda _, item: conformed(item, source.valueType, target.valueType))
+        case _:
+            return column.cast(target)
 
 
 def _same(source: t.DataType, target: t.DataType) -> bool:

@@ -1,29 +1,164 @@
-"""The command `tidemill`."""
+"""The command `tidemill`: its commands, and how every one of them ends."""
 
 from __future__ import annotations
 
+import difflib
+import itertools
+import logging
+import os
+import signal
 import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tidemill.cli import render
 from tidemill.cli.doctor import doctor, setup
-from tidemill.errors import TidemillError
+from tidemill.cli.history import history
+from tidemill.cli.merge import merge
+from tidemill.cli.options import show_log
+from tidemill.cli.restore import restore
+from tidemill.errors import ArgumentError, TidemillError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+INTERRUPTED = 130  # what shells expect after Ctrl-C
+EXAMPLES = """\b
+Examples:
+  tidemill merge new_orders.csv lake/orders --on order_id
+  tidemill history lake/orders
+  tidemill restore lake/orders --to 3
+"""
 
 
-@click.group()
-@click.version_option(package_name="tidemill")
+class Commands(click.Group):
+    """A group whose every end is one of four: done, failed (1), wrongly called (2), interrupted (130)."""
+
+    def main(  # type: ignore[override] # there is one way to end
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
+    ) -> NoReturn:
+        given = list(sys.argv[1:] if args is None else args) or ["--help"]
+        show_log(logging.WARNING)
+        sys.exit(self._outcome(given, prog_name or "tidemill"))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise _unknown_command(name, self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            return _interrupted()
+
+    def _outcome(self, args: list[str], prog_name: str) -> int:
+        try:
+            code = super().main(args, prog_name, standalone_mode=False)
+        except click.Abort:
+            return _interrupted()
+        except click.ClickException as failure:
+            return _ended_by(_usage(failure), args)
+        except TidemillError as failure:
+            return _ended_by(failure, args)
+        except Exception as failure:  # noqa: BLE001  the last place that can turn it into a sentence
+            return _ended_by(_unexpected(failure, args), args)
+        return code if isinstance(code, int) else 0
+
+
+@click.group(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidemill", message="tidemill %(version)s")
 def tidemill() -> None:
-    """Incremental tables on Spark that are exact."""
+    """Incremental tables on Spark that are exact.
+
+    Every run moves only what changed, in one commit, and the table still equals a full rebuild.
+    """
 
 
-tidemill.add_command(doctor)
-tidemill.add_command(setup)
+for command in (merge, history, restore, doctor, setup):
+    tidemill.add_command(command)
 
 
-def main() -> None:
-    """Runs the command line; an error of ours is two lines on stderr, never a traceback."""
+def main() -> NoReturn:
+    """Runs the command line; nobody sees a traceback who has not asked for one."""
+    tidemill.main()
+
+
+def _ended_by(failure: TidemillError, args: Sequence[str]) -> int:
+    render.error(failure, as_json=_wants_json(args))
+    return failure.exit_code
+
+
+def _interrupted() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Spark is being stopped; a second Ctrl-C would only be noise
+    render.say("interrupted: nothing is half written, and the same command again takes it up", err=True)
+    return INTERRUPTED
+
+
+def _wants_json(args: Sequence[str]) -> bool:
+    """Asked of the bare arguments: they may be what is wrong."""
+    return "--format=json" in args or ("--format", "json") in itertools.pairwise(args)
+
+
+def _wants_details(args: Sequence[str]) -> bool:
+    return bool(os.environ.get("TIDEMILL_DEBUG")) or "--verbose" in args or "-v" in args
+
+
+def _unknown_command(name: str, known: Sequence[str]) -> ArgumentError:
+    close = difflib.get_close_matches(name, known, n=1)
+    remedy = f"Did you mean {close[0]}? " if close else ""
+    return ArgumentError(
+        "cli.unknown_command",
+        f"There is no command {name!r}.",
+        f"{remedy}The commands are {', '.join(known)}.",
+    )
+
+
+def _usage(failure: click.ClickException) -> ArgumentError:
+    context = failure.ctx if isinstance(failure, click.UsageError) else None
+    path = context.command_path if context else "tidemill"
+    problem = failure.format_message()
+    return ArgumentError("cli.usage", problem, f"{path} --help shows how it is called.")
+
+
+def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:
+    details = "".join(traceback.format_exception(failure))
+    if _wants_details(args):
+        render.say(details, err=True)
+    kept = _keep(details)
+    where = f"The details are in {kept}." if kept else "Run it again with --verbose to see the details."
+    return TidemillError(
+        "internal",
+        f"Something went wrong that Tidemill does not know: {_first_line(failure)}",
+        f"{where} Tables hold whole commits only.",
+    )
+
+
+def _first_line(failure: Exception) -> str:
+    text = next(iter(str(failure).splitlines()), "")
+    return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
+
+
+def _keep(details: str) -> Path | None:
+    from tidemill.engine.places import log_folder  # noqa: PLC0415
+
+    file = log_folder() / f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:
-        tidemill()
-    except TidemillError as error:
-        click.echo(f"error[{error.code}] {error.problem}\n  {error.remedy}", err=True)
-        sys.exit(error.exit_code)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(details, encoding="utf-8")
+    except OSError:
+        return None
+    return file
+
+
+if __name__ == "__main__":
+    main()

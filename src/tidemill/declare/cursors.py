@@ -95,17 +95,33 @@ class Cursor:
             case (int() | Decimal()) as number, int() as amount:
                 return Cursor(self.kind, number - amount)
             case _:
-                raise ArgumentError(
-                    "window.bad_lookback",
-                    f"A lookback of {lookback} cannot be taken off a {self.kind} cursor ({self}).",
-                    'Use a length of time ("3 hours") on dates and timestamps, a whole number on numbers, '
-                    "and none on strings.",
-                )
+                raise _bad_lookback(lookback, self.kind, str(self))
+
+    @property
+    def is_last(self) -> bool:
+        """The last moment that Python can hold; it also stands for all later ones, which Spark can hold."""
+        return self.value in {date.max, datetime.max, datetime.max.replace(tzinfo=UTC)}
+
+
+def check_lookback(lookback: Duration | int | None, kind: CursorKind, column: str) -> None:
+    """Refuses a lookback that no value of the column can be moved back by, before any value is there."""
+    fitting = Duration if kind.is_time else int
+    if lookback is not None and (kind is CursorKind.STRING or not isinstance(lookback, fitting)):
+        raise _bad_lookback(lookback, kind, column)
+
+
+def _bad_lookback(lookback: Duration | int, kind: CursorKind, what: str) -> ArgumentError:
+    return ArgumentError(
+        "window.bad_lookback",
+        f"A lookback of {lookback} cannot be taken off a {kind} cursor ({what}).",
+        'Use a length of time ("3 hours") on dates and timestamps, a whole number on numbers, and none on strings.',
+    )
 
 
 def quoted(text: str) -> str:
     """A Spark SQL string literal; whatever the text holds, it stays a value."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = escaped.replace("${", "\\u0024{")  # Spark's parser would put a setting or ${env:NAME} in its place
     return f"'{escaped}'"
 
 

@@ -6,6 +6,7 @@ is known, which saves that time, keeps a foreign SPARK_HOME out, and gives the p
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import re
@@ -81,7 +82,9 @@ def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mappin
                 env=_environment(told),
                 process_group=0,  # Ctrl-C on the terminal is for us, and we stop Spark
             )
+        atexit.register(process.kill)  # a JVM that cannot tell its port any more would stay for ever
         port, secret = _wait_for(told, process, log)
+        atexit.unregister(process.kill)
     return Gateway(process, _connect(port, secret), log)
 
 
@@ -180,5 +183,8 @@ def _new_log() -> Path:
 
 def _first_words(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    told = [line for line in lines if re.search("error|exception|invalid|fail", line, re.IGNORECASE)]
-    return next(iter(told or lines), "it said nothing.")
+    if not lines:
+        return "it said nothing."
+    telling = (at for at, line in enumerate(lines) if re.search("(?i)error|exception|invalid|fail", line))
+    first = next(telling, 0)
+    return ": ".join(line for line in lines[first : first + 2] if not line.startswith("at ")) + "."

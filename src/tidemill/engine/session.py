@@ -78,7 +78,7 @@ def embedded(*, small: bool = False, conf: Mapping[str, str] | None = None) -> S
     with _starting:
         if _engine is not None and _is_running():
             return _engine.spark
-        stop()  # what is left of an engine whose session was stopped or whose JVM has died
+        stop(wait=True)  # what is left of an engine whose session was stopped or whose JVM has died
         java, jars = find_java(), ensure_jars()
         return _start([*archive_options(java, jars), *options], conf or {})
 

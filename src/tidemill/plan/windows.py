@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.declare.cursors import Cursor, CursorKind, cursor
+from tidemill.declare.cursors import Cursor, CursorKind, check_lookback, cursor
 from tidemill.declare.strategies import Append
 from tidemill.declare.tables import NullTime
 from tidemill.errors import StateError
@@ -63,12 +63,13 @@ def plan_window(
     kind: CursorKind,
     columns: Sequence[str],
     snapshot: Snapshot | None,
-    held_highest: Callable[[], Cursor | None],
+    held_highest: Callable[[int | None], Cursor | None],
     now: datetime,
 ) -> WindowPlan:
-    """The window of the next run. `held_highest` asks the table for its highest time, when only that can tell."""
+    """The window of the next run. `held_highest` asks a version of the table for its highest time."""
     window = table.window
     assert window is not None  # noqa: S101  asked only for tables that have one
+    check_lookback(window.lookback, kind, window.time_column)
     first = WindowPlan(
         column=window.time_column,
         kind=kind,
@@ -91,7 +92,7 @@ def _watermark(
     table: Table,
     kind: CursorKind,
     snapshot: Snapshot,
-    held_highest: Callable[[], Cursor | None],
+    held_highest: Callable[[int | None], Cursor | None],
     now: datetime,
 ) -> tuple[Cursor | None, str]:
     record = snapshot.record
@@ -102,9 +103,10 @@ def _watermark(
             f"{table.name} was read up to {known}, a {known.kind}, and its time column is now a {kind}.",
             "Cast the column to its old type, or set the watermark anew with tidemill set-watermark.",
         )
-    if known is not None and not snapshot.foreign_removes:
+    removal = snapshot.foreign_removal
+    if known is not None and removal is None:
         return known, f"since {known}{_less(table.window)}"
-    held = held_highest()
+    held = held_highest(removal)
     if held is None:
         return None, "the table is empty: everything is read"
     held = min(held, _present(kind, now)) if kind.is_time else held

@@ -11,6 +11,7 @@ from pyspark.sql import types as t
 
 from tidemill.change.columns import align, require, unambiguous, widened
 from tidemill.change.keys import duplicate_keys, null_keys, one_per_key, without_copies
+from tidemill.change.operation import one_predicate
 from tidemill.change.profile import profile
 from tidemill.contracts import Change
 from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
@@ -80,8 +81,7 @@ class _Preparing:
         read = found.rows
         if isinstance(self.strategy, Merge):
             rows, found = self._one_row_per_key(rows, found, self.strategy)
-        time = self.window.column if self.window else None
-        return Change(rows, found, self.volatile, time), read
+        return Change(rows, found, self.volatile, self._time_column(rows)), read
 
     def notices(self, read: int, change: Change) -> tuple[str, ...]:
         passed = read - change.profile.rows
@@ -93,9 +93,13 @@ class _Preparing:
         return profile(
             rows,
             keys=keys,
-            time_column=self.window.column if self.window else None,
+            time_column=self._time_column(rows),
             listed=[key for key in keys if key in partitions],
         )
+
+    def _time_column(self, rows: DataFrame) -> str | None:
+        """The time column as the table spells it, which need not be as its declaration does."""
+        return require([self.window.column], rows, "The time column", self.table.name)[0] if self.window else None
 
     def _one_row_per_key(self, rows: DataFrame, found: Profile, strategy: Merge) -> tuple[DataFrame, Profile]:
         if found.null_keys:
@@ -124,16 +128,15 @@ class _Preparing:
             )
 
     def _check_condition(self, rows: DataFrame) -> None:
-        strategy = self.strategy
-        if not isinstance(strategy, DeleteInsert) or not strategy.predicate or not self.table.owns_window:
+        if not isinstance(self.strategy, DeleteInsert) or not self.table.owns_window:
             return
-        outside = rows.where(~F.coalesce(F.expr(strategy.predicate), F.lit(False)))  # noqa: FBT003
-        count = outside.count()
+        predicate = one_predicate(self.strategy, self.window.predicate if self.window else None)
+        count = rows.where(~F.coalesce(F.expr(predicate), F.lit(False))).count()  # noqa: FBT003
         if count:
             raise TableError(
                 "delete_insert.outside",
                 f"{count:,} row{' of the query lies' if count == 1 else 's of the query lie'} outside "
-                f"{strategy.predicate}, so the next run would not replace them.",
+                f"{predicate}, so the next run would not replace {'it' if count == 1 else 'them'}.",
                 f"Make the query give only rows that match it. {self.table.name} is unchanged.",
             )
 

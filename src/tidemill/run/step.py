@@ -19,7 +19,7 @@ from tidemill.change.columns import require
 from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.change.names import quote
 from tidemill.change.operation import compile_change
-from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
+from tidemill.contracts import AppendRows, Compiled, Conflict, Counts, Record, Target
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError
@@ -107,7 +107,7 @@ class _Step:
         return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
 
     def _without(self, columns: Sequence[str]) -> _Step:
-        """This step on a table that has lost the columns which its source has lost (sync_all_columns)."""
+        """The step again, on a table that has lost the columns which its source has lost (sync_all_columns)."""
         if self.snapshot is None or self.snapshot.record is None:
             raise SchemaError(
                 "schema.cannot_drop",
@@ -144,11 +144,14 @@ class _Step:
         name = self.table.name
         column = require([self.table.window.time_column], rows, "The time column", f"the source of {name}")[0]
         kind = time_kind(column, rows.schema[column].dataType, name)
-        return plan_window(self.table, kind, rows.columns, self.snapshot, lambda: self._held_highest(column), self.now)
+        return plan_window(
+            self.table, kind, rows.columns, self.snapshot, lambda version: self._held_highest(column, version), self.now
+        )
 
-    def _held_highest(self, column: str) -> Cursor | None:
-        """The highest time the table holds, by a query: file statistics still know deleted rows."""
-        held = self.store.read(self.spark)
+    def _held_highest(self, column: str, version: int | None) -> Cursor | None:
+        """The highest time that a version holds, by a query: file statistics still know deleted rows."""
+        assert self.snapshot is not None  # noqa: S101  asked only of a table that is there
+        held = self.store.read(self.spark, None if version == self.snapshot.version else version)
         spelling = require([column], held, "The time column", self.table.name)[0]
         kind = time_kind(spelling, held.schema[spelling].dataType, self.table.name)
         found = held.agg(exact(F.max(quote(spelling)), kind).alias("highest")).first()
@@ -193,6 +196,7 @@ class _Step:
             floor=window.floor if window else None,
             sql_hash=self.table.sql_hash,
             columns=tuple(prepared.columns),
+            base=self.snapshot.version if self.snapshot else None,
         )
 
     def _stays_unique(self, compiled: Compiled) -> bool:
@@ -217,6 +221,8 @@ class _Step:
             if self.snapshot is not None:
                 keep_anchor(self.store, self.spark, self.snapshot, self.now)
             return None
+        if self.snapshot is not None and self.store.log.moved_since(self.snapshot.version):
+            raise Conflict(f"{self.table.name} was changed since it was looked at")
         result = self.store.commit(self.spark, compiled.operation, record, self.snapshot)
         keep_anchor(self.store, self.spark, self.store.snapshot(), self.now)
         return result

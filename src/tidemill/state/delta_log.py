@@ -77,9 +77,23 @@ class DeltaLog:
             if commit is None:
                 return _from_anchor(properties, sequence, number, later)
             if commit.record is not None:
-                return commit.record, number, tuple(later)
+                return commit.record, number, (*later, *self._meanwhile(commit))
             later.append(commit)
         return None, None, tuple(later)
+
+    def _meanwhile(self, ours: Commit) -> list[Commit]:
+        """What others committed between the version that our commit was planned on and our commit."""
+        base = ours.record.base if ours.record else None
+        if base is None:
+            return []
+        between = (self.commit(number) for number in range(ours.version - 1, base, -1))
+        return [commit for commit in between if commit is not None and commit.record is None]
+
+    def moved_since(self, version: int) -> bool:
+        """Whether rows were added or removed after a version."""
+        latest = self._open().version()
+        later = (self.commit(number) for number in range(version + 1, latest + 1))
+        return any(commit is None or commit.adds_rows or commit.removes_rows for commit in later)
 
     def _is_table(self) -> bool:
         files, root = self._filesystem()

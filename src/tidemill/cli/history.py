@@ -1,0 +1,113 @@
+"""`tidemill history`: the commits of a table, read without a JVM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidemill.cli import render
+from tidemill.cli.options import output
+
+if TYPE_CHECKING:
+    from tidemill.contracts import Commit, Counts, Record
+    from tidemill.declare.cursors import Cursor
+
+HEADINGS = ("version", "when", "what", "rows", "window", "watermark")
+_PARTS = 3  # a restore is as many commits, and one line
+
+
+@click.command(
+    short_help="Show the commits of a table, with counts and watermarks.",
+    epilog="\b\nExamples:\n  tidemill history lake/orders\n  tidemill history lake/orders --limit 5 --format json",
+)
+@click.argument("table_path")
+@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N commits.")
+@output
+def history(
+    table_path: str,
+    limit: int | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,  # noqa: ARG001  its callback has done it
+) -> None:
+    """Show the commits of the table at TABLE_PATH, newest first; starts no Spark.
+
+    "+200 ~14 -3" are rows inserted, updated and deleted. Commits that are not Tidemill's are shown with what their
+    writer called them. Times are by your clock; windows and watermarks as the table has them, in UTC.
+    """
+    from tidemill import api  # noqa: PLC0415
+    from tidemill.state.parts import without_parts  # noqa: PLC0415
+
+    commits = list(without_parts(api.history(table_path, limit and limit * _PARTS)))[:limit]
+    if form == "json":
+        render.document({"table": table_path, "commits": [_data(commit) for commit in commits]})
+    elif not quiet:
+        render.table(HEADINGS, [_line(commit) for commit in commits], right=frozenset({"version"}))
+
+
+def _line(commit: Commit) -> tuple[str, ...]:
+    record = commit.record
+    return (
+        str(commit.version),
+        render.moment(commit.at),
+        _what(commit),
+        _rows(_counts(commit)),
+        _window(record) if record else "",
+        str(_watermark(record) or "") if record else "",
+    )
+
+
+def _what(commit: Commit) -> str:
+    record = commit.record
+    if record is None:
+        return f"not by Tidemill: {commit.operation}"
+    return record.strategy if record.restored_from is None else f"restore to {record.restored_from}"
+
+
+def _counts(commit: Commit) -> Counts:
+    from tidemill.state.counting import counts_of  # noqa: PLC0415
+
+    return counts_of(commit)
+
+
+def _rows(counts: Counts) -> str:
+    parts = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
+    return " ".join(f"{sign}{count:,}" for sign, count in parts if count)
+
+
+def _window(record: Record) -> str:
+    """From where the run read on; its end is open."""
+    from tidemill.declare.cursors import cursor  # noqa: PLC0415
+
+    if not record.window:
+        return ""
+    start, watermark = record.window.get("start"), _watermark(record)
+    if start is None:
+        return "all"
+    return f"{cursor(watermark.kind, start) if watermark else start} …"
+
+
+def _watermark(record: Record) -> Cursor | None:
+    return next(iter(record.progress.values()), None)
+
+
+def _data(commit: Commit) -> dict[str, Any]:
+    from dataclasses import asdict  # noqa: PLC0415
+
+    record = commit.record
+    watermark = _watermark(record) if record else None
+    return {
+        "version": commit.version,
+        "at": commit.at,
+        "by": "tidemill" if record else "other",
+        "operation": commit.operation,
+        "strategy": record.strategy if record else None,
+        "keys": list(record.keys) if record else [],
+        "rows": record.rows if record else None,
+        **asdict(_counts(commit)),
+        "window": dict(record.window) if record else {},
+        "watermark": watermark.text() if watermark else None,
+        "restored_from": record.restored_from if record else None,
+        "run_id": record.run_id if record else None,
+    }

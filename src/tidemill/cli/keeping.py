@@ -1,0 +1,79 @@
+"""Keeps what a command did to one table in the ledger, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.contracts import Counts
+from tidemill.errors import TidemillError
+from tidemill.state.delta_log import DeltaLog
+from tidemill.state.ledger import Ledger, Step, ledger_file, now, step_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(slots=True)
+class Kept:
+    """One step of a command, filled in while it runs."""
+
+    table: str
+    path: str
+    strategy: str
+    at: str
+    status: str = "failed"
+    counts: dict[str, int] = field(default_factory=dict)
+    rows_read: int = 0
+    version: int | None = None
+    seconds: float | None = None
+    error_code: str | None = None
+
+    def step(self) -> Step:
+        """The step; window and watermark are those of the table's own record."""
+        step = Step(
+            table=self.table,
+            path=self.path,
+            strategy=self.strategy,
+            mode="first" if self.status == "created" else "incremental",
+            status=self.status,
+            at=self.at,
+            counts=Counts(**self.counts),
+            rows_read=self.rows_read,
+            version=self.version,
+            seconds=self.seconds,
+            error_code=self.error_code,
+        )
+        return step if self.version is None else self._with_record(step, self.version)
+
+    def _with_record(self, step: Step, version: int) -> Step:
+        commit = DeltaLog(self.path).commit(version)
+        if commit is None or commit.record is None:
+            return step
+        told = step_of(commit, commit.record, self.path)
+        if self.status == "unchanged":  # that commit was another run's
+            return replace(step, watermark=told.watermark)
+        return replace(step, watermark=told.watermark, window=told.window, commit_id=told.commit_id)
+
+
+@contextlib.contextmanager
+def keeping(strategy: str, command: str, table: str, path: str) -> Iterator[Kept]:
+    """A run of one step in the ledger: what the block fills in, or the error that ended it."""
+    absolute = path if "://" in path else str(Path(path).expanduser().absolute())
+    kept = Kept(table, absolute, strategy, now())
+    with Ledger(ledger_file()).run(command) as run:
+        try:
+            yield kept
+        except TidemillError as failure:
+            kept.error_code = failure.code
+            raise
+        except KeyboardInterrupt:
+            kept.error_code = "interrupted"
+            raise
+        except Exception:
+            kept.error_code = "internal"
+            raise
+        finally:
+            run.add(kept.step())

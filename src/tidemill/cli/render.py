@@ -1,0 +1,116 @@
+"""How things look on the terminal: the one place for marks, columns, colours, errors and JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tidemill.errors import TidemillError
+
+INDENT = "  "
+SEPARATOR = " · "
+
+
+def say(line: str = "", *, err: bool = False) -> None:
+    """One line. Colours are for terminals, and not where NO_COLOR is set; a reader who left is no error."""
+    try:
+        click.echo(line, err=err, color=False if os.environ.get("NO_COLOR") else None)
+    except BrokenPipeError:
+        _talk_to_nobody(sys.stderr if err else sys.stdout)
+
+
+def document(data: Any) -> None:
+    """One JSON document on stdout."""
+    say(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def error(problem: TidemillError, *, as_json: bool) -> None:
+    """An error of ours: what happened, where, and what to do; on stdout as JSON, else on stderr."""
+    if as_json:
+        document({"error": error_data(problem)})
+        return
+    say(f"{click.style(f'error[{problem.code}]', fg='red', bold=True)} {problem.problem}", err=True)
+    for line in (problem.origin, problem.remedy):
+        if line:
+            say(f"{INDENT}{line}", err=True)
+
+
+def error_data(problem: TidemillError) -> dict[str, str | None]:
+    return {
+        "code": problem.code,
+        "problem": problem.problem,
+        "remedy": problem.remedy,
+        "origin": str(problem.origin) if problem.origin else None,
+    }
+
+
+def done(name: str, facts: Iterable[str], seconds: float) -> None:
+    """The line of a step that went well."""
+    mark = click.style("✓", fg="green")
+    say(f"{INDENT}{mark} {click.style(name, bold=True)}  {SEPARATOR.join(facts)}   {duration(seconds)}")
+
+
+def notice(text: str) -> None:
+    say(f"{INDENT}{click.style('notice', fg='yellow')}  {text}")
+
+
+def rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.1f} s"
+
+
+def table(headings: Sequence[str], lines: Sequence[Sequence[str]], *, right: frozenset[str]) -> None:
+    """Aligned columns; a column in which nothing stands is left out."""
+    kept = [n for n, _ in enumerate(headings) if any(line[n] for line in lines)]
+    widths = {n: max(len(line[n]) for line in (headings, *lines)) for n in kept}
+
+    def row(line: Sequence[str]) -> str:
+        cells = [line[n].rjust(widths[n]) if headings[n] in right else line[n].ljust(widths[n]) for n in kept]
+        return INDENT + INDENT.join(cells).rstrip()
+
+    say(click.style(row(headings), dim=True))
+    for line in lines:
+        say(row(line))
+
+
+def moment(at: str, today: date | None = None) -> str:
+    """A moment of a log by the clock of the reader: "today 06:00", "2024-01-31 21:00"."""
+    if not at:
+        return ""
+    local = datetime.fromisoformat(at).astimezone()
+    today = today or datetime.now().astimezone().date()
+    days = {today: "today", today - timedelta(days=1): "yesterday"}
+    return f"{days.get(local.date(), local.date().isoformat())} {local:%H:%M}"
+
+
+@contextlib.contextmanager
+def working(text: str, *, quiet: bool) -> Iterator[None]:
+    """Shows, on a terminal only, what takes so long and since when."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415  slow to import
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    parts = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*parts, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(text, total=None)
+        yield
+
+
+def _talk_to_nobody(stream: Any) -> None:
+    """What is still to be said to a closed pipe, by us or by Python at its end, goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

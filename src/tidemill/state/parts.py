@@ -1,0 +1,24 @@
+"""Commits that belong together: a restore is three of them, and its last one speaks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tidemill.contracts import Commit
+
+RESTORE_BEGINS = "restore begins"
+
+
+def without_parts(commits: Iterable[Commit]) -> Iterator[Commit]:
+    """The commits, newest first, without those that only prepare or carry a later one of the same run."""
+    seen: set[str] = set()
+    for commit in commits:
+        record = commit.record
+        if record is not None:
+            if record.strategy == RESTORE_BEGINS or record.run_id in seen:
+                continue
+            seen.add(record.run_id)
+        yield commit

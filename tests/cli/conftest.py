@@ -1,0 +1,58 @@
+"""The command line as tests call it: in this process, on the shared Spark, or as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tidemill.cli.main import tidemill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Cli = Callable[..., Result]
+Shell = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder, and a ledger, of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def cli() -> Cli:
+    def call(*args: object) -> Result:
+        return CliRunner().invoke(tidemill, [str(arg) for arg in args])
+
+    return call
+
+
+@pytest.fixture
+def shell(folder: Path) -> Shell:
+    def call(*args: object, **env: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tidemill.cli.main", *map(str, args)]
+        return subprocess.run(
+            command, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    return call
+
+
+def csv(path: Path, *rows: str, header: str = "order_id,region,amount") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def write_csv() -> Any:
+    return csv

@@ -1,0 +1,200 @@
+"""How commands end: exit codes, the texts of errors, Ctrl-C, closed pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import click
+import deltalake
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+import tidemill
+from tidemill.cli.main import Commands
+from tidemill.errors import ArgumentError, MergeError, Origin
+
+
+def ending_with(failure: BaseException, *args: str) -> Result:
+    """What a command shows whose work ends with this error."""
+
+    @click.command()
+    @click.option("--format", "form")
+    @click.option("-v", "--verbose", is_flag=True)
+    def fail(form: str, verbose: bool) -> None:  # noqa: ARG001
+        raise failure
+
+    return CliRunner().invoke(Commands("tidemill", {"fail": fail}), ["fail", *args])
+
+
+def test_an_error_says_what_happened_where_and_what_to_do():
+    origin = Origin("models/shop/orders.sql", 4)
+    result = ending_with(MergeError("merge.null_keys", "4 rows have no id.", "Leave them out.", origin=origin))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr == "error[merge.null_keys] 4 rows have no id.\n  models/shop/orders.sql:4\n  Leave them out.\n"
+
+
+def test_a_wrong_argument_ends_with_2():
+    assert ending_with(ArgumentError("merge.no_keys", "No keys.", "Name them.")).exit_code == 2
+
+
+def test_an_error_is_a_json_document_when_json_is_asked_for():
+    failure = MergeError("merge.null_keys", "4 rows have no id.", "Leave them out.")
+    result = ending_with(failure, "--format", "json")
+    assert result.exit_code == 1
+    assert result.stderr == ""
+    assert json.loads(result.stdout) == {
+        "error": {
+            "code": "merge.null_keys",
+            "problem": "4 rows have no id.",
+            "remedy": "Leave them out.",
+            "origin": None,
+        }
+    }
+
+
+def test_an_unexpected_error_is_one_sentence_and_its_details_are_in_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TIDEMILL_HOME", str(folder / "home"))
+    result = ending_with(KeyError("cheese"))
+    (kept,) = (folder / "home" / "logs").glob("error-*.log")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "error[internal] Something went wrong that Tidemill does not know: KeyError: 'cheese'\n"
+        f"  The details are in {kept}. Tables hold whole commits only.\n"
+    )
+    assert "Traceback (most recent call last)" in kept.read_text()
+
+
+def test_an_unexpected_error_that_cannot_be_kept_is_still_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / "home").write_text("a file where a folder should be")
+    monkeypatch.setenv("TIDEMILL_HOME", str(folder / "home"))
+    result = ending_with(KeyError("cheese"))
+    assert result.exit_code == 1
+    assert "Run it again with --verbose to see the details." in result.stderr
+
+
+@pytest.mark.parametrize(("flag", "variable"), [("--verbose", ""), ("-v", ""), ("", "1")])
+def test_the_traceback_of_an_unexpected_error_is_shown_to_who_asks(
+    flag: str, variable: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TIDEMILL_HOME", str(folder / "home"))
+    monkeypatch.setenv("TIDEMILL_DEBUG", variable)
+    result = ending_with(KeyError("cheese"), *([flag] if flag else []))
+    assert "Traceback (most recent call last)" in result.stderr
+
+
+def test_an_unknown_command_proposes_the_one_that_was_meant(cli):
+    result = cli("mrege", "a", "b")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[cli.unknown_command] There is no command 'mrege'.\n"
+        "  Did you mean merge? The commands are doctor, history, merge, restore, setup.\n"
+    )
+
+
+def test_a_missing_option_says_which(cli):
+    result = cli("merge", "a.csv", "b")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[cli.usage] Missing option '--on'.\n  tidemill merge --help shows how it is called.\n"
+    )
+
+
+def test_a_wrong_flag_is_a_json_error_too(cli):
+    result = cli("merge", "a.csv", "b", "--on", "id", "--strategy", "upsrt", "--format=json")
+    assert result.exit_code == 2
+    error = json.loads(result.stdout)["error"]
+    assert error["code"] == "cli.usage"
+    assert "'upsrt' is not one of 'upsert', 'insert', 'update', 'full_merge', 'deduplicate'" in error["problem"]
+
+
+@pytest.mark.parametrize("args", [[], ["--help"], ["-h"]])
+def test_help_shows_the_commands_and_examples(cli, args):
+    result = cli(*args)
+    assert result.exit_code == 0
+    assert "tidemill merge new_orders.csv lake/orders --on order_id" in result.stdout
+    assert "  history  Show the commits of a table" in result.stdout
+
+
+def test_the_version_is_the_package_version(cli):
+    assert cli("--version").stdout == f"tidemill {tidemill.__version__}\n"
+
+
+def test_help_and_history_import_neither_spark_nor_pandas():
+    code = (
+        "import sys\n"
+        "from tidemill.cli.main import tidemill\n"
+        "try: tidemill.main(['history', 'nowhere'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('pyspark', 'pandas', 'rich') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_help_imports_no_arrow():
+    code = "import sys, tidemill.cli.main\nprint([n for n in ('pyarrow', 'deltalake', 'numpy') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_closed_pipe_is_no_error(folder: Path):
+    deltalake_table(folder / "lake")
+    command = f"{sys.executable} -m tidemill.cli.main history lake --format json | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
+    assert done.stderr == ""
+
+
+def deltalake_table(path: Path) -> None:
+    for number in range(30):
+        deltalake.write_deltalake(path, pa.table({"id": [number]}), mode="append")
+
+
+@pytest.mark.parametrize("seconds", [3.0, 6.0])
+def test_ctrl_c_ends_at_once_with_one_line_and_leaves_no_java_behind(folder: Path, write_csv, seconds: float):
+    write_csv(folder / "orders.csv", "1,eu,10.5")
+    command = [sys.executable, "-m", "tidemill.cli.main", "merge", "orders.csv", "lake/orders", "--on", "order_id"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(seconds)
+    children = _children(process.pid)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr == "interrupted: nothing is half written, and the same command again takes it up\n"
+    assert children, "Java had been started"
+    assert _gone(children), "Java has ended"
+    with closing(sqlite3.connect(folder / "state" / "tidemill" / "ledger.db")) as ledger:
+        assert ledger.execute("SELECT status, error_code FROM steps").fetchall() == [("failed", "interrupted")]
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def _gone(pids: list[int]) -> bool:
+    deadline = time.monotonic() + 15
+    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not any(_alive(pid) for pid in pids)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/status")
+    return not (status.exists() and "State:\tZ" in status.read_text())

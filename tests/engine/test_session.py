@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidemill.engine.session import log_file, session_for, step_session
+from tidemill.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+A_WHOLE_LIFE = """
+import json, sys, time
+from tidemill.engine import session
+spark = session.embedded(small=True)
+spark.sql("CREATE DATABASE shop")
+spark.range(3).write.format("delta").save(sys.argv[1])
+try:
+    spark.sql("SELECT nothing FROM nowhere")
+except Exception:
+    pass
+seen = {"rows": spark.read.format("delta").load(sys.argv[1]).count(), "log": str(session.log_file())}
+spark.stop()
+again = session.embedded(small=True)
+seen["again"] = again.range(5).count()
+session._engine.jvm.process.kill()
+session._engine.jvm.process.wait()
+seen["died"] = session.has_died()
+seen["after"] = session.session_for(None, small=True).range(7).count()
+print(json.dumps(seen))
+"""
+
+A_LONG_JOB = """
+import sys
+from tidemill.engine import session
+spark = session.embedded(small=True)
+print(session._engine.jvm.process.pid, flush=True)
+try:
+    spark.range(1 << 50).selectExpr("max(hash(id))").collect()
+except KeyboardInterrupt:
+    sys.exit("stopped")
+"""
+
+
+def test_a_session_says_nothing_on_the_terminal_and_leaves_nothing_in_the_folder(tmp_path: Path):
+    folder = tmp_path / "cwd"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", A_WHOLE_LIFE, str(tmp_path / "table")],
+        cwd=folder,
+        env={**os.environ, "SPARK_HOME": "/not/this/one", "TIDEMILL_DRIVER_MEMORY": "1g"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    seen = json.loads(done.stdout)
+    assert (seen["rows"], seen["again"], seen["died"], seen["after"]) == (3, 5, True, 7)
+    assert "native-hadoop" in Path(seen["log"]).read_text()
+    assert list(folder.iterdir()) == []
+
+
+def test_ctrl_c_ends_a_long_job_and_its_jvm_without_a_java_traceback():
+    process = subprocess.Popen(
+        [sys.executable, "-c", A_LONG_JOB],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TIDEMILL_DRIVER_MEMORY": "1g"},
+    )
+    assert process.stdout is not None
+    jvm = int(process.stdout.readline())
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert errors == "stopped\n"
+    assert process.returncode == 1
+    assert _ends(jvm)
+
+
+def test_a_killed_process_takes_its_jvm_with_it():
+    process = subprocess.Popen(
+        [sys.executable, "-c", A_LONG_JOB],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TIDEMILL_DRIVER_MEMORY": "1g"},
+    )
+    assert process.stdout is not None
+    jvm = int(process.stdout.readline())
+    process.kill()
+    process.communicate()
+    assert _ends(jvm)
+
+
+def test_a_jvm_that_does_not_start_is_an_error_with_its_words_and_its_log():
+    start = (
+        "from tidemill.engine.session import embedded\n"
+        "from tidemill.errors import EngineError\n"
+        "try:\n    embedded()\nexcept EngineError as error:\n    print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", start],
+        env={**os.environ, "TIDEMILL_DRIVER_MEMORY": "1k"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith(
+        "[engine.start_failed] Spark did not start: Error occurred during initialization of VM: Too small maximum heap."
+    )
+    assert "`tidemill doctor` checks what it needs; its own words are in " in done.stdout
+
+
+def test_the_embedded_session_is_made_for_one_machine(spark: SparkSession):
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.databricks.delta.snapshotPartitions") == "1"
+    assert int(spark.conf.get("spark.sql.shuffle.partitions") or 0) <= 8
+    assert log_file() is not None
+
+
+def test_the_session_given_is_used_as_it_is(spark: SparkSession):
+    given = spark.newSession()
+    before = given.conf.getAll
+    assert session_for(given) is given
+    assert given.conf.getAll == before
+
+
+def test_without_one_given_the_embedded_session_is_used_from_every_thread(spark: SparkSession):
+    found: list[SparkSession] = []
+    thread = threading.Thread(target=lambda: found.append(session_for()))
+    thread.start()
+    thread.join()
+    assert found == [spark]
+    step_session(spark).sql("SELECT 1").collect()
+    assert session_for() is spark
+
+
+def test_a_session_without_delta_is_an_error_that_shows_the_two_settings(spark: SparkSession):
+    plain = spark.newSession()
+    plain.conf.set("spark.sql.catalog.spark_catalog", "org.example.Another")
+    with pytest.raises(EngineError) as error:
+        session_for(plain)
+    assert error.value.code == "engine.no_delta"
+    assert error.value.problem == "The Spark session has no Delta."
+    assert error.value.remedy == (
+        'Build the session with .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension") and '
+        '.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog") and '
+        "Delta's jars, and give it as spark=; or leave Spark to Tidemill in a process that has not started one."
+    )
+
+
+def test_a_step_session_has_the_settings_that_decide_what_a_query_gives(spark: SparkSession):
+    caller = spark.newSession()
+    settings = {
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+        "spark.databricks.delta.properties.defaults.appendOnly": "false",
+        "fs.s3a.endpoint": "example",
+    }
+    for name, value in settings.items():
+        caller.conf.set(name, value)
+    own = step_session(caller)
+    assert {name: own.conf.get(name) for name in settings} == settings
+
+
+def test_a_step_sessions_commit_settings_touch_no_other_session(spark: SparkSession):
+    record = "spark.databricks.delta.commitInfo.userMetadata"
+    caller = spark.newSession()
+    caller.conf.set(record, "the caller's")
+    one, two = step_session(caller), step_session(caller)
+    one.conf.set(record, "one")
+    assert two.conf.get(record, None) is None
+    assert caller.conf.get(record) == "the caller's"
+
+
+def _ends(process: int) -> bool:
+    for _ in range(300):
+        if not _lives(process):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _lives(process: int) -> bool:
+    """A process that has ended may stay as a zombie until the system's first process fetches it."""
+    try:
+        os.kill(process, 0)
+        status = Path(f"/proc/{process}/stat")
+        return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+    except (ProcessLookupError, FileNotFoundError):
+        return False

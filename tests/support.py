@@ -1,0 +1,115 @@
+"""Small pieces that several test files use."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidemill.declare.strategies import Append, Merge, Strategy
+from tidemill.declare.tables import Table, Window, lookback
+from tidemill.run.step import StepResult, run_step
+from tidemill.stores.delta import DeltaStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
+EVENTS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC")), ("value", pa.string())])
+
+
+def moment(hour: float) -> datetime:
+    """So many hours after the start of 2024-01-01."""
+    return datetime.fromtimestamp(datetime(2024, 1, 1, tzinfo=UTC).timestamp() + hour * 3600, UTC)
+
+
+def events(*rows: tuple[int, float, str]) -> pa.Table:
+    """Rows of (id, hour, value)."""
+    return pa.Table.from_pylist(
+        [{"id": key, "at": moment(hour), "value": value} for key, hour, value in rows], schema=EVENTS
+    )
+
+
+@dataclass
+class Rows:
+    """A source of Arrow rows that may do something else first, once: that is how a test gets between two steps."""
+
+    table: pa.Table
+    meanwhile: Callable[[], object] | None = None
+    settled: bool = False
+    _done: threading.Event = field(default_factory=threading.Event)
+
+    def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:  # noqa: ARG002
+        if self.meanwhile is not None and not self._done.is_set():
+            self._done.set()
+            self.meanwhile()
+        return spark.createDataFrame(self.table)
+
+
+def events_table(path: Path, strategy: Strategy | None = None, back: str | None = "3 hours", **more: Any) -> Table:
+    """A table of events with a window on `at`."""
+    return Table(
+        name="events",
+        path=str(path),
+        strategy=strategy or Append(),
+        window=Window("at", lookback=lookback(back)),
+        **more,
+    )
+
+
+def keyed(path: Path, **more: Any) -> Table:
+    """A table of events that merges on `id`, without a window."""
+    return Table(name="events", path=str(path), strategy=Merge(("id",), **more))
+
+
+def feed(
+    spark: SparkSession, table: Table, rows: pa.Table, meanwhile: Callable[[], object] | None = None
+) -> StepResult:
+    return run_step(spark, table, Rows(rows, meanwhile), now=NOW)
+
+
+def held(spark: SparkSession, path: Path) -> list[tuple[int, float, str]]:
+    """The rows of an events table as (id, hour, value), in order."""
+    found = (
+        spark.read.format("delta")
+        .load(str(path))
+        .selectExpr("id", "(unix_micros(at) - unix_micros(TIMESTAMP '2024-01-01T00:00:00Z')) / 3600e6 AS hour", "value")
+    )
+    return sorted((row["id"], row["hour"], row["value"]) for row in found.collect())
+
+
+def version(path: Path) -> int:
+    snapshot = DeltaStore(str(path)).snapshot()
+    assert snapshot is not None
+    return snapshot.version
+
+
+def together(*jobs: Callable[[], object]) -> list[BaseException]:
+    """Runs the jobs at the same time, from one signal on; the errors they ended with."""
+    failures: list[BaseException] = []
+    ready = threading.Barrier(len(jobs))
+
+    def run(job: Callable[[], object]) -> None:
+        ready.wait()
+        try:
+            job()
+        except BaseException as failure:  # noqa: BLE001  handed to the test
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
+
+
+def ids(rows: Iterable[tuple[int, float, str]]) -> list[int]:
+    return [row[0] for row in rows]
