@@ -154,9 +154,15 @@ class Snapshot:
         return self.record is None or any(commit.adds_rows for commit in self.foreign)
 
     @property
-    def foreign_removal(self) -> int | None:
-        """The last version in which somebody else removed or replaced rows."""
-        return next((commit.version for commit in self.foreign if commit.removes_rows), None)
+    def robbed(self) -> tuple[int, ...]:
+        """Versions whose rows tell how far the table goes, because somebody else removed or replaced some.
+
+        A removal after our last record shows in the table as it is; one that came while our last commit was
+        under way only in the version that it made.
+        """
+        ours = -1 if self.record_version is None else self.record_version
+        removals = (commit.version for commit in self.foreign if commit.removes_rows)
+        return tuple({version if version < ours else self.version for version in removals})
 
     def unique_on(self, keys: tuple[str, ...]) -> bool:
         """Whether the log proves that no two rows of the table share these keys."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pyarrow as pa
 import pytest
+
 from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window, lookback
 from tidemill.errors import TidemillError
 from tidemill.run.step import StepResult, run_step
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+
     from tidemill.declare.strategies import Strategy
 
 NOW = datetime(2024, 1, 20, tzinfo=UTC)

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 from given import NOW, UTC_MICROS, bag, commits_nothing, frame, held, refused, step, table
 from pyspark.sql import functions as F
+
 from tidemill.declare.strategies import Append
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 DAYS = {"day": pa.date32(), "v": pa.string()}
 NULL_TIMES = (
@@ -50,19 +51,27 @@ CURSORS = {
 }
 
 
+def typed(spark: SparkSession, cursor: str, rows: pa.Table) -> DataFrame:
+    """The rows with the cursor's own type: Spark reads Arrow's times without a zone as times of its session."""
+    return spark.createDataFrame(rows).withColumn(
+        "at", F.col("at").cast(cursor if cursor != "decimal" else "decimal(20,6)")
+    )
+
+
 @pytest.mark.parametrize("cursor", CURSORS)
 def test_ties_and_late_rows_within_the_lookback_enter_once(spark: SparkSession, tmp_path: Path, cursor: str) -> None:
     kind, back, (late, mark, later) = CURSORS[cursor]
     orders = table(tmp_path / "t", Append(), time="at", back=back)
     types = {"at": kind, "v": pa.string()}
     first = [(mark, "first"), (mark, None)]
-    assert step(spark, orders, frame(types, *first)).counts.inserted == 2
+    assert step(spark, orders, typed(spark, cursor, frame(types, *first))).counts.inserted == 2
     arrived = [*first, (mark, "tie"), (late, "late"), (later, "later"), (later, "later too")]
-    result = step(spark, orders, frame(types, *arrived))
+    rows = typed(spark, cursor, frame(types, *arrived))
+    result = step(spark, orders, rows)
     assert (result.counts.inserted, result.counts.unchanged) == (4, 2)
     assert held(spark, tmp_path / "t", F.col("v")) == Counter((value,) for _, value in arrived)
     with commits_nothing(tmp_path / "t"):
-        again = step(spark, orders, frame(types, *arrived))
+        again = step(spark, orders, rows)
     assert (again.status, again.counts.inserted, again.watermark.value) == ("unchanged", 0, later)
 
 
@@ -79,7 +88,9 @@ def test_a_lookback_on_a_string_cursor_is_refused_before_a_table_is_made(spark: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "back"), [(pa.int64(), 1, "3 hours"), (pa.date32(), day(1), 3)], ids=["time off number", "number off date"]
+    ("kind", "value", "back"),
+    [(pa.int64(), 1, "3 hours"), (pa.date32(), day(1), 3)],
+    ids=["time off number", "number off date"],
 )
 def test_a_lookback_of_the_wrong_kind_is_refused(
     spark: SparkSession, tmp_path: Path, kind: pa.DataType, value: Any, back: str | int
@@ -129,7 +140,9 @@ def test_without_a_time_column_every_row_is_appended(spark: SparkSession, tmp_pa
         assert step(spark, orders, days()).status == "unchanged"
 
 
-def test_an_empty_change_commits_nothing_and_an_empty_first_run_makes_a_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_change_commits_nothing_and_an_empty_first_run_makes_a_table(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     orders = table(tmp_path / "t", Append(), time="day", back="2 days")
     assert (step(spark, orders, days()).status, held(spark, tmp_path / "t")) == ("created", bag())
     assert step(spark, orders, days((1, "a"))).counts.inserted == 1
@@ -152,7 +165,9 @@ def test_a_row_from_the_far_future_does_not_hide_what_follows(spark: SparkSessio
 
 def test_a_row_from_a_year_that_python_cannot_hold_enters_once(spark: SparkSession, tmp_path: Path) -> None:
     orders = table(tmp_path / "t", Append(), time="at")
-    rows = spark.sql("SELECT * FROM VALUES (TIMESTAMP '+12024-01-01 00:00:00', 1), (TIMESTAMP '2024-01-01', 2) t(at, n)")
+    rows = spark.sql(
+        "SELECT * FROM VALUES (TIMESTAMP '+12024-01-01 00:00:00', 1), (TIMESTAMP '2024-01-01', 2) t(at, n)"
+    )
     assert step(spark, orders, rows).counts.inserted == 2
     with commits_nothing(tmp_path / "t"):
         step(spark, orders, rows)
@@ -194,9 +209,7 @@ def notice(up_to: str) -> tuple[str]:
 
 
 def test_a_changed_query_doubles_nothing_within_the_lookback_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    old, new = (
-        table(tmp_path / "t", Append(), time="day", back="3 days", sql_hash=name) for name in ("old", "new")
-    )
+    old, new = (table(tmp_path / "t", Append(), time="day", back="3 days", sql_hash=name) for name in ("old", "new"))
     step(spark, old, days((4, "a"), (5, "b")))
     with commits_nothing(tmp_path / "t"):  # the new query writes every value in another way
         assert step(spark, new, days((4, "A"), (5, "B"))).notices == notice("2024-01-05")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-import tidemill
 from given import bag, frame, held, refused, step, table
+
+import tidemill
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError
 
@@ -85,7 +86,11 @@ def test_different_rows_of_one_key_are_shown(
 
 @pytest.mark.parametrize(
     ("kind", "value", "shown"),
-    [(TEXT, "it's", '"it\'s"'), (pa.date32(), dt.date(2024, 1, 2), "2024-01-02"), (pa.decimal128(9, 2), Decimal(1), "1.00")],
+    [
+        (TEXT, "it's", '"it\'s"'),
+        (pa.date32(), dt.date(2024, 1, 2), "2024-01-02"),
+        (pa.decimal128(9, 2), Decimal(1), "1.00"),
+    ],
     ids=["string", "date", "decimal"],
 )
 def test_duplicate_keys_are_shown_as_they_are_also_on_a_first_run(
@@ -145,7 +150,11 @@ WRONG_TYPES = {
     "bigint into string": ({"v": BIG}, (1, "eu", 5), "v is string, not bigint"),
     "double into bigint": ({"id": pa.float64()}, (1.0, "eu", "a"), "id is bigint, not double"),
     "decimal into bigint": ({"id": pa.decimal128(10, 0)}, (Decimal(1), "eu", "a"), "id is bigint, not decimal(10,0)"),
-    "two at once": ({"id": TEXT, "v": pa.bool_()}, ("1", "eu", True), "id is bigint, not string; v is string, not boolean"),
+    "two at once": (
+        {"id": TEXT, "v": pa.bool_()},
+        ("1", "eu", True),
+        "id is bigint, not string; v is string, not boolean",
+    ),
     "struct into string": ({"v": pa.struct([("a", BIG)])}, (1, "eu", {"a": 1}), "v is string, not struct<a:bigint>"),
 }
 
@@ -165,7 +174,9 @@ def test_a_column_of_nothing_but_null_needs_a_type_when_the_table_has_none_for_i
     spark: SparkSession, target: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
-    error = refused(path, lambda: tidemill.merge(frame({"id": BIG, "v": pa.null()}, (1, None)), path, "id", spark=spark))
+    error = refused(
+        path, lambda: tidemill.merge(frame({"id": BIG, "v": pa.null()}, (1, None)), path, "id", spark=spark)
+    )
     assert str(error) == (
         f"[schema.no_type] Nothing tells the type of v in the source of {path}: every value is NULL. "
         "Cast it in the source."

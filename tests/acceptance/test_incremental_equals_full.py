@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pytest
 from given import UTC_MICROS, commits_nothing, step, table
+from pyspark.sql import functions as F
+
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
     from tidemill.declare.tables import Table
 
 STRATEGIES = {"append": Append(), "merge": Merge(("id",)), "delete_insert": DeleteInsert()}
@@ -78,6 +81,10 @@ class History:
         if self.cursor == "date":
             return datetime(2020, 1, 1, 12, tzinfo=UTC) + timedelta(days=tick)
         return datetime(2020, 1, 1, tzinfo=UTC) + timedelta(hours=tick)
+
+    def source(self, spark: SparkSession, rows: list[Row]) -> DataFrame:
+        """Spark reads Arrow's times without a zone as times of its session's zone, which is UTC."""
+        return spark.createDataFrame(self.frame(rows)).withColumn("at", F.col("at").cast(self.cursor))
 
     def frame(self, rows: list[Row]) -> pa.Table:
         ids, ticks, words, values = zip(*rows, strict=True)
@@ -152,7 +159,10 @@ class World:
 
 
 def table_rows(spark: SparkSession, path: Path) -> Counter[tuple[Any, ...]]:
-    found = DeltaStore(str(path)).read(spark).toArrow()
+    return rows_of(DeltaStore(str(path)).read(spark).toArrow())
+
+
+def rows_of(found: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
@@ -161,7 +171,7 @@ def run_history(spark: SparkSession, folder: Path, history: History) -> None:
     incremental = history.table(folder / "incremental")
     for number in range(history.steps):
         world.goes_on()
-        rows = history.frame(world.rows)
+        rows = history.source(spark, world.rows)
         step(spark, incremental, rows, now=history.now(world.now))
         world.is_read()
         if world.draw.random() < 0.4:
@@ -170,7 +180,7 @@ def run_history(spark: SparkSession, folder: Path, history: History) -> None:
             assert again.counts.written == 0, f"the rerun of step {number} wrote rows"
     step(spark, history.table(folder / "full"), rows, now=history.now(world.now))
     full = table_rows(spark, folder / "full")
-    assert full == Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    assert full == rows_of(history.frame(world.rows))
     check_equal(table_rows(spark, folder / "incremental"), full)
 
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-import tidemill
 from given import commits_nothing, frame, held, refused, version
+
+import tidemill
 from tidemill import MergeStrategy
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ def _dotted_key() -> Situation:
 SITUATIONS = [
     _composite(),
     _keyed("string keys", TEXT, "it's", "back\\slash", "${env:HOME}", "", "ünï\n"),
-    _keyed("date keys", pa.date32(), *[dt.date(2024, 1, day) for day in (1, 5, 9)], dt.date(1, 1, 1), dt.date(1969, 7, 20)),
+    _keyed(
+        "date keys", pa.date32(), *[dt.date(2024, 1, day) for day in (1, 5, 9)], dt.date(1, 1, 1), dt.date(1969, 7, 20)
+    ),
     _keyed("decimal keys", pa.decimal128(12, 2), *map(Decimal, ("-1.50", "0.00", "1.05", "7.00", "9999999999.99"))),
     _keyed("the lowest and highest bigint keys", BIG, -(2**63), 0, 2**63 - 1, 5, 6),
     _other_order(),

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from given import bag, commits_nothing, frame, held, refused, step, table
+
 from tidemill.declare.strategies import DeleteInsert, Replace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
     from tidemill.run.step import StepResult
 
 PLAIN = {"id": pa.int64(), "v": pa.string()}
@@ -90,9 +92,7 @@ def test_delete_insert_replaces_the_rows_of_its_predicate_and_no_others(spark: S
     change = sales((1, "eu", 1), (2, "eu", None), (3, "eu", 3), (9, "us", 9), (9, None, 9))
     result = step(spark, table(path, EU), change)
     assert (numbers(result), result.rows_read) == ((1, 0, 1, 2), 3)
-    now_there = Counter(
-        {(1, "eu", 1): 1, (2, "eu", None): 1, (3, "eu", 3): 1, (1, "us", 1): 1, (2, None, 1): 1}
-    )
+    now_there = Counter({(1, "eu", 1): 1, (2, "eu", None): 1, (3, "eu", 3): 1, (1, "us", 1): 1, (2, None, 1): 1})
     assert sold(spark, path) == now_there
     with commits_nothing(path):
         assert numbers(step(spark, table(path, EU), change)) == (0, 0, 0, 3)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from given import commits_nothing, frame, held, refused, step, table
+
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
 from tidemill.errors import SchemaError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
     from tidemill.declare.tables import Table
 
 TYPES = {"id": pa.int64(), "v": pa.string(), "old": pa.string(), "new": pa.int32()}

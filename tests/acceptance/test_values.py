@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-import tidemill
 from given import UTC_MICROS, bag, commits_nothing, frame, held, refused, step, table
+
+import tidemill
 from tidemill import MergeStrategy
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace, Strategy
 from tidemill.errors import MergeError
@@ -43,7 +44,11 @@ VALUES = {
     "zero": ("0.0D", "-0.0D", "1e-300D"),
     "float_zero": ("float('-0.0')", "float('0.0')", "float('1e-30')"),
     "nan_in_array": ("array(double('NaN'), -0.0D)", "array(double('NaN'), 0.0D)", "array(0.0D, double('NaN'))"),
-    "nan_in_map": ("map('a', double('NaN'), 'z', 0.0D)", "map('z', -0.0D, 'a', double('NaN'))", "map('a', 0.5D, 'z', 0.0D)"),
+    "nan_in_map": (
+        "map('a', double('NaN'), 'z', 0.0D)",
+        "map('z', -0.0D, 'a', double('NaN'))",
+        "map('a', 0.5D, 'z', 0.0D)",
+    ),
     "bytes": ("X'00FF'", "X'00FF'", "X'00FE'"),
     "decimal": ("1.50BD", "1.50BD", "1.51BD"),
     "variant": (
@@ -54,37 +59,32 @@ VALUES = {
 }
 
 
-def wide(spark: SparkSession, *choices: dict[str, int]) -> DataFrame:
-    """Rows numbered from 1 with a column for each kind of value; a choice says which of its three it has."""
-    lines = []
-    for number, chosen in enumerate(choices, 1):
-        columns = [f"{forms[chosen.get(name, 0)]} AS {name}" for name, forms in VALUES.items()]
-        lines.append(f"SELECT {number} AS id, {', '.join(columns)}")
-    return spark.sql(" UNION ALL ".join(lines))
+def wide(spark: SparkSession, form: int, *, changed: bool = False) -> DataFrame:
+    """A column for each kind of value, written in one of its forms; in row n the n-th has another value if `changed`."""
+    columns = [
+        f"IF({str(changed).lower()} AND id = {number}, {values[2]}, {values[form]}) AS {name}"
+        for number, (name, values) in enumerate(VALUES.items())
+    ]
+    return spark.range(len(VALUES), numPartitions=1).selectExpr("id", *columns)
 
 
-@pytest.mark.parametrize(
-    "strategy", [Merge(("id",)), Merge(("id",), MergeStrategy.FULL_MERGE), Append(), Replace(), DeleteInsert()], ids=str
-)
+@pytest.mark.parametrize("strategy", [Merge(("id",)), Append(), Replace()], ids=str)
 def test_values_of_every_type_are_found_equal_or_changed(
     spark: SparkSession, tmp_path: Path, strategy: Strategy
 ) -> None:
-    first = [{} for _ in VALUES]
-    other_form = [dict.fromkeys(VALUES, 1) for _ in VALUES]
-    one_changed = [{**dict.fromkeys(VALUES, 1), name: 2} for name in VALUES]
     appending = isinstance(strategy, Append)
     orders = table(tmp_path / "t", strategy, time="id" if appending else None, back=1000 if appending else None)
-    step(spark, orders, wide(spark, *first))
+    step(spark, orders, wide(spark, 0))
     with commits_nothing(tmp_path / "t"):
-        assert step(spark, orders, wide(spark, *other_form)).counts.unchanged == len(VALUES)
-    counts = step(spark, orders, wide(spark, *one_changed)).counts
+        assert step(spark, orders, wide(spark, 1)).counts.unchanged == len(VALUES)
+    counts = step(spark, orders, wide(spark, 1, changed=True)).counts
     assert counts.unchanged == 0
     assert (counts.updated if isinstance(strategy, Merge) else counts.inserted) == len(VALUES)
 
 
 def test_copies_of_a_row_are_known_by_their_values(spark: SparkSession, tmp_path: Path) -> None:
-    rows = wide(spark, {}).unionByName(wide(spark, dict.fromkeys(VALUES, 1)))
-    assert tidemill.merge(rows, tmp_path / "t", "id", spark=spark).total == 1
+    rows = wide(spark, 0).unionByName(wide(spark, 1))
+    assert tidemill.merge(rows, tmp_path / "t", "id", spark=spark).total == len(VALUES)
 
 
 def test_fields_of_structs_are_matched_by_name(spark: SparkSession, tmp_path: Path) -> None:
@@ -122,7 +122,10 @@ def test_a_load_time_changes_only_with_its_row_under_merge(
     change = frame(LOADED, (1, "changed", at(3)), (2, None, at(3)))
     result = tidemill.merge(change, path, "id", form, volatile="loaded at", spark=spark)
     assert (result.updated, result.unchanged) == (1, 1)
-    hours = {row["id"]: row["h"] for row in tidemill.read(path, spark=spark).selectExpr("id", "hour(`Loaded At`) h").collect()}
+    hours = {
+        row["id"]: row["h"]
+        for row in tidemill.read(path, spark=spark).selectExpr("id", "hour(`Loaded At`) h").collect()
+    }
     assert hours == {1: 3, 2: 1}
 
 
@@ -182,7 +185,7 @@ def test_deduplicate_keeps_the_highest_with_nulls_last_and_ties_by_all_columns(
         (2, None, "a", None),
         (2, None, None, None),
     ]
-    for number, order in enumerate(itertools.islice(itertools.permutations(rows), 0, None, 1700)):
+    for number, order in enumerate(itertools.islice(itertools.permutations(rows), 0, None, 2000)):
         path = tmp_path / str(number)
         source = spark.createDataFrame(frame(types, *order)).repartition(1 + number)
         result = tidemill.merge(source, path, "id", "deduplicate", dedup_order_by="AT", spark=spark)
@@ -216,9 +219,7 @@ def test_keys_that_the_target_holds_twice_are_an_error_with_the_count(
     assert result.total == len(TWICE) + (form != "update")
 
 
-@pytest.mark.parametrize(
-    ("form", "deleted", "left"), [("deduplicate", 3, [(9, 1, "z")] * 2), ("full_merge", 5, [])]
-)
+@pytest.mark.parametrize(("form", "deleted", "left"), [("deduplicate", 3, [(9, 1, "z")] * 2), ("full_merge", 5, [])])
 def test_keys_that_the_target_holds_twice_collapse_to_the_row_of_the_source(
     spark: SparkSession, tmp_path: Path, form: str, deleted: int, left: list[tuple[Any, ...]]
 ) -> None:

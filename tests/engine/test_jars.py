@@ -95,7 +95,8 @@ def test_without_a_network_the_error_says_why_and_what_to_do(empty_home, tmp_pat
         ensure_jars()
     assert error.value.code == "engine.jars_unavailable"
     assert error.value.problem == (
-        "Delta's jars could not be fetched: Connect to 127.0.0.1:9 [/127.0.0.1] failed: Connection refused."
+        "Delta's jars could not be fetched: Server access error at url http://127.0.0.1:9/io/delta/delta-spark_4.1_2.13"
+        "/4.4.0/delta-spark_4.1_2.13-4.4.0.pom (java.net.ConnectException: Connection refused)."
     )
     assert error.value.remedy == (
         "Check the network and run `tidemill setup` again; or name a mirror in an Ivy settings file "

@@ -32,13 +32,14 @@ def unambiguous(rows: DataFrame, name: str) -> None:
     """Two columns whose names differ only in case cannot be told apart."""
     seen: dict[str, str] = {}
     for column in rows.columns:
-        twin = seen.setdefault(column.lower(), column)
-        if twin is not column:
+        twin = seen.get(column.lower())
+        if twin is not None:
             raise SchemaError(
                 "schema.ambiguous_columns",
                 f"The source of {name} has two columns of one name: {twin} and {column}.",
                 "Rename one of them; names are matched without case.",
             )
+        seen[column.lower()] = column
 
 
 def align(rows: DataFrame, table: StructType, policy: SchemaPolicy, name: str) -> tuple[DataFrame, Fit]:

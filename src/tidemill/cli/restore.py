@@ -40,8 +40,7 @@ def restore(
         path = table_path if "://" in table_path else str(Path(table_path).absolute())
         render.document({"table": table_path, "path": path, **asdict(result)})
     elif not quiet:
-        name = table_path.rstrip("/").rpartition("/")[2]
-        render.done(name, _facts(result), result.seconds)
+        show(table_path, result)
 
 
 def _run(path: str, to: int, *, quiet: bool) -> RestoreResult:
@@ -58,8 +57,9 @@ def _run(path: str, to: int, *, quiet: bool) -> RestoreResult:
         return result
 
 
-def _facts(result: RestoreResult) -> list[str]:
+def show(path: str, result: RestoreResult) -> None:
     facts = [f"restored to version {result.restored}", f"{render.rows(result.total)} in all"]
     if result.watermark:
         facts.append(f"watermark {result.watermark}")
-    return [*facts, f"now version {result.version}"]
+    facts.append(f"now version {result.version}")
+    render.done(path.rstrip("/").rpartition("/")[2], facts, result.seconds)

@@ -139,7 +139,7 @@ def _ivy_command(jar: Jar, java: Java, own: Path, settings: list[str]) -> list[s
 
 
 def _reason(output: str) -> str:
-    """The first lines of Ivy's report that say what went wrong, without its tables and banners."""
+    """The first line of Ivy's report that says what went wrong, without its tables and banners."""
     _, _, errors = output.partition(":::: ERRORS")
     lines = [line.strip() for line in (errors or output).splitlines()]
     told = [
@@ -147,7 +147,7 @@ def _reason(output: str) -> str:
         for line in lines
         if re.search(r"fail|not found|exception|denied|unknown host|timed out|error", line, re.IGNORECASE)
     ]
-    return "; ".join(list(dict.fromkeys(told))[:2]) or "; ".join(line for line in lines[-3:] if line)
+    return next(iter(told), "") or "; ".join(line for line in lines[-3:] if line)
 
 
 def _unavailable(reason: str) -> EngineError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.engine import gateway
 from tidemill.engine.archive import archive_options
+from tidemill.engine.interrupt import handler_kept
 from tidemill.engine.jars import ensure_jars
 from tidemill.engine.java import find_java
 from tidemill.engine.memory import driver_memory
@@ -126,7 +127,8 @@ def _start(options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
         memory = driver_memory(conf.get("spark.driver.memory"))
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
         jvm = gateway.start(find_java(), ensure_jars(), [*own, f"-Dderby.system.home={folder}", *options], settings)
-        _engine = _Engine(jvm, folder, _session(jvm))
+        with handler_kept(_cancel_jobs):
+            _engine = _Engine(jvm, folder, _session(jvm))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -140,6 +142,11 @@ def _session(jvm: gateway.Gateway) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import
 
     return SparkSession(SparkContext(gateway=jvm.connection))
+
+
+def _cancel_jobs() -> None:
+    if _engine is not None:
+        _engine.spark.sparkContext.cancelAllJobs()
 
 
 def _is_running() -> bool:

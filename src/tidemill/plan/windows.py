@@ -63,7 +63,7 @@ def plan_window(
     kind: CursorKind,
     columns: Sequence[str],
     snapshot: Snapshot | None,
-    held_highest: Callable[[int | None], Cursor | None],
+    held_highest: Callable[[int], Cursor | None],
     now: datetime,
 ) -> WindowPlan:
     """The window of the next run. `held_highest` asks a version of the table for its highest time."""
@@ -92,7 +92,7 @@ def _watermark(
     table: Table,
     kind: CursorKind,
     snapshot: Snapshot,
-    held_highest: Callable[[int | None], Cursor | None],
+    held_highest: Callable[[int], Cursor | None],
     now: datetime,
 ) -> tuple[Cursor | None, str]:
     record = snapshot.record
@@ -103,13 +103,13 @@ def _watermark(
             f"{table.name} was read up to {known}, a {known.kind}, and its time column is now a {kind}.",
             "Cast the column to its old type, or set the watermark anew with tidemill set-watermark.",
         )
-    removal = snapshot.foreign_removal
-    if known is not None and removal is None:
+    if known is not None and not snapshot.robbed:
         return known, f"since {known}{_less(table.window)}"
-    held = held_highest(removal)
-    if held is None:
+    tops = [held_highest(version) for version in snapshot.robbed or (snapshot.version,)]
+    found = [top for top in tops if top is not None]
+    if len(found) < len(tops):
         return None, "the table is empty: everything is read"
-    held = min(held, _present(kind, now)) if kind.is_time else held
+    held = min([*found, _present(kind, now)]) if kind.is_time else min(found)
     if known is None:
         return held, f"adopted: since its highest {_column(table)} {held}{_less(table.window)}"
     lower = min(known, held)

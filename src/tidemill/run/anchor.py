@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ _INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
 _UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
 
 
-def keep_anchor(store: DeltaStore, spark: SparkSession, snapshot: Snapshot | None, now: datetime) -> None:
+def keep_anchor(store: DeltaStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
     """Copies the last record into a table property when the log may lose it before the next look."""
     if snapshot is None or snapshot.record is None or snapshot.record_version is None:
         return
-    if snapshot.anchored == snapshot.record_version or not _is_due(store, snapshot, now):
+    if snapshot.anchored == snapshot.record_version or not _is_due(store, snapshot):
         return
     store.anchor(spark, snapshot.record, snapshot.record_version)
 
 
-def _is_due(store: DeltaStore, snapshot: Snapshot, now: datetime) -> bool:
-    oldest_safe = now - _retention(snapshot) / _SHARE
+def _is_due(store: DeltaStore, snapshot: Snapshot) -> bool:
+    oldest_safe = datetime.now(UTC) - _retention(snapshot) / _SHARE
     last_copied = snapshot.anchored if snapshot.anchored is not None else 0
     commit = store.log.commit(last_copied)
     return commit is None or datetime.fromisoformat(commit.at) <= oldest_safe

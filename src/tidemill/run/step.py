@@ -148,7 +148,7 @@ class _Step:
             self.table, kind, rows.columns, self.snapshot, lambda version: self._held_highest(column, version), self.now
         )
 
-    def _held_highest(self, column: str, version: int | None) -> Cursor | None:
+    def _held_highest(self, column: str, version: int) -> Cursor | None:
         """The highest time that a version holds, by a query: file statistics still know deleted rows."""
         assert self.snapshot is not None  # noqa: S101  asked only of a table that is there
         held = self.store.read(self.spark, None if version == self.snapshot.version else version)
@@ -219,12 +219,12 @@ class _Step:
     def _commit(self, compiled: Compiled, record: Record) -> CommitResult | None:
         if compiled.operation is None:
             if self.snapshot is not None:
-                keep_anchor(self.store, self.spark, self.snapshot, self.now)
+                keep_anchor(self.store, self.spark, self.snapshot)
             return None
         if self.snapshot is not None and self.store.log.moved_since(self.snapshot.version):
             raise Conflict(f"{self.table.name} was changed since it was looked at")
         result = self.store.commit(self.spark, compiled.operation, record, self.snapshot)
-        keep_anchor(self.store, self.spark, self.store.snapshot(), self.now)
+        keep_anchor(self.store, self.spark, self.store.snapshot())
         return result
 
     def _result(

@@ -75,7 +75,7 @@ class DeltaLog:
         for number in range(version, -1, -1):
             commit = self.commit(number)
             if commit is None:
-                return _from_anchor(properties, sequence, number, later)
+                return _from_anchor(properties, sequence, number, version, later)
             if commit.record is not None:
                 return commit.record, number, (*later, *self._meanwhile(commit))
             later.append(commit)
@@ -99,8 +99,8 @@ class DeltaLog:
         files, root = self._filesystem()
         if files.get_file_info(f"{root}/_delta_log").type == fs.FileType.Directory:
             return self._has_commits(files, root)
-        inside = files.get_file_info(fs.FileSelector(root, allow_not_found=True))
-        if files.get_file_info(root).type == fs.FileType.File or inside:
+        is_file = files.get_file_info(root).type == fs.FileType.File
+        if is_file or files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
             raise TableError(
                 "table.not_a_table",
                 f"{self.path} is there, but it is not a Delta table.",
@@ -156,14 +156,18 @@ def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
 
 
 def _from_anchor(
-    properties: dict[str, str], sequence: int, gap: int, later: list[Commit]
+    properties: dict[str, str], sequence: int, gap: int, newest: int, later: list[Commit]
 ) -> tuple[Record | None, int | None, tuple[Commit, ...]]:
-    """The record from the table property, where it is of the last commit; the log was cleaned up below `gap`."""
+    """The record from the table property, where it is of the last commit; the log is gone from `gap` down.
+
+    What others did in the gap is not known, so it may have been anything. The commit after the one that the copy
+    was made of is the copying itself.
+    """
     record, version = Record.from_json(properties.get(ANCHOR)), _anchored(properties)
     if record is None or version is None or record.sequence != sequence:
         return None, None, tuple(later)
-    if gap > version:
-        later.append(Commit(gap, "", "cleaned up", {}, None, adds_rows=True, removes_rows=True))
+    if gap > version + 1:
+        later.append(Commit(newest, "", "cleaned up", {}, None, adds_rows=True, removes_rows=True))
     return record, version, tuple(commit for commit in later if commit.version > version)
 
 

@@ -1,0 +1,174 @@
+"""`tidemill history` and `tidemill restore` on a table with a window, foreign commits and a restore."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from tidemill.cli import render
+from tidemill.cli.restore import show
+from tidemill.declare.strategies import Merge
+from tidemill.declare.tables import Table, Window, lookback
+from tidemill.run.restore import RestoreResult
+from tidemill.run.step import run_step
+from tidemill.sources.frames import FrameSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC")), ("value", pa.string())])
+
+
+def events(*rows: tuple[int, int, str]) -> pa.Table:
+    data = [{"id": key, "at": datetime(2024, 1, 31, hour, tzinfo=UTC), "value": value} for key, hour, value in rows]
+    return pa.Table.from_pylist(data, COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with two commits of ours and one of somebody else's between them."""
+    path = tmp_path_factory.mktemp("history") / "events"
+    window = Window(time_column="at", lookback=lookback("2 hours"))
+    table = Table(name="events", path=str(path), strategy=Merge(keys=("id",)), window=window)
+    run_step(spark, table, FrameSource(events((1, 3, "a"), (2, 4, "b"))))
+    deltalake.DeltaTable(path).alter.set_table_properties({"delta.logRetentionDuration": "interval 40 days"})
+    run_step(spark, table, FrameSource(events((1, 3, "a"), (2, 4, "B"), (3, 5, "c"))))
+    return path
+
+
+@pytest.fixture
+def lake(made: Path, folder: Path) -> Path:
+    return shutil.copytree(made, folder / "events")
+
+
+@pytest.mark.usefixtures("lake")
+def test_history_shows_counts_windows_watermarks_and_foreign_commits(cli):
+    result = cli("history", "events")
+    assert result.exit_code == 0
+    heading, *lines = [line.split("  ") for line in result.stdout.splitlines()]
+    shown = [[cell.strip() for cell in line if cell.strip()] for line in (heading, *lines)]
+    assert shown[0] == ["version", "when", "what", "rows", "window", "watermark"]
+    now = render.moment(datetime.now(UTC).isoformat())[:5]
+    assert [line[1][:5] for line in shown[1:]] == [now] * 3
+    assert [[line[0], *line[2:]] for line in shown[1:]] == [
+        ["2", "merge upsert", "+1 ~1", "2024-01-31 02:00:00 UTC …", "2024-01-31 05:00:00 UTC"],
+        ["1", "not by Tidemill: SET TBLPROPERTIES"],
+        ["0", "merge upsert", "+2", "all", "2024-01-31 04:00:00 UTC"],
+    ]
+
+
+@pytest.mark.usefixtures("lake")
+def test_history_as_json_has_every_number(cli):
+    result = cli("history", "events", "--limit", "2", "--format", "json")
+    found = json.loads(result.stdout)
+    assert found["table"] == "events"
+    ours, foreign = found["commits"]
+    assert ours.pop("at").endswith("Z")
+    assert ours.pop("run_id")
+    assert ours == {
+        "version": 2,
+        "by": "tidemill",
+        "operation": "MERGE",
+        "strategy": "merge upsert",
+        "keys": ["id"],
+        "rows": 3,
+        "inserted": 1,
+        "updated": 1,
+        "deleted": 0,
+        "unchanged": 1,
+        "ignored": 0,
+        "window": {
+            "column": "at",
+            "reason": "since 2024-01-31 04:00:00 UTC, less 2 hours",
+            "start": "2024-01-31T02:00:00.000000Z",
+            "exclusive": "false",
+        },
+        "watermark": "2024-01-31T05:00:00.000000Z",
+        "restored_from": None,
+    }
+    assert (foreign["version"], foreign["by"], foreign["strategy"]) == (1, "other", None)
+
+
+@pytest.mark.usefixtures("lake")
+def test_history_needs_no_java(shell):
+    result = shell("history", "events", JAVA_HOME="/nowhere", PATH="/nowhere")
+    assert result.returncode == 0, result.stderr
+    assert "not by Tidemill: SET TBLPROPERTIES" in result.stdout
+
+
+def test_history_of_nothing_is_an_error(cli):
+    result = cli("history", "nowhere")
+    assert result.exit_code == 2
+    assert result.stderr == "error[table.missing] There is no table at nowhere.\n  Give the path of a table.\n"
+
+
+def test_history_of_a_folder_that_is_no_table_is_an_error(folder: Path, cli):
+    (folder / "notes").mkdir()
+    (folder / "notes" / "read.me").write_text("hello")
+    result = cli("history", "notes")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error[table.not_a_table] ")
+
+
+def test_restore_takes_rows_and_watermark_back_and_is_in_history_and_ledger(folder: Path, lake: Path, cli):
+    result = cli("restore", "events", "--to", "0", "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    version, seconds = told.pop("version"), told.pop("seconds")
+    assert version > 2
+    assert seconds > 0
+    assert told == {
+        "table": "events",
+        "path": str(lake),
+        "restored": 0,
+        "total": 2,
+        "watermark": "2024-01-31 04:00:00 UTC",
+    }
+    shown = json.loads(cli("history", "events", "--format", "json").stdout)["commits"]
+    assert [(c["version"], c["restored_from"]) for c in shown] == [(version, 0), (2, None), (1, None), (0, None)]
+    assert f"{version}  {render.moment(shown[0]['at'])}  restore to 0" in cli("history", "events").stdout
+    with closing(sqlite3.connect(folder / "state" / "tidemill" / "ledger.db")) as ledger:
+        steps = ledger.execute("SELECT path, status, version, watermark FROM steps").fetchall()
+    assert steps == [(str(lake), "restored", version, "2024-01-31T04:00:00.000000Z")]
+
+
+def test_a_restore_is_told_in_one_line(capsys: pytest.CaptureFixture[str]):
+    show("lake/events", RestoreResult(7, 3, 1041, "2024-01-31 04:00:00 UTC", 2.13))
+    show("lake/orders/", RestoreResult(4, 0, 1, None, 2.13))
+    assert capsys.readouterr().out == (
+        "  ✓ events  restored to version 3 · 1,041 rows in all · watermark 2024-01-31 04:00:00 UTC"
+        " · now version 7   2.1 s\n"
+        "  ✓ orders  restored to version 0 · 1 row in all · now version 4   2.1 s\n"
+    )
+
+
+@pytest.mark.usefixtures("lake")
+def test_restore_to_a_version_that_is_not_there_says_which_are(cli):
+    result = cli("restore", "events", "--to", "7")
+    assert result.exit_code == 2
+    assert "has no version 7: it is at 2, and its log goes back to 0." in result.stderr
+    assert "Choose a version that tidemill history shows." in result.stderr
+
+
+def test_restore_of_nothing_starts_no_spark(shell):
+    result = shell("restore", "nowhere", "--to", "1", JAVA_HOME="/nowhere", PATH="/nowhere")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error[table.missing] There is no table at nowhere.\n")
+
+
+def test_moments_are_told_by_the_clock_of_the_reader():
+    today = date(2026, 2, 4)
+    midday = datetime(2026, 2, 4, 12).astimezone()
+    assert render.moment(midday.isoformat(), today) == "today 12:00"
+    assert render.moment((midday - timedelta(days=1)).isoformat(), today) == "yesterday 12:00"
+    assert render.moment((midday - timedelta(days=5)).isoformat(), today) == "2026-01-30 12:00"

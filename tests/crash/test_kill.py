@@ -1,0 +1,76 @@
+"""A run that is killed leaves whole commits, and the next run needs no help."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from crash.worker import BATCH, source_up_to
+from support import events, events_table, feed, held
+
+from tidemill.declare.strategies import Append, Merge
+from tidemill.stores.delta import DeltaStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).parent.parent
+
+
+def run_and_kill(path: Path, strategy: str, after: str, delay: float) -> None:
+    """Starts the worker in a process group of its own and kills all of it, `delay` seconds after a line of its."""
+    worker = subprocess.Popen(
+        [sys.executable, str(TESTS / "crash" / "worker.py"), str(path), strategy],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS), "TIDEMILL_DRIVER_MEMORY": "1g"},
+    )
+    assert worker.stdout is not None
+    try:
+        for line in worker.stdout:
+            if line.strip() == after:
+                time.sleep(delay)
+                break
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.stdout.close()
+        worker.wait()
+
+
+@pytest.mark.parametrize(("strategy", "after"), [("append", "started"), ("merge", "committed 1")])
+def test_a_killed_run_leaves_whole_batches_and_their_watermark(
+    spark: SparkSession, tmp_path: Path, strategy: str, after: str
+) -> None:
+    delay = random.uniform(0.2, 2.5)
+    path = tmp_path / "events"
+    run_and_kill(path, strategy, after, delay)
+    snapshot = DeltaStore(str(path)).snapshot()
+    done = -1
+    if snapshot is not None:
+        rows = held(spark, path)
+        done = len(rows) // BATCH - 1
+        assert rows == sorted(source_up_to(done)), f"killed {delay:.2f} s after {after!r}"
+        assert snapshot.record is not None
+        assert str(snapshot.record.progress["source"]) == f"2024-01-01 {done:02d}:00:00 UTC"
+    table = events_table(path, {"append": Append(), "merge": Merge(("id",))}[strategy], back="1 hour")
+    feed(spark, table, events(*source_up_to(done + 1)))
+    assert held(spark, path) == sorted(source_up_to(done + 1))
+
+
+def test_a_first_load_killed_before_its_commit_can_be_run_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Files without a log are what such a kill leaves; they are no table, and no obstacle."""
+    path = tmp_path / "events"
+    (path / "_delta_log").mkdir(parents=True)
+    (path / "part-00000-left-behind.snappy.parquet").write_bytes(b"PAR1 cut short")
+    result = feed(spark, events_table(path), events(*source_up_to(0)))
+    assert result.first_run
+    assert held(spark, path) == sorted(source_up_to(0))

@@ -1,0 +1,37 @@
+"""A process that a test kills: merges one batch after the other into a table, as fast as it can."""
+
+from __future__ import annotations
+
+import sys
+
+from support import events, events_table
+
+from tidemill.declare.strategies import Append, Merge
+from tidemill.engine.session import embedded
+from tidemill.run.step import run_step
+from tidemill.sources.frames import FrameSource
+
+BATCH = 200
+
+
+def batch(number: int) -> list[tuple[int, float, str]]:
+    """Rows of one batch: all at the same moment, so that half a batch would show."""
+    return [(number * BATCH + n, float(number), f"batch {number}") for n in range(BATCH)]
+
+
+def source_up_to(number: int) -> list[tuple[int, float, str]]:
+    return [row for n in range(number + 1) for row in batch(n)]
+
+
+def main() -> None:
+    path, strategy = sys.argv[1], {"append": Append(), "merge": Merge(("id",))}[sys.argv[2]]
+    table = events_table(path, strategy, back="1 hour")
+    spark = embedded()
+    print("started", flush=True)
+    for number in range(100):
+        run_step(spark, table, FrameSource(events(*source_up_to(number))))
+        print(f"committed {number}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
