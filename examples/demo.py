@@ -132,9 +132,9 @@ def source(feed: Feed) -> FrameSource:
 
 
 def empty_grid() -> Grid:
-    grid = Grid(box=None, padding=(0, 1), header_style="dim")
-    grid.add_column(" run", min_width=18)
-    for heading in ("read", "inserted", "updated", "deleted", "unchanged", "version", "seconds"):
+    grid = Grid(box=None, padding=(0, 1), collapse_padding=True, header_style="dim")
+    grid.add_column(" run", min_width=18, no_wrap=True)
+    for heading in ("read", "inserted", "updated", "deleted", "unchanged", "version", "time"):
         grid.add_column(heading, justify="right", no_wrap=True)
     return grid
 
@@ -143,7 +143,7 @@ def add_row(grid: Grid, feed: Feed, result: StepResult) -> None:
     c = result.counts
     numbers = (result.rows_read, c.inserted, c.updated, c.deleted, c.unchanged, result.version)
     cells = [f"{number:,}" for number in numbers]
-    grid.add_row(f" [green]✓[/] {feed.name}", *cells, f"{result.seconds:.1f}")
+    grid.add_row(f" [green]✓[/] {feed.name}", *cells, f"{result.seconds:.1f} s")
 
 
 def tell(console: Console, second_feed: Feed, results: list[StepResult]) -> None:

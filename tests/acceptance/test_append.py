@@ -203,8 +203,10 @@ def test_rows_without_a_time_stay_out_when_they_are_skipped(spark: SparkSession,
 
 def notice(up_to: str) -> tuple[str]:
     return (
-        f"its query or its columns changed: rows up to {up_to} stay as the old query made them, "
-        "and late rows from before are not taken; a backfill with --start reads them",
+        (
+            f"its query or its columns changed: rows up to {up_to} stay as the old query made them, "
+            "and late rows from before are not taken; a backfill with --start reads them"
+        ),
     )
 
 

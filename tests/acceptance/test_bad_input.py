@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +16,8 @@ from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 BIG, TEXT = pa.int64(), pa.string()
@@ -165,8 +166,10 @@ def test_types_that_do_not_fit_are_named(spark: SparkSession, target: Path, case
     error = refused(target, lambda: tidemill.merge(frame({**TYPES, **types}, row), target, "id", spark=spark))
     assert (type(error), str(error)) == (
         SchemaError,
-        f"[schema.incompatible_types] The rows do not fit the columns of {target}: {told}. "
-        "Cast them in the source; only casts that lose nothing are made for you. The table is unchanged.",
+        (
+            f"[schema.incompatible_types] The rows do not fit the columns of {target}: {told}. "
+            "Cast them in the source; only casts that lose nothing are made for you. The table is unchanged."
+        ),
     )
 
 
@@ -191,8 +194,10 @@ def test_columns_of_one_name_are_refused(spark: SparkSession, target: Path, name
     error = refused(target, lambda: tidemill.merge(source, target, "id", schema_policy="ignore", spark=spark))
     assert (type(error), str(error)) == (
         SchemaError,
-        f"[schema.ambiguous_columns] The source of {target} has two columns of one name: {names[1]} and {names[2]}. "
-        "Rename one of them; names are matched without case.",
+        (
+            f"[schema.ambiguous_columns] The source of {target} has two columns of one name: "
+            f"{names[1]} and {names[2]}. Rename one of them; names are matched without case."
+        ),
     )
 
 
@@ -207,8 +212,10 @@ def test_a_target_that_is_no_table_is_refused(spark: SparkSession, tmp_path: Pat
     error = refused(path, lambda: tidemill.merge(rows(*ROWS), path, "id", spark=spark))
     assert (type(error), str(error)) == (
         TableError,
-        f"[table.not_a_table] {path} is there, but it is not a Delta table. "
-        "Give the path of a Delta table, or a path where nothing is yet.",
+        (
+            f"[table.not_a_table] {path} is there, but it is not a Delta table. "
+            "Give the path of a Delta table, or a path where nothing is yet."
+        ),
     )
 
 
@@ -264,8 +271,17 @@ def test_a_corrupt_source_file_is_refused(spark: SparkSession, target: Path, tmp
 WRONG_ARGUMENTS = {
     "an unknown strategy": (
         {"on": "id", "strategy": "upsertt"},
-        "[merge.unknown_strategy] 'upsertt' is no merge strategy. "
-        "Use one of upsert, insert, update, full_merge, deduplicate.",
+        (
+            "[merge.unknown_strategy] 'upsertt' is no merge strategy. "
+            "Use one of upsert, insert, update, full_merge, deduplicate."
+        ),
+    ),
+    "no strategy": (
+        {"on": "id", "strategy": None},
+        (
+            "[merge.unknown_strategy] None is no merge strategy. "
+            "Use one of upsert, insert, update, full_merge, deduplicate."
+        ),
     ),
     "no keys": (
         {"on": []},
@@ -289,8 +305,10 @@ WRONG_ARGUMENTS = {
     ),
     "an unknown schema policy": (
         {"on": "id", "schema_policy": "evolve"},
-        "[schema.unknown_policy] 'evolve' is no schema policy. "
-        "Use one of fail, ignore, append_new_columns, sync_all_columns.",
+        (
+            "[schema.unknown_policy] 'evolve' is no schema policy. "
+            "Use one of fail, ignore, append_new_columns, sync_all_columns."
+        ),
     ),
     "an unknown format": (
         {"on": "id", "format": "hudi"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import shutil
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -257,13 +258,8 @@ def _as_csv(spark: SparkSession, rows: pa.Table, folder: Path) -> Any:
 def _as_json(spark: SparkSession, rows: pa.Table, folder: Path) -> Any:
     del spark
     path = folder.with_suffix(".jsonl")
-    lines = ('{"k":%s,"v":%s,"n":%s}' % tuple(_json(v) for v in row.values()) for row in rows.to_pylist())
-    path.write_text("\n".join(lines))
+    path.write_text("\n".join(json.dumps(row) for row in rows.to_pylist()))
     return path
-
-
-def _json(value: Any) -> str:
-    return "null" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def _as_delta(spark: SparkSession, rows: pa.Table, folder: Path) -> Any:

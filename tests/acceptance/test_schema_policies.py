@@ -100,8 +100,10 @@ def test_the_policy_fail_tells_which_columns_differ(
     error = refused(path, lambda: step(spark, declared(path, strategy, "fail"), change))
     assert (type(error), str(error)) == (
         SchemaError,
-        f"[schema.changed] The columns of the source are not those of orders: {TOLD[shape]}. "
-        "Choose a schema policy: ignore, append_new_columns or sync_all_columns. The table is unchanged.",
+        (
+            f"[schema.changed] The columns of the source are not those of orders: {TOLD[shape]}. "
+            "Choose a schema policy: ignore, append_new_columns or sync_all_columns. The table is unchanged."
+        ),
     )
 
 
@@ -121,6 +123,8 @@ def test_dropping_columns_of_a_table_made_elsewhere_is_refused(spark: SparkSessi
     error = refused(path, lambda: step(spark, declared(path, "merge", "sync_all_columns"), change))
     assert (type(error), str(error)) == (
         SchemaError,
-        "[schema.cannot_drop] orders was made elsewhere, and dropping old would change its protocol. "
-        "Drop the columns yourself, or use append_new_columns. The table is unchanged.",
+        (
+            "[schema.cannot_drop] orders was made elsewhere, and dropping old would change its protocol. "
+            "Drop the columns yourself, or use append_new_columns. The table is unchanged."
+        ),
     )

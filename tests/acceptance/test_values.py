@@ -60,7 +60,7 @@ VALUES = {
 
 
 def wide(spark: SparkSession, form: int, *, changed: bool = False) -> DataFrame:
-    """A column for each kind of value, written in one of its forms; in row n the n-th has another value if `changed`."""
+    """A column for each kind of value, in one of its forms; if `changed`, row n has another value in the n-th."""
     columns = [
         f"IF({str(changed).lower()} AND id = {number}, {values[2]}, {values[form]}) AS {name}"
         for number, (name, values) in enumerate(VALUES.items())
@@ -211,8 +211,10 @@ def test_keys_that_the_target_holds_twice_are_an_error_with_the_count(
     error = refused(path, lambda: tidemill.merge(CHANGE, path, "id", form, spark=spark))
     assert (type(error), str(error)) == (
         MergeError,
-        f"[merge.target_duplicates] {path} holds 2 keys of this change more than once: 1, 2. "
-        f"Use the strategy deduplicate, which leaves one row of each, or other keys. {path} is unchanged.",
+        (
+            f"[merge.target_duplicates] {path} holds 2 keys of this change more than once: 1, 2. "
+            f"Use the strategy deduplicate, which leaves one row of each, or other keys. {path} is unchanged."
+        ),
     )
     harmless = frame(TIMED, (3, 1, "a"), (4, 1, "d"))
     result = tidemill.merge(harmless, path, "id", form, spark=spark)
@@ -229,3 +231,16 @@ def test_keys_that_the_target_holds_twice_collapse_to_the_row_of_the_source(
     assert held(spark, path) == bag((1, 2, "b"), (2, 5, "new"), (3, 1, "a"), (4, 1, "d"), *left)
     with commits_nothing(path):
         assert tidemill.merge(CHANGE, path, "id", form, spark=spark).unchanged == 4
+
+
+@pytest.mark.parametrize("form", ["deduplicate", "full_merge"])
+def test_a_collapse_keeps_what_the_table_holds_in_columns_that_the_source_lacks(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    path = tmp_path / "t"
+    stored = [(1, 1, "old"), (1, 1, "old"), (2, 2, "kept")]
+    spark.createDataFrame(frame(TIMED, *stored)).write.format("delta").save(str(path))
+    change = frame({"id": BIG, "at": BIG}, (1, 5), (2, 2), (3, 3))
+    result = tidemill.merge(change, path, "id", form, schema_policy="ignore", spark=spark)
+    assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, 1, 1)
+    assert held(spark, path) == bag((1, 5, "old"), (2, 2, "kept"), (3, 3, None))

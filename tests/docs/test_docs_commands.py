@@ -88,7 +88,7 @@ def _cases() -> Iterator[object]:
                 yield pytest.param(example, id=f"{document.name}: {example.written.splitlines()[0]}")
 
 
-@pytest.mark.parametrize("example", _cases())
+@pytest.mark.parametrize("example", list(_cases()))
 def test_a_command_in_the_documents_prints_what_stands_there(example: Example, shop: Path):
     assert settled(run(example, shop)) == settled(example.output)
 

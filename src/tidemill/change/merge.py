@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemill.change.compare import differs
-from tidemill.change.keys import held_twice, target_duplicates
+from tidemill.change.keys import held_twice, one_per_key, target_duplicates
 from tidemill.change.names import of, quote, spelled
 from tidemill.change.operation import compile_change, has_rows, refuse_shrink, unchanged
 from tidemill.contracts import AppendRows, Compiled, Counts, OverwriteRows, UpsertRows
@@ -241,9 +241,20 @@ def _collapsed(meeting: Meeting) -> Compiled:
         unchanged=change.profile.rows - seen["new"] - seen["changed"],
     )
     kept = rest.where("false") if full else rest
-    rows = kept.unionByName(change.rows, allowMissingColumns=True)
+    rows = kept.unionByName(_completed(meeting), allowMissingColumns=True)
     known = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
     return Compiled(OverwriteRows(rows), counts, known, unique=full)
+
+
+def _completed(meeting: Meeting) -> DataFrame:
+    """The change's rows with what the table holds in columns that they lack; of several stored rows, one's."""
+    columns, keys = meeting.change.rows.columns, meeting.strategy.keys
+    lacking = [column for column in meeting.target.rows.columns if column not in columns]
+    if not lacking:
+        return meeting.change.rows
+    stored = one_per_key(meeting.target.rows.select(*map(quote, [*keys, *lacking])), keys, ())
+    both = meeting.change.rows.alias("s").join(stored.alias("t"), meeting.same_key, "left")
+    return both.select(*[F.col(of("s", name)) for name in columns], *[F.col(of("t", name)) for name in lacking])
 
 
 def _first(rows: DataFrame) -> Row:

@@ -100,7 +100,7 @@ class Cursor:
     @property
     def is_last(self) -> bool:
         """The last moment that Python can hold; it also stands for all later ones, which Spark can hold."""
-        return self.value in {date.max, datetime.max, datetime.max.replace(tzinfo=UTC)}
+        return self.value in {date.max, datetime.max, datetime.max.replace(tzinfo=UTC)}  # noqa: DTZ901  timestamp_ntz
 
 
 def check_lookback(lookback: Duration | int | None, kind: CursorKind, column: str) -> None:

@@ -87,7 +87,7 @@ Strategy = Replace | Append | Merge | DeleteInsert
 def merge_form(name: MergeStrategy | str) -> MergeStrategy:
     """Reads a form by its name, in any case."""
     try:
-        return MergeStrategy(name.lower())
+        return MergeStrategy(str(name).lower())
     except ValueError as failure:
         raise ArgumentError(
             "merge.unknown_strategy",

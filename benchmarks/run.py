@@ -1,0 +1,97 @@
+"""`make bench`: every claim about speed, measured in one run on this machine.
+
+python benchmarks/run.py                 all of it (half an hour on two cores, 10 GB of disk)
+python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import cold
+import memory
+import merges
+from rich.console import Console
+from rich.table import Table
+from stage import Stage
+
+from tidemill.engine.session import embedded
+
+PARTS = ("single", "ten", "tenth", "first", "cold", "memory")
+
+
+def main() -> int:
+    arguments = _arguments()
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-bench-", dir=arguments.folder))
+    console = Console()
+    try:
+        claims = measure(arguments, folder, console)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if arguments.json:
+        figures = [
+            {"what": c.what, "figure": c.figure, "bound": c.bound, "holds": c.holds, "detail": c.detail} for c in claims
+        ]
+        Path(arguments.json).write_text(json.dumps(figures, indent=2))
+    return 0 if all(claim.holds for claim in claims) or arguments.small else 1
+
+
+def measure(arguments: argparse.Namespace, folder: Path, console: Console) -> list[merges.Claim]:
+    parts, scale = arguments.only.split(","), 100 if arguments.small else 1
+    spark = embedded()
+    ten, thirty = (Stage(spark, folder, rows // scale) for rows in (10_000_000, 30_000_000))
+    console.print(f"[dim]making tables of {ten.rows:,} and {thirty.rows:,} rows[/dim]")
+    for stage in (ten, thirty) if "single" in parts else (ten,):
+        stage.build()
+    claims: list[merges.Claim] = []
+
+    def show(*found: merges.Claim) -> None:
+        claims.extend(found)
+        console.print(_table(list(found)))
+
+    if "first" in parts:
+        show(merges.first_load(ten, arguments.repeat))
+    if "single" in parts:
+        small, large = (
+            merges.single_changes(stage, arguments.repeat, small=arguments.small) for stage in (ten, thirty)
+        )
+        show(*merges.claims_of(small, 10_000_000), *merges.claims_of(large, 30_000_000))
+        show(merges.flat_tail(small["tail"], large["tail"]))
+    if "ten" in parts:
+        show(*merges.ten_changes(ten, arguments.repeat))
+    if "tenth" in parts:
+        show(merges.tenth_changed(ten, arguments.repeat))
+    if "memory" in parts:
+        show(*memory.growing_changes(ten))
+    if "cold" in parts:
+        show(*cold.cold_command(ten, arguments.repeat))
+    return claims
+
+
+def _table(claims: list[merges.Claim]) -> Table:
+    table = Table("", "claim", "measured", "bound", "seconds", box=None, header_style="dim")
+    for claim in claims:
+        mark = "[green]✓[/green]" if claim.holds else "[red]✗[/red]"
+        sign = "≥" if claim.at_least else "≤"
+        table.add_row(mark, claim.what, f"{claim.figure:.2f}×", f"{sign} {claim.bound:g}×", claim.detail)
+    return table
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true", help="a hundredth of the rows")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"parts to run, of {','.join(PARTS)}")
+    parser.add_argument("--repeat", type=int, default=3, help="how often each is timed; medians count")
+    parser.add_argument("--folder", help="where to put the tables; the system's temporary folder unless given")
+    parser.add_argument("--json", help="also write the figures to this file")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
