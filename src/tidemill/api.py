@@ -182,19 +182,17 @@ def run_merge(
         session = session_for(spark, small=small)
         located = replace(table, path=_located(table.path, session))
         result = run_step(session, located, rows)
-        return _merge_result(result, located.path, session)
+        return _merge_result(result)
 
 
-def _merge_result(result: StepResult, path: str, session: SparkSession) -> MergeResult:
-    from tidemill.stores.delta import DeltaStore  # noqa: PLC0415
-
+def _merge_result(result: StepResult) -> MergeResult:
     return MergeResult(
         inserted=result.counts.inserted,
         updated=result.counts.updated,
         deleted=result.counts.deleted,
         unchanged=result.counts.unchanged,
         ignored=result.counts.ignored,
-        total=DeltaStore(path).read(session).count(),
+        total=result.total,
         files_rewritten=result.files_rewritten,
         files_kept=result.files_kept,
         seconds=result.seconds,

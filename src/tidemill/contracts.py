@@ -35,9 +35,9 @@ class Counts:
 class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
-    `base` is the version that the commit was planned on. `counts` holds what was known before the commit; the
-    rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder` names the count that
-    takes the rows which were neither inserted, updated, nor counted otherwise.
+    `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what
+    was known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and
+    `remainder` names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
     """
 
     run_id: str
@@ -61,6 +61,7 @@ class Record:
     inferred_schema: str | None = None
     restored_from: int | None = None
     base: int | None = None
+    held: int | None = None
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:
@@ -136,6 +137,7 @@ class Snapshot:
     """A table as its store says it is: the ground on which a step is planned.
 
     `foreign` holds what others committed since the version that our last record was planned on, newest first.
+    `rows` is how many rows it holds, where the log tells.
     """
 
     version: int
@@ -147,6 +149,7 @@ class Snapshot:
     partition_columns: tuple[str, ...] = ()
     files: int = 0
     anchored: int | None = None
+    rows: int | None = None
 
     @property
     def foreign_adds(self) -> bool:
@@ -274,7 +277,10 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
+    """`alone` when nobody else committed since the snapshot that the commit was planned on."""
+
     version: int
+    alone: bool
     counts: Counts
     files_rewritten: int
     files_kept: int

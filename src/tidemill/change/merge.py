@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidemill.contracts import Change, KeyRange, Target
 
 BROADCAST_ROWS = 200_000
+FEW_FILES = 4
 _COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}
 _EMPTIED = ("the source is empty, and so is the table now",)
 
@@ -104,9 +105,9 @@ class Meeting:
         known = self.held.join(self.source_keys, self.same_key, "left_semi").select(*keys)
         return self.change.rows.alias("s").join(self._small(known).alias("t"), self.same_key, "left_anti")
 
-    def reads_files(self) -> bool:
-        """Whether any file of the target can hold a key of the change."""
-        return not self.change.profile.ranges or bool(self.target.rows.alias("t").where(self.reach).inputFiles())
+    def files_in_reach(self) -> int | None:
+        """How many files of the target can hold a key of the change; None where nothing is known of the keys."""
+        return len(self.held.inputFiles()) if self.change.profile.ranges else None
 
     def collapses(self) -> bool:
         """Whether the target holds a key of the change more than once, and the strategy leaves one row of it."""
@@ -144,9 +145,16 @@ def _within(span: KeyRange) -> Column:
 
 
 def _upsert(meeting: Meeting) -> Compiled:
-    """Probes first: a MERGE that changes nothing would still commit, and new keys alone need no MERGE."""
-    if not meeting.reads_files():
+    """Looks before it writes: a MERGE that changes nothing would still commit, and new keys alone need no MERGE.
+
+    A few files are read through once, which tells all. Of many, the first row that differs is enough to know that
+    a MERGE is due, and it comes soon where there are many.
+    """
+    files = meeting.files_in_reach()
+    if files == 0:
         return Compiled(AppendRows(meeting.new_rows()), unique=True)
+    if files is not None and files <= FEW_FILES:
+        return _counted(meeting, inserts=True)
     if has_rows(meeting.pairs().where(meeting.differs)):
         return Compiled(meeting.upsert(), unique=True)
     return _append_new(meeting)
@@ -164,7 +172,7 @@ def _append_new(meeting: Meeting, remainder: str = "unchanged") -> Compiled:
 
 
 def _counted(meeting: Meeting, *, inserts: bool) -> Compiled:
-    """Forms that pass over rows: one pass counts what is passed over, so that every count is exact."""
+    """One pass counts what changes, what is new and what is passed over, so that every count is exact."""
     seen = _first(
         meeting.pairs().agg(
             F.count(F.lit(1)).alias("matched"),
@@ -176,7 +184,8 @@ def _counted(meeting: Meeting, *, inserts: bool) -> Compiled:
     ignored = seen["older"] + (0 if inserts else new)
     if not seen["changed"] and not (inserts and new):
         return Compiled(None, Counts(unchanged=meeting.change.profile.rows - ignored, ignored=ignored))
-    return Compiled(meeting.upsert(inserts=inserts), Counts(ignored=ignored), frozenset({"ignored"}), unique=True)
+    operation = meeting.upsert(inserts=inserts) if seen["changed"] else AppendRows(meeting.new_rows())
+    return Compiled(operation, Counts(ignored=ignored), frozenset({"ignored"}), unique=True)
 
 
 def _full_merge(meeting: Meeting) -> Compiled:

@@ -62,7 +62,7 @@ def _signed(record: Record | None, path: str, run_id: str, sequence: int, now: s
     signature = {"run_id": run_id, "sequence": sequence, "strategy": what, "at": now.replace("+00:00", "Z")}
     if record is None:
         return Record(table=path, **signature)  # type: ignore[arg-type]
-    return record.with_(rows=0, counts={}, window={}, restored_from=None, base=None, **signature)
+    return record.with_(rows=0, counts={}, window={}, restored_from=None, base=None, held=None, **signature)
 
 
 def _record_at(store: DeltaStore, snapshot: Snapshot, version: int) -> Record | None:

@@ -19,7 +19,7 @@ from tidemill.change.columns import require
 from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.change.names import quote
 from tidemill.change.operation import compile_change
-from tidemill.contracts import AppendRows, Compiled, Conflict, Counts, Record, Target
+from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError
@@ -62,6 +62,7 @@ class StepResult:
     strategy: str
     version: int
     counts: Counts
+    total: int
     rows_read: int
     seconds: float
     first_run: bool = False
@@ -197,7 +198,19 @@ class _Step:
             sql_hash=self.table.sql_hash,
             columns=tuple(prepared.columns),
             base=self.snapshot.version if self.snapshot else None,
+            held=self._held_rows(),
         )
+
+    def _held_rows(self) -> int:
+        """How many rows the table holds before this step; counted only where its log does not tell."""
+        if self.snapshot is None:
+            return 0
+        return self.store.read(self.spark).count() if self.snapshot.rows is None else self.snapshot.rows
+
+    def _total(self, held: int | None, committed: CommitResult | None) -> int:
+        if held is None or (committed and not committed.alone):
+            return self.store.read(self.spark).count()
+        return held + committed.counts.inserted - committed.counts.deleted if committed else held
 
     def _stays_unique(self, compiled: Compiled) -> bool:
         strategy = self.table.strategy
@@ -221,8 +234,6 @@ class _Step:
             if self.snapshot is not None:
                 keep_anchor(self.store, self.spark, self.snapshot)
             return None
-        if self.snapshot is not None and self.store.log.moved_since(self.snapshot.version):
-            raise Conflict(f"{self.table.name} was changed since it was looked at")
         result = self.store.commit(self.spark, compiled.operation, record, self.snapshot)
         keep_anchor(self.store, self.spark, self.store.snapshot())
         return result
@@ -243,6 +254,7 @@ class _Step:
             strategy=str(self.table.strategy),
             version=committed.version if committed else before.version if before else 0,
             counts=committed.counts if committed else compiled.counts,
+            total=self._total(record.held, committed),
             rows_read=prepared.rows_read,
             seconds=seconds,
             first_run=before is None,

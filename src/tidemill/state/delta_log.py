@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from tidemill.contracts import Commit, Record, Snapshot
 from tidemill.errors import TableError
+from tidemill.state.counting import counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,7 @@ class DeltaLog:
             partition_columns=tuple(metadata.partition_columns),
             files=table.get_add_actions(flatten=True).num_rows,
             anchored=_anchored(properties),
+            rows=self._rows(record_version, foreign),
         )
 
     def _last_record(
@@ -81,6 +83,16 @@ class DeltaLog:
             later.append(commit)
         return None, None, tuple(later)
 
+    def _rows(self, version: int | None, foreign: tuple[Commit, ...]) -> int | None:
+        """The rows that the table holds, by our last commit, where nobody else touched them since."""
+        commit = None if version is None else self.commit(version)
+        if commit is None or commit.record is None or commit.record.held is None:
+            return None
+        if any(other.adds_rows or other.removes_rows for other in foreign):
+            return None
+        counts = counts_of(commit)
+        return commit.record.held + counts.inserted - counts.deleted
+
     def _meanwhile(self, ours: Commit) -> list[Commit]:
         """What others committed between the version that our commit was planned on and our commit."""
         base = ours.record.base if ours.record else None
@@ -97,7 +109,7 @@ class DeltaLog:
 
     def _is_table(self) -> bool:
         files, root = self._filesystem()
-        if files.get_file_info(f"{root}/_delta_log").type == fs.FileType.Directory:
+        if _is_folder(files, f"{root}/_delta_log"):
             return self._has_commits(files, root)
         is_file = files.get_file_info(root).type == fs.FileType.File
         if is_file or files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
@@ -136,6 +148,10 @@ class DeltaLog:
             files, root = fs.FileSystem.from_uri(self.path)
             return files, root
         return fs.LocalFileSystem(), self.path
+
+
+def _is_folder(files: fs.FileSystem, path: str) -> bool:
+    return bool(files.get_file_info(path).type == fs.FileType.Directory)
 
 
 def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:

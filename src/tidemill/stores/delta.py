@@ -18,6 +18,7 @@ from tidemill.engine.session import step_session
 from tidemill.engine.translate import is_conflict, one_line
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
+from tidemill.stores.lock import only_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,13 +67,18 @@ class DeltaStore:
         Delta skips a commit whose sequence number is taken without a word, so only a version that
         holds our run id counts.
         """
-        with _conflicts():
+        with only_writer(self.path), _conflicts():
+            self._unmoved(snapshot)
             if snapshot is None:
                 self._create(operation.rows, record)
             else:
                 self._write(operation, spark, record, snapshot)
         before, files = (-1, 0) if snapshot is None else (snapshot.version, snapshot.files)
-        return _result(self._own_commit(record, before), files)
+        return _result(self._own_commit(record, before), before, files)
+
+    def _unmoved(self, snapshot: Snapshot | None) -> None:
+        if snapshot is not None and self.log.moved_since(snapshot.version):
+            raise Conflict(f"{self.path} was changed since it was looked at")
 
     def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
         """Copies the record into a table property, which Delta's log clean-up keeps."""
@@ -81,7 +87,7 @@ class DeltaStore:
 
     def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
         pairs = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in properties.items())
-        with _conflicts():
+        with only_writer(self.path), _conflicts():
             step_session(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
@@ -89,12 +95,12 @@ class DeltaStore:
         if snapshot.properties.get("delta.columnMapping.mode") is None:
             self.set_properties(spark, {"delta.columnMapping.mode": "name"})
         names = ", ".join(map(_quoted, columns))
-        with _conflicts():
+        with only_writer(self.path), _conflicts():
             step_session(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
 
     def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
         """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
-        with _conflicts():
+        with only_writer(self.path), _conflicts():
             _numbered(self.read(spark).where("false").write, record).mode("append").save(self.path)
         self._own_commit(record, after)
 
@@ -102,7 +108,7 @@ class DeltaStore:
         """The rows of an older version with their record, in one commit; it takes no sequence number."""
         session = step_session(spark)
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
-        with _conflicts():
+        with only_writer(self.path), _conflicts():
             session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
 
     @property
@@ -197,10 +203,11 @@ def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBui
     return builder
 
 
-def _result(commit: Commit, files_before: int) -> CommitResult:
+def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
     removed = int(commit.metrics.get("numTargetFilesRemoved", commit.metrics.get("numRemovedFiles", 0)))
     return CommitResult(
         version=commit.version,
+        alone=commit.version == before + 1,
         counts=counts_of(commit),
         files_rewritten=removed,
         files_kept=max(files_before - removed, 0),

@@ -1,0 +1,34 @@
+"""One writer at a time among processes that share a local disk.
+
+Delta leaves it to the file system that a log entry is written once. A local one checks and then renames, so two
+processes could both believe that they wrote it. Object stores and HDFS need no lock of ours.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = "_tidemill"  # readers of the table pass over names that begin with an underscore
+
+
+@contextmanager
+def only_writer(path: str) -> Iterator[None]:
+    """Waits until no other process writes to the table; the kernel frees the lock of one that dies."""
+    if fcntl is None or "://" in path:
+        yield
+        return
+    folder = Path(path) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
