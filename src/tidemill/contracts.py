@@ -231,15 +231,18 @@ class AppendRows:
 
 @dataclass(frozen=True, slots=True)
 class UpsertRows:
-    """Rows that enter by key, where `match` holds and, for known keys, `changed`."""
+    """Rows that enter by key, where `match` holds and, for known keys, `changed`.
+
+    `sift`: they are few, and much of the target is in reach, so that it pays to sift its rows by their keys first.
+    """
 
     rows: DataFrame
     match: Column
     changed: Column
     columns: tuple[str, ...]
     inserts: bool = True
-    updates: bool = True
     delete_missing: bool = False
+    sift: bool = False
 
 
 @dataclass(frozen=True, slots=True)

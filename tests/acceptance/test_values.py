@@ -159,7 +159,7 @@ def test_a_row_that_moves_to_another_partition_stays_one_row(
 TIMED = {"id": BIG, "at": BIG, "v": TEXT}
 
 
-@pytest.mark.parametrize("form", ["upsert", "deduplicate", "update", "full_merge"])
+@pytest.mark.parametrize("form", ["upsert", "update", "full_merge"])
 def test_only_newer_keeps_a_stored_row_that_is_newer(spark: SparkSession, tmp_path: Path, form: str) -> None:
     path = tmp_path / "t"
     stored = [(1, 10, "a"), (2, 10, "b"), (3, 10, "c"), (4, None, "d"), (5, 10, "e")]

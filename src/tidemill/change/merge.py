@@ -13,6 +13,7 @@ from tidemill.change.compare import differs
 from tidemill.change.keys import held_twice, one_per_key, target_duplicates
 from tidemill.change.names import of, quote, spelled
 from tidemill.change.operation import compile_change, has_rows, refuse_shrink, unchanged
+from tidemill.change.settled import settle
 from tidemill.contracts import AppendRows, Compiled, Counts, OverwriteRows, UpsertRows
 from tidemill.declare.strategies import Merge, MergeStrategy
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from tidemill.contracts import Change, KeyRange, Target
 
-BROADCAST_ROWS = 200_000
+FEW_ROWS = 200_000
 FEW_FILES = 4
 _COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}
 _EMPTIED = ("the source is empty, and so is the table now",)
@@ -122,19 +123,29 @@ class Meeting:
             raise target_duplicates(twice, count, self.strategy.keys, self.target.name)
         return bool(count)
 
-    def upsert(self, *, inserts: bool = True, updates: bool = True, delete_missing: bool = False) -> UpsertRows:
+    def upsert(self, *, inserts: bool = True, delete_missing: bool = False, sift: bool = False) -> UpsertRows:
         return UpsertRows(
-            rows=self.source,
+            rows=self._siftable() if sift else self.source,
             match=self.same_key if delete_missing else self.same_key & self.reach,
             changed=self.differs & self.newer,
             columns=tuple(self.change.rows.columns),
             inserts=inserts,
-            updates=updates,
             delete_missing=delete_missing,
+            sift=sift,
         )
 
+    def _siftable(self) -> DataFrame:
+        """The change as Spark must see it to sift by its keys: known to be small, and filtered (all of it passes)."""
+        first = self.change.profile.ranges[0]
+        small = settle(self.change.rows.limit(self.change.profile.rows))
+        return small.where(F.col(quote(first.column)) >= F.expr(first.low)).alias("s")
+
+    @property
+    def few(self) -> bool:
+        return self.change.profile.rows <= FEW_ROWS
+
     def _small(self, rows: DataFrame) -> DataFrame:
-        return F.broadcast(rows) if self.change.profile.rows <= BROADCAST_ROWS else rows
+        return F.broadcast(rows) if self.few else rows
 
 
 def _within(span: KeyRange) -> Column:
@@ -147,16 +158,14 @@ def _within(span: KeyRange) -> Column:
 def _upsert(meeting: Meeting) -> Compiled:
     """Looks before it writes: a MERGE that changes nothing would still commit, and new keys alone need no MERGE.
 
-    A few files are read through once, which tells all. Of many, the first row that differs is enough to know that
-    a MERGE is due, and it comes soon where there are many.
+    The first row that differs is enough to know that a MERGE is due, and where many differ it comes soon.
     """
     files = meeting.files_in_reach()
     if files == 0:
         return Compiled(AppendRows(meeting.new_rows()), unique=True)
-    if files is not None and files <= FEW_FILES:
-        return _counted(meeting, inserts=True)
     if has_rows(meeting.pairs().where(meeting.differs)):
-        return Compiled(meeting.upsert(), unique=True)
+        sift = meeting.few and files is not None and files > FEW_FILES
+        return Compiled(meeting.upsert(sift=sift), unique=True)
     return _append_new(meeting)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark import StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -13,6 +12,7 @@ from tidemill.change.columns import align, require, unambiguous, widened
 from tidemill.change.keys import duplicate_keys, null_keys, one_per_key, without_copies
 from tidemill.change.operation import one_predicate
 from tidemill.change.profile import profile
+from tidemill.change.settled import settle
 from tidemill.contracts import Change
 from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.declare.tables import NullTime, SchemaPolicy
@@ -59,11 +59,6 @@ def prepare(
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
-
-
-def settle(rows: DataFrame) -> DataFrame:
-    """Computes the rows once and keeps them on disk beside the executors: later passes read the same rows."""
-    return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
 
 
 @dataclass(frozen=True, slots=True)

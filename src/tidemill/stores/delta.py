@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from tidemill.contracts import Commit, Operation, Record, Snapshot
 
 OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
+# A MERGE joins the whole target with the change three times, once as an outer join that cannot broadcast the change.
+# A Bloom filter of the change's keys keeps the target's other rows out of all three.
+_SIFTING = {
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
+    "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold": "64MB",  # few rows are less, a big target is more
+    "spark.sql.autoBroadcastJoinThreshold": "-1",  # Spark sifts only where it expects to shuffle
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "64MB",
+}
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
@@ -148,7 +157,7 @@ class DeltaStore:
         from delta.tables import DeltaTable  # noqa: PLC0415  slow to import
 
         session = step_session(spark)
-        for name, value in _merge_settings(record).items():
+        for name, value in {**_merge_settings(record), **(_SIFTING if operation.sift else {})}.items():
             session.conf.set(name, value)
         table = DeltaTable.forPath(session, self.path).alias("t")
         builder = table.merge(operation.rows, operation.match).withSchemaEvolution()
@@ -194,8 +203,7 @@ def _merge_settings(record: Record) -> dict[str, str]:
 
 def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBuilder:
     values: dict[str, str | Column] = {_quoted(column): f"s.{_quoted(column)}" for column in operation.columns}
-    if operation.updates:
-        builder = builder.whenMatchedUpdate(condition=operation.changed, set=values)
+    builder = builder.whenMatchedUpdate(condition=operation.changed, set=values)
     if operation.inserts:
         builder = builder.whenNotMatchedInsert(values=values)
     if operation.delete_missing:
