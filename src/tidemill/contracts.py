@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -177,12 +177,20 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The lowest and highest value of one key column, as SQL literals; a short list where one is worth it."""
+    """The lowest and highest value of one key column; all its values where they are few and worth it."""
 
     column: str
-    low: str
-    high: str
-    values: tuple[str, ...] = ()
+    low: Cursor
+    high: Cursor
+    values: tuple[Cursor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How much of a table may hold the keys of a change."""
+
+    files: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +220,14 @@ class Change:
 class Target:
     """The table that a change is about to enter.
 
-    `window` is the run's window as a filter; `highest` the highest time that the table can hold, where known.
+    `reach` tells how much of it a change can meet, `window` is the run's window as a filter, `highest` the highest time
+    that the table can hold, where known.
     """
 
     name: str
     rows: DataFrame
     snapshot: Snapshot
+    reach: Callable[[Sequence[KeyRange]], Reach]
     window: str | None = None
     highest: Cursor | None = None
 

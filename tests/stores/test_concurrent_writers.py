@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from stores.writer import rows_of
 from support import events, events_table, feed, held, ids, keyed, together
 
 from tidemill.contracts import AppendRows, Conflict, Record
@@ -13,8 +18,6 @@ from tidemill.declare.tables import Table
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from tidemill.declare.strategies import Strategy
@@ -94,3 +97,14 @@ def test_a_commit_that_delta_skips_silently_is_a_conflict(spark: SparkSession, p
         store.commit(spark, AppendRows(rows), ours, planned)
     assert str(caught.value) == f"sequence number 2 of {path} was taken by another run"
     assert ids(held(spark, path)) == [1, 2]
+
+
+def test_two_processes_at_once_lose_nothing(spark: SparkSession, path: Path) -> None:
+    """On a local disk Delta leaves it to chance whether two processes write one log entry; a lock of ours does not."""
+    feed(spark, keyed(path), events((0, 0, "start")))
+    tests = Path(__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(tests), "TIDEMILL_DRIVER_MEMORY": "1g"}
+    command = [sys.executable, str(tests / "stores" / "writer.py"), str(path)]
+    writers = [subprocess.Popen([*command, str(n)], env=environment) for n in (1, 2)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert held(spark, path) == [(0, 0.0, "start"), *rows_of(1), *rows_of(2)]

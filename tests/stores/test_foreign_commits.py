@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +16,6 @@ from tidemill.run.step import run_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -148,8 +150,6 @@ def test_a_foreign_append_during_the_write_itself_makes_the_run_plan_again(
     table = events_table(path, Append())
     feed(spark, table, FIRST)
     gate = Gate(tmp_path, evaluation=2)  # the first is the profile, the second the write
-    import threading
-
     writer = threading.Thread(target=lambda: run_step(spark, table, gate.source(ALL), now=NOW))
     writer.start()
     gate.wait_until_reached()
@@ -169,7 +169,7 @@ class Gate:
         gate = self
 
         class Gated(Rows):
-            def rows(self, spark: SparkSession, like: object = None) -> object:
+            def rows(self, spark: SparkSession, like: object = None) -> object:  # noqa: ARG002
                 frame = super().rows(spark).coalesce(1)
                 return frame.mapInArrow(_waiting(str(gate.folder), gate.evaluation), frame.schema)
 
@@ -184,9 +184,6 @@ class Gate:
 
 def _waiting(folder: str, evaluation: int) -> Callable[[object], object]:
     def pass_through(batches: object) -> object:
-        import time
-        from pathlib import Path
-
         counter = Path(folder) / "evaluations"
         with counter.open("a") as file:
             file.write("x")
@@ -202,8 +199,6 @@ def _waiting(folder: str, evaluation: int) -> Callable[[object], object]:
 
 
 def _wait_for(path: Path) -> None:
-    import time
-
     for _ in range(600):
         if path.exists():
             return

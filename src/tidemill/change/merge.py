@@ -20,10 +20,10 @@ from tidemill.declare.strategies import Merge, MergeStrategy
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from tidemill.contracts import Change, KeyRange, Target
+    from tidemill.contracts import Change, KeyRange, Reach, Target
 
 FEW_ROWS = 200_000
-FEW_FILES = 4
+FEW_BYTES = 32 * 1024 * 1024
 _COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}
 _EMPTIED = ("the source is empty, and so is the table now",)
 
@@ -106,9 +106,9 @@ class Meeting:
         known = self.held.join(self.source_keys, self.same_key, "left_semi").select(*keys)
         return self.change.rows.alias("s").join(self._small(known).alias("t"), self.same_key, "left_anti")
 
-    def files_in_reach(self) -> int | None:
-        """How many files of the target can hold a key of the change; None where nothing is known of the keys."""
-        return len(self.held.inputFiles()) if self.change.profile.ranges else None
+    def in_reach(self) -> Reach | None:
+        """How much of the target can hold a key of the change; None where nothing is known of the keys."""
+        return self.target.reach(self.change.profile.ranges) if self.change.profile.ranges else None
 
     def collapses(self) -> bool:
         """Whether the target holds a key of the change more than once, and the strategy leaves one row of it."""
@@ -138,7 +138,7 @@ class Meeting:
         """The change as Spark must see it to sift by its keys: known to be small, and filtered (all of it passes)."""
         first = self.change.profile.ranges[0]
         small = settle(self.change.rows.limit(self.change.profile.rows))
-        return small.where(F.col(quote(first.column)) >= F.expr(first.low)).alias("s")
+        return small.where(F.col(quote(first.column)) >= F.expr(first.low.literal())).alias("s")
 
     @property
     def few(self) -> bool:
@@ -151,8 +151,8 @@ class Meeting:
 def _within(span: KeyRange) -> Column:
     column = F.col(of("t", span.column))
     if span.values:
-        return column.isin(*[F.expr(value) for value in span.values])
-    return column.between(F.expr(span.low), F.expr(span.high))
+        return column.isin(*[F.expr(value.literal()) for value in span.values])
+    return column.between(F.expr(span.low.literal()), F.expr(span.high.literal()))
 
 
 def _upsert(meeting: Meeting) -> Compiled:
@@ -160,11 +160,11 @@ def _upsert(meeting: Meeting) -> Compiled:
 
     The first row that differs is enough to know that a MERGE is due, and where many differ it comes soon.
     """
-    files = meeting.files_in_reach()
-    if files == 0:
+    reach = meeting.in_reach()
+    if reach and not reach.files:
         return Compiled(AppendRows(meeting.new_rows()), unique=True)
     if has_rows(meeting.pairs().where(meeting.differs)):
-        sift = meeting.few and files is not None and files > FEW_FILES
+        sift = meeting.few and reach is not None and reach.size > FEW_BYTES
         return Compiled(meeting.upsert(sift=sift), unique=True)
     return _append_new(meeting)
 

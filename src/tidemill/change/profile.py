@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row
 
-    from tidemill.declare.cursors import Cursor, CursorKind
+    from tidemill.declare.cursors import CursorKind
 
 SHORT_LIST = 20
 
@@ -107,14 +107,9 @@ def _range_columns(item: _Ranged) -> list[Column]:
 
 
 def _range(found: Row, item: _Ranged) -> KeyRange | None:
-    low, high = (_literal(found[f"{end} {item.column}"], item.kind) for end in ("low", "high"))
+    low, high = (decoded(found[f"{end} {item.column}"], item.kind) for end in ("low", "high"))
     if low is None or high is None:
         return None
-    values = [_literal(value, item.kind) for value in found[f"list {item.column}"]] if item.listed else []
+    values = [decoded(value, item.kind) for value in found[f"list {item.column}"]] if item.listed else []
     short = tuple(value for value in values if value is not None) if len(values) <= SHORT_LIST else ()
     return KeyRange(item.column, low, high, short)
-
-
-def _literal(value: Any, kind: CursorKind) -> str | None:
-    found: Cursor | None = decoded(value, kind)
-    return None if found is None else found.literal()

@@ -62,7 +62,6 @@ def embedded_settings(folder: Path) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.limit.initialNumPartitions": "64",  # one job instead of three where nothing is found
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(partitions),

@@ -168,6 +168,7 @@ class _Step:
             name=self.table.name,
             rows=held,
             snapshot=self.snapshot,
+            reach=self.store.log.reach,
             window=window.predicate if window else None,
             highest=known,
         )

@@ -15,7 +15,9 @@ from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from tidemill.contracts import KeyRange, Reach
 
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
@@ -49,6 +51,12 @@ class DeltaLog:
         """One commit, or None when it is not there, or no longer."""
         actions = self._actions(version)
         return None if actions is None else _commit_of(version, actions)
+
+    def reach(self, ranges: Sequence[KeyRange]) -> Reach:
+        """How much of the table may hold a row within all ranges."""
+        from tidemill.state.pruning import reach  # noqa: PLC0415  slow to import, and metadata commands need it not
+
+        return reach(self._open(), ranges)
 
     def _snapshot_of(self, table: deltalake.DeltaTable) -> Snapshot:
         version, metadata = table.version(), table.metadata()

@@ -1,0 +1,60 @@
+"""Which files of a Delta table can hold certain keys, by the statistics in its log."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.contracts import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import deltalake
+
+    from tidemill.contracts import KeyRange
+
+_CUT = timedelta(milliseconds=1)  # Delta cuts the highest timestamp of a file to milliseconds
+
+
+def reach(table: deltalake.DeltaTable, ranges: Sequence[KeyRange]) -> Reach:
+    """The files that may hold a row within all ranges; a file without statistics may hold anything."""
+    files = pa.table(table.get_add_actions())
+    names = _physical_names(table)
+    chosen = [True] * files.num_rows
+    for span in ranges:
+        bounds = zip(*(_bounds(files, end, names[span.column.lower()]) for end in ("min", "max")), strict=True)
+        chosen = [kept and _may_hold(low, high, span) for kept, (low, high) in zip(chosen, bounds, strict=True)]
+    sizes = files.column("size_bytes").to_pylist()
+    return Reach(sum(chosen), sum(size for size, kept in zip(sizes, chosen, strict=True) if kept))
+
+
+def _physical_names(table: deltalake.DeltaTable) -> dict[str, str]:
+    """Under column mapping, statistics know a column by another name."""
+    fields = json.loads(table.schema().to_json())["fields"]
+    return {f["name"].lower(): f["metadata"].get("delta.columnMapping.physicalName", f["name"]) for f in fields}
+
+
+def _bounds(files: pa.Table, end: str, name: str) -> list[Any]:
+    statistics = files.column(end) if end in files.column_names else None
+    if statistics is None or statistics.type.get_field_index(name) < 0:
+        return [None] * files.num_rows
+    return list(pc.struct_field(statistics, [name]).to_pylist())
+
+
+def _may_hold(low: Any, high: Any, span: KeyRange) -> bool:
+    if low is None or high is None:
+        return True
+    try:
+        return bool(low <= span.high.value and _uncut(high) >= span.low.value)
+    except TypeError:  # statistics of another type tell nothing
+        return True
+
+
+def _uncut(high: Any) -> Any:
+    last = isinstance(high, datetime) and high.year == datetime.max.year  # noqa: DTZ901  its year only
+    return high + _CUT if isinstance(high, datetime) and not last else high
