@@ -30,6 +30,7 @@ def handler_kept(cancel: Callable[[], None]) -> Iterator[None]:
     first = before
 
     def handler(number: int, frame: FrameType | None) -> None:
+        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it logs the calls that end now as errors
         # In a thread of its own, and so on a connection of its own.
         threading.Thread(target=_quietly, args=(cancel,), daemon=True).start()
         first(number, frame)
