@@ -85,17 +85,28 @@ def test_a_full_merge_and_an_insert_at_once_end_as_one_after_the_other(spark: Sp
 
 
 def test_a_commit_that_delta_skips_silently_is_a_conflict(spark: SparkSession, path: Path) -> None:
-    """Two runs planned on one snapshot: the second finds its sequence number taken, and Delta says nothing."""
+    """A run that took its sequence number from an older look at the table: Delta writes nothing and says nothing."""
+    feed(spark, keyed(path), events((1, 1, "a")))
+    feed(spark, keyed(path), events((2, 2, "other")))
+    store = DeltaStore(str(path))
+    rows = spark.createDataFrame(events((3, 3, "ours")))
+    ours = Record(run_id="ours", table="events", sequence=2, strategy="append", at="")
+    with pytest.raises(Conflict) as caught:
+        store.commit(spark, AppendRows(rows), ours, store.snapshot())
+    assert str(caught.value) == f"sequence number 2 of {path} was taken by another run"
+    assert ids(held(spark, path)) == [1, 2]
+
+
+def test_a_run_planned_on_an_older_version_is_a_conflict(spark: SparkSession, path: Path) -> None:
     feed(spark, keyed(path), events((1, 1, "a")))
     store = DeltaStore(str(path))
     planned = store.snapshot()
-    assert planned is not None
     feed(spark, keyed(path), events((2, 2, "other")))
     rows = spark.createDataFrame(events((3, 3, "ours")))
-    ours = Record(run_id="ours", table="events", sequence=planned.sequence + 1, strategy="append", at="")
+    ours = Record(run_id="ours", table="events", sequence=2, strategy="append", at="")
     with pytest.raises(Conflict) as caught:
         store.commit(spark, AppendRows(rows), ours, planned)
-    assert str(caught.value) == f"sequence number 2 of {path} was taken by another run"
+    assert str(caught.value) == f"{path} was changed since it was looked at"
     assert ids(held(spark, path)) == [1, 2]
 
 
