@@ -46,8 +46,10 @@ def measure(arguments: argparse.Namespace, folder: Path, console: Console) -> li
     parts, scale = arguments.only.split(","), 100 if arguments.small else 1
     spark = embedded()
     ten, thirty = (Stage(spark, folder, rows // scale) for rows in (10_000_000, 30_000_000))
-    console.print(f"[dim]making tables of {ten.rows:,} and {thirty.rows:,} rows[/dim]")
-    for stage in (ten, thirty) if "single" in parts else (ten,):
+    both = "single" in parts and not arguments.ten
+    stages = (ten, thirty) if both else (ten,)
+    console.print(f"[dim]making tables of {' and '.join(f'{stage.rows:,}' for stage in stages)} rows[/dim]")
+    for stage in stages:
         stage.build()
     claims: list[merges.Claim] = []
 
@@ -58,11 +60,11 @@ def measure(arguments: argparse.Namespace, folder: Path, console: Console) -> li
     if "first" in parts:
         show(merges.first_load(ten, arguments.repeat))
     if "single" in parts:
-        small, large = (
-            merges.single_changes(stage, arguments.repeat, small=arguments.small) for stage in (ten, thirty)
-        )
-        show(*merges.claims_of(small, 10_000_000), *merges.claims_of(large, 30_000_000))
-        show(merges.flat_tail(small["tail"], large["tail"]))
+        duels = [merges.single_changes(stage, arguments.repeat, small=arguments.small) for stage in stages]
+        for stage, found in zip(stages, duels, strict=True):
+            show(*merges.claims_of(found, stage.rows * scale))
+        if both:
+            show(merges.flat_tail(duels[0]["tail"], duels[1]["tail"]))
     if "ten" in parts:
         show(*merges.ten_changes(ten, arguments.repeat))
     if "tenth" in parts:
@@ -87,6 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="a hundredth of the rows")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts to run, of {','.join(PARTS)}")
+    parser.add_argument("--ten", action="store_true", help="tables of 10 million rows only")
     parser.add_argument("--repeat", type=int, default=3, help="how often each is timed; medians count")
     parser.add_argument("--folder", help="where to put the tables; the system's temporary folder unless given")
     parser.add_argument("--json", help="also write the figures to this file")

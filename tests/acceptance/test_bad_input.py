@@ -231,7 +231,7 @@ def test_a_table_name_that_the_session_does_not_know_is_refused(spark: SparkSess
 def test_a_source_path_where_nothing_is_is_refused(spark: SparkSession, target: Path, tmp_path: Path) -> None:
     error = refused(target, lambda: tidemill.merge(tmp_path / "no", target, "id", spark=spark))
     assert (type(error), str(error)) == (
-        SourceError,
+        ArgumentError,
         f"[source.missing] There is nothing at {tmp_path / 'no'}. Give the path of a file, a folder or a Delta table.",
     )
 

@@ -153,7 +153,7 @@ def test_a_failed_step_ends_with_1_and_is_in_the_ledger(folder: Path, cli, write
 
 def test_a_source_that_is_not_there_is_found_before_spark_starts(shell):
     result = shell("merge", "nowhere.csv", "lake/orders", "--on", "order_id", JAVA_HOME="/nowhere", PATH="/nowhere")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr == (
         "error[source.missing] There is nothing at nowhere.csv.\n"
         "  Give the path of a file, a folder or a Delta table.\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
-from tidemill.errors import SourceError
+from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +44,7 @@ class FileSource:
         if len(kinds) == 1 and kinds[0]:
             return kinds[0]
         found = "no files" if not kinds else "files of " + (" and ".join(kind or "unknown" for kind in kinds)) + " kind"
-        raise SourceError(
+        raise ArgumentError(
             "source.unknown_format",
             f"{self.path} holds {found}.",
             f"Give a Delta table, or files of one kind that end in {', '.join(FORMATS)}.",
@@ -90,7 +90,7 @@ class FileSource:
         files, root = _filesystem(self.path)
         entry = files.get_file_info(root)
         if entry.type == fs.FileType.NotFound:
-            raise SourceError(
+            raise ArgumentError(
                 "source.missing",
                 f"There is nothing at {self.path}.",
                 "Give the path of a file, a folder or a Delta table.",
