@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stage import Duel, Stage, our_merge, plain_merge, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 KINDS = ("tail", "spread", "new", "same")
@@ -53,6 +54,13 @@ def single_changes(stage: Stage, repeat: int, *, small: bool) -> dict[str, Duel]
                 duel.plain.append(times[0])
                 duel.ours.append(times[1])
     return duels
+
+
+def single_claims(stages: Sequence[Stage], sizes: Sequence[int], repeat: int, *, small: bool) -> list[Claim]:
+    """The single changes on each size of table, and what the size costs a change at the tail."""
+    duels = [single_changes(stage, repeat, small=small) for stage in stages]
+    claims = [claim for found, rows in zip(duels, sizes, strict=True) for claim in claims_of(found, rows)]
+    return [*claims, flat_tail(duels[0]["tail"], duels[1]["tail"])] if len(duels) > 1 else claims
 
 
 def claims_of(duels: dict[str, Duel], rows: int) -> list[Claim]:

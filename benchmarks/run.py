@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cold
 import memory
@@ -23,7 +24,10 @@ from stage import Stage
 
 from tidemill.engine.session import embedded
 
-PARTS = ("single", "ten", "tenth", "first", "cold", "memory")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARTS = ("first", "single", "ten", "tenth", "memory", "cold")
 
 
 def main() -> int:
@@ -43,36 +47,28 @@ def main() -> int:
 
 
 def measure(arguments: argparse.Namespace, folder: Path, console: Console) -> list[merges.Claim]:
+    """The claims of the parts asked for, each shown as soon as it is measured."""
     parts, scale = arguments.only.split(","), 100 if arguments.small else 1
-    spark = embedded()
-    ten, thirty = (Stage(spark, folder, rows // scale) for rows in (10_000_000, 30_000_000))
-    both = "single" in parts and not arguments.ten
-    stages = (ten, thirty) if both else (ten,)
+    spark, sizes = embedded(), (10_000_000,) if arguments.ten or "single" not in parts else (10_000_000, 30_000_000)
+    stages = [Stage(spark, folder, rows // scale) for rows in sizes]
     console.print(f"[dim]making tables of {' and '.join(f'{stage.rows:,}' for stage in stages)} rows[/dim]")
     for stage in stages:
         stage.build()
+    ten, repeat = stages[0], arguments.repeat
+    measures: dict[str, Callable[[], list[merges.Claim]]] = {
+        "first": lambda: [merges.first_load(ten, repeat)],
+        "single": lambda: merges.single_claims(stages, sizes, repeat, small=arguments.small),
+        "ten": lambda: merges.ten_changes(ten, repeat),
+        "tenth": lambda: [merges.tenth_changed(ten, repeat)],
+        "memory": lambda: memory.growing_changes(ten),
+        "cold": lambda: cold.cold_command(ten, repeat),
+    }
     claims: list[merges.Claim] = []
-
-    def show(*found: merges.Claim) -> None:
-        claims.extend(found)
-        console.print(_table(list(found)))
-
-    if "first" in parts:
-        show(merges.first_load(ten, arguments.repeat))
-    if "single" in parts:
-        duels = [merges.single_changes(stage, arguments.repeat, small=arguments.small) for stage in stages]
-        for stage, found in zip(stages, duels, strict=True):
-            show(*merges.claims_of(found, stage.rows * scale))
-        if both:
-            show(merges.flat_tail(duels[0]["tail"], duels[1]["tail"]))
-    if "ten" in parts:
-        show(*merges.ten_changes(ten, arguments.repeat))
-    if "tenth" in parts:
-        show(merges.tenth_changed(ten, arguments.repeat))
-    if "memory" in parts:
-        show(*memory.growing_changes(ten))
-    if "cold" in parts:
-        show(*cold.cold_command(ten, arguments.repeat))
+    for part in PARTS:
+        if part in parts:
+            found = measures[part]()
+            claims.extend(found)
+            console.print(_table(found))
     return claims
 
 
