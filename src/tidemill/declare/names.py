@@ -1,4 +1,4 @@
-"""Column names: quoted for SQL, matched without case."""
+"""Names and texts as Spark SQL reads them; names are matched without case."""
 
 from __future__ import annotations
 
@@ -21,3 +21,10 @@ def spelled(name: str, columns: Iterable[str]) -> str | None:
     """The spelling that `columns` have for this name, or None."""
     wanted = name.lower()
     return next((column for column in columns if column.lower() == wanted), None)
+
+
+def quoted_text(value: str) -> str:
+    """A Spark SQL string literal; whatever the text holds, it stays a value."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = escaped.replace("${", "\\u0024{")  # Spark's parser would put a setting or ${env:NAME} in its place
+    return f"'{escaped}'"
