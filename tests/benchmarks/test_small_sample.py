@@ -1,0 +1,39 @@
+"""The benchmarks work: a small sample of them, whose figures say nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tidemill
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROWS = 20_000
+
+
+@pytest.fixture
+def _on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
+
+
+@pytest.mark.usefixtures("_on_path")
+def test_both_ways_of_a_benchmark_end_with_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    from stage import Stage, our_merge, plain_merge  # noqa: PLC0415  the folder of benchmarks is no package
+
+    stage = Stage(spark, tmp_path, ROWS)
+    stage.build()
+    for kind in ("tail", "spread", "new"):
+        change = stage.change(kind, 1, 100)
+        plain, ours = stage.copy(stage.plain, "plain_copy"), stage.copy(stage.ours, "ours_copy")
+        plain_merge(spark, change, plain)
+        result = our_merge(spark, change, ours)
+        assert (result.inserted, result.updated) == {"tail": (50, 50), "spread": (0, 100), "new": (100, 0)}[kind]
+        left, right = tidemill.read(plain, spark=spark), tidemill.read(ours, spark=spark)
+        assert left.exceptAll(right).count() == right.exceptAll(left).count() == 0
+    assert our_merge(spark, stage.change("spread", 0, 100), stage.copy(stage.ours, "ours_copy")).unchanged == 100
