@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +74,10 @@ class ConflictError(TidemillError):
 
 class EngineError(TidemillError):
     """Spark, Java or a jar is missing, too old, or failed on its own."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like this one, in any case; None when none does."""
+    spellings = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), spellings, n=1)
+    return spellings[close[0]] if close else None
