@@ -21,6 +21,7 @@ from tidemill.language import (
     Replace,
     SetVariable,
     SourceStatement,
+    read_pipeline,
 )
 
 SHOP = """\
@@ -29,7 +30,8 @@ SET region = "${region|eu}";
 INCLUDE "common.sql";
 
 SOURCE orders TYPE POSTGRES PARAMS {
-  "url": "postgresql://localhost/shop", "table": "public.orders", "user": "${env:DB_USER}", "password": "${env:DB_PASSWORD}"
+  "url": "postgresql://localhost/shop", "table": "public.orders",
+  "user": "${env:DB_USER}", "password": "${env:DB_PASSWORD}"
 } INCREMENTAL BY updated_at LOOKBACK 2 HOURS;
 SOURCE events FROM "json" OPTIONS { "path": "data/events" } INCREMENTAL BY seen_at;
 
@@ -74,19 +76,19 @@ def test_the_pipeline_of_the_guide_is_read_whole(read):
             cursor="updated_at",
             lookback=Duration(2, "hour"),
         ),
-        SourceStatement("events", "json", {"path": "data/events"}, Origin("shop.sql", 8, 1), cursor="seen_at"),
-        Load("raw_orders", "orders", Merge(("order_id", "region")), {}, Origin("shop.sql", 10, 1)),
-        Load("raw_customers", "customers", Replace(), {}, Origin("shop.sql", 11, 1)),
-        Load("raw_events", "events", Append(), {}, Origin("shop.sql", 12, 1)),
+        SourceStatement("events", "json", {"path": "data/events"}, Origin("shop.sql", 9, 1), cursor="seen_at"),
+        Load("raw_orders", "orders", Merge(("order_id", "region")), {}, Origin("shop.sql", 11, 1)),
+        Load("raw_customers", "customers", Replace(), {}, Origin("shop.sql", 12, 1)),
+        Load("raw_events", "events", Append(), {}, Origin("shop.sql", 13, 1)),
         CreateTable(
             "daily",
             Merge(("day", "region")),
             {},
             Query(
                 "SELECT date(created_at) AS day, region, sum(amount) AS amount FROM raw_orders GROUP BY 1, 2",
-                Origin("shop.sql", 15, 1),
+                Origin("shop.sql", 16, 1),
             ),
-            Origin("shop.sql", 14, 1),
+            Origin("shop.sql", 15, 1),
         ),
         CreateTable(
             "sessions",
@@ -94,9 +96,9 @@ def test_the_pipeline_of_the_guide_is_read_whole(read):
             {},
             Query(
                 "SELECT * FROM raw_events WHERE started_at >= @start_dt AND started_at < @end_dt",
-                Origin("shop.sql", 17, 1),
+                Origin("shop.sql", 18, 1),
             ),
-            Origin("shop.sql", 16, 1),
+            Origin("shop.sql", 17, 1),
         ),
     )
     assert [table.table for table in shop.tables] == ["raw_orders", "raw_customers", "raw_events", "daily", "sessions"]
@@ -118,19 +120,19 @@ def test_secrets_are_not_in_what_python_shows_of_a_pipeline(read):
             "prod",
             [
                 Export(
-                    Query("SELECT * FROM daily", Origin("shop.sql", 20, 10)),
+                    Query("SELECT * FROM daily", Origin("shop.sql", 21, 10)),
                     None,
                     "out/daily",
                     "parquet",
                     Replace(),
                     {"partition_by": ["day"]},
-                    Origin("shop.sql", 20, 3),
+                    Origin("shop.sql", 21, 3),
                 )
             ],
         ),
         (
             "test",
-            [Export(None, "daily", "out/daily.csv", "csv", Replace(), {"header": True}, Origin("shop.sql", 22, 3))],
+            [Export(None, "daily", "out/daily.csv", "csv", Replace(), {"header": True}, Origin("shop.sql", 23, 3))],
         ),
     ],
 )
@@ -140,7 +142,9 @@ def test_a_block_gives_the_statements_of_the_branch_that_holds(read, env, export
 
 
 def test_keywords_may_be_in_any_case(read):
-    shop = read('source s Type Csv params {"path": "x"} incremental By at lookback 3 Days;\nload t from s mode merge on id;')
+    shop = read(
+        'source s Type Csv params {"path": "x"} incremental By at lookback 3 Days;\nload t from s mode merge on id;'
+    )
     assert shop.sources["s"].lookback == Duration(3, "day")
     assert shop.tables[0].mode == Merge(("id",))
 
@@ -210,7 +214,9 @@ LOAD t FROM s OPTIONS {
 
 def test_a_source_takes_its_key_cursor_and_start_from_its_params(read):
     source = read(
-        'SOURCE s TYPE CSV PARAMS {"path": "x", "primary_key": ["a", "b"], "cursor_field": "at", "start_date": "2024-01-01"};'
+        """SOURCE s TYPE CSV PARAMS {
+          "path": "x", "primary_key": ["a", "b"], "cursor_field": "at", "start_date": "2024-01-01"
+        };"""
     ).sources["s"]
     assert source.params == {"path": "x"}
     assert (source.primary_key, source.cursor, source.start) == (("a", "b"), "at", "2024-01-01")
@@ -263,10 +269,8 @@ def test_a_query_passes_through_untouched(read, query):
     assert shop.tables[0].query.origin == Origin("shop.sql", 2, 3)
 
 
-def test_lines_may_end_as_on_windows_and_begin_with_a_mark(read, folder):
+def test_lines_may_end_as_on_windows_and_begin_with_a_mark(folder):
     (folder / "shop.sql").write_bytes(b"\xef\xbb\xbfSET a = 1;\r\nCREATE TABLE t AS\r\nSELECT 1;\r\n")
-    from tidemill.language import read_pipeline
-
     shop = read_pipeline(Path("shop.sql"))
     assert [statement.origin for statement in shop.statements] == [Origin("shop.sql", 1, 1), Origin("shop.sql", 2, 1)]
 
@@ -279,7 +283,7 @@ def test_an_empty_file_and_empty_statements_are_no_error(read):
 def test_a_file_is_included_once_and_from_its_own_folder(read, folder):
     (folder / "parts").mkdir()
     (folder / "parts" / "a.sql").write_text('INCLUDE "b.sql"; SET from_a = 1;')
-    (folder / "parts" / "b.sql").write_text("SOURCE s TYPE CSV PARAMS {\"path\": \"${where}\"};")
+    (folder / "parts" / "b.sql").write_text('SOURCE s TYPE CSV PARAMS {"path": "${where}"};')
     shop = read('SET where = "x/y";\nINCLUDE "parts/a.sql";\nINCLUDE "parts/b.sql";\nLOAD t${from_a} FROM s;')
     assert [type(statement).__name__ for statement in shop.statements] == [
         *("SetVariable", "Include", "Include", "SourceStatement", "SetVariable", "Include", "Load")

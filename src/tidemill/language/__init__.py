@@ -1,7 +1,9 @@
 """SQL pipeline files: from text to statements, with every error at its place. Knows no Spark."""
 
 from tidemill.language.errors import LanguageError, LanguageErrors, excerpt
+from tidemill.language.parameters import WINDOW_PARAMETERS, parameters_of, with_parameters
 from tidemill.language.pipeline import Pipeline, read_pipeline, read_pipelines
+from tidemill.language.queries import inputs_of, unrepeatable
 from tidemill.language.statements import (
     Append,
     CreateTable,
@@ -16,8 +18,10 @@ from tidemill.language.statements import (
     SetVariable,
     SourceStatement,
 )
+from tidemill.language.volatile import volatile_columns
 
 __all__ = [
+    "WINDOW_PARAMETERS",
     "Append",
     "CreateTable",
     "Export",
@@ -34,6 +38,11 @@ __all__ = [
     "SetVariable",
     "SourceStatement",
     "excerpt",
+    "inputs_of",
+    "parameters_of",
     "read_pipeline",
     "read_pipelines",
+    "unrepeatable",
+    "volatile_columns",
+    "with_parameters",
 ]

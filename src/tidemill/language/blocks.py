@@ -123,19 +123,21 @@ class FileReader:
     def _if(self, *, taken: bool) -> None:
         opener = self.cursor.step()
         done = self._branch(taken=taken, conditional=True)
-        closed = False
-        while not closed and self.cursor.token is not None:
+        last = closed = False
+        while not closed and (token := self.cursor.token) is not None:
+            if token.upper != "END" and last:
+                self._note(
+                    token, "language.unexpected", "this IF has an ELSE already", "nothing but END IF; can follow it"
+                )
             if self._take_else_if():
                 done = self._branch(taken=taken and not done, conditional=True) or done
             elif self.cursor.take("ELSE"):
+                last = True
                 done = self._branch(taken=taken and not done, conditional=False) or done
             else:
                 closed = self._end_if()
         if not closed and not self.cursor.lexed.cut:
-            span = self.cursor.span(opener)
-            self.whole.errors.append(
-                LanguageError("language.if_without_end", "this IF has no END IF", "write END IF; after it", span=span)
-            )
+            self._note(opener, "language.if_without_end", "this IF has no END IF", "write END IF; after it")
 
     def _branch(self, *, taken: bool, conditional: bool) -> bool:
         """Reads one branch; whether it was taken."""
@@ -202,13 +204,15 @@ class FileReader:
         return True
 
     def _stray(self, token: Token) -> None:
-        span = self.cursor.span(token)
         problem = f"no IF is open for this {token.upper}"
-        self.whole.errors.append(LanguageError("language.no_open_if", problem, "remove it, or write an IF", span=span))
+        self._note(token, "language.no_open_if", problem, "remove it, or write an IF")
         start = self.cursor.index
         self.cursor.step()
         if token.upper == "END":
             self._recover(start)
+
+    def _note(self, token: Token, code: str, problem: str, remedy: str) -> None:
+        self.whole.errors.append(LanguageError(code, problem, remedy, span=self.cursor.span(token)))
 
 
 def _unknown_statement(token: Token) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tidemill.language.tokens import Kind
 
@@ -12,13 +12,17 @@ if TYPE_CHECKING:
 
 STATEMENTS = ("SET", "INCLUDE", "SOURCE", "LOAD", "CREATE", "EXPORT", "IF")
 _BLOCK = {"ELSE", "ELSEIF"}
+_MISSING_SEMICOLON = ("language.missing_semicolon", "this statement does not end", "write ; here")
+_EXPORT_TO_NOWHERE = ("language.incomplete", "EXPORT needs TO and a place", 'write TO "out/daily" TYPE PARQUET')
 _DEPTH = {"(": 1, ")": -1}
 # A query cannot end with one of these, so the word after one is no new statement.
-_LEADS_ON = set(
-    "SELECT DISTINCT ALL FROM WHERE AND OR NOT ON BY AS JOIN IN LIKE RLIKE BETWEEN IS CASE WHEN THEN ELSE HAVING "
-    "UNION EXCEPT INTERSECT MINUS WITH LATERAL VIEW USING OVER INTERVAL LIMIT OFFSET INNER LEFT RIGHT FULL CROSS "
-    "SEMI ANTI OUTER NATURAL VALUES TABLE QUALIFY WINDOW ROWS RANGE".split()
-)
+_LEADS_ON = {
+    *("SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "AND", "OR", "NOT", "ON", "BY", "AS"),
+    *("JOIN", "IN", "LIKE", "RLIKE", "BETWEEN", "IS", "CASE", "WHEN", "THEN", "ELSE", "HAVING"),
+    *("UNION", "EXCEPT", "INTERSECT", "MINUS", "WITH", "LATERAL", "VIEW", "USING", "OVER", "INTERVAL", "LIMIT"),
+    *("OFFSET", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "OUTER", "NATURAL", "VALUES"),
+    *("TABLE", "QUALIFY", "WINDOW", "ROWS", "RANGE"),
+}
 
 
 def starts_statement(cursor: Cursor, index: int) -> bool:
@@ -33,7 +37,7 @@ def starts_statement(cursor: Cursor, index: int) -> bool:
         case ["IF", _, "==" | "!=", *_] | ["END", "IF", *_]:
             return True
         case ["INCLUDE", *_]:
-            return len(here) > 1 and cursor.lexed.tokens[index + 1].kind is Kind.STRING
+            return _is_string(cursor, index + 1)
         case ["SOURCE", _, "TYPE" | "FROM", *_]:
             return True
         case ["LOAD", _, "FROM", *_] | ["LOAD", _, ".", _, "FROM", *_]:
@@ -52,11 +56,10 @@ def query_end(cursor: Cursor) -> int:
         if token.raw == ";":
             return index
         if depth == 0 and cases == 0 and _runs_on(cursor, index):
-            _missing_semicolon(cursor, index)
+            _fail_before(cursor, index, *_MISSING_SEMICOLON)
         depth += _DEPTH.get(token.raw, 0)
         cases += {"CASE": 1, "END": -1}.get(token.upper, 0)
-    _missing_semicolon(cursor, len(tokens))
-    raise AssertionError  # it raises
+    return _fail_before(cursor, len(tokens), *_MISSING_SEMICOLON)
 
 
 def export_end(cursor: Cursor) -> int:
@@ -64,15 +67,13 @@ def export_end(cursor: Cursor) -> int:
     tokens = cursor.lexed.tokens
     depth = 0
     for index in range(cursor.index, len(tokens)):
-        token, following = tokens[index], tokens[index + 1] if index + 1 < len(tokens) else None
-        if depth == 0 and token.upper == "TO" and following is not None and following.kind in {Kind.STRING, Kind.RAW}:
+        token = tokens[index]
+        if depth == 0 and token.upper == "TO" and _is_string(cursor, index + 1):
             return index
         if token.raw == ";" or (index > cursor.index and starts_statement(cursor, index)):
-            cursor.index = index
-            cursor.fail_at_end("language.incomplete", "EXPORT needs TO and a place", 'write TO "out/daily" TYPE PARQUET')
+            return _fail_before(cursor, index, *_EXPORT_TO_NOWHERE)
         depth += _DEPTH.get(token.raw, 0)
-    cursor.index = len(tokens)
-    cursor.fail_at_end("language.incomplete", "EXPORT needs TO and a place", 'write TO "out/daily" TYPE PARQUET')
+    return _fail_before(cursor, len(tokens), *_EXPORT_TO_NOWHERE)
 
 
 def _runs_on(cursor: Cursor, index: int) -> bool:
@@ -87,6 +88,10 @@ def _may_end(token: Token) -> bool:
     return token.upper not in _LEADS_ON
 
 
-def _missing_semicolon(cursor: Cursor, index: int) -> None:
+def _is_string(cursor: Cursor, index: int) -> bool:
+    return index < len(cursor.lexed.tokens) and cursor.lexed.tokens[index].kind in {Kind.STRING, Kind.RAW}
+
+
+def _fail_before(cursor: Cursor, index: int, code: str, problem: str, remedy: str) -> NoReturn:
     cursor.index = index
-    cursor.fail_at_end("language.missing_semicolon", "this statement does not end", "write ; here")
+    cursor.fail_at_end(code, problem, remedy)

@@ -22,7 +22,7 @@ LOAD_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON")
 TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "INCREMENTAL_MERGE ON", "INCREMENTAL BY")
 EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
 CLAUSES = ("MODE", "OPTIONS")
-_KEYED = {"MERGE": Merge, "INCREMENTAL_MERGE": Merge, "FULL_MERGE": FullMerge}
+_KEYED: dict[str, type[Merge | FullMerge]] = {"MERGE": Merge, "INCREMENTAL_MERGE": Merge, "FULL_MERGE": FullMerge}
 _AMOUNT_AND_UNIT = re.compile(r"(\d+)\s*([^\W\d]\w*)?")
 
 

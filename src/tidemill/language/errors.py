@@ -36,7 +36,7 @@ class LanguageError(ArgumentError):
         self.args = (self.code, self.problem, self.remedy)
 
 
-class LanguageErrors(ArgumentError):
+class LanguageErrors(ArgumentError):  # noqa: N818  it is several
     """All mistakes of all files, in the order of files and lines; there is at least one."""
 
     def __init__(self, errors: Sequence[LanguageError]) -> None:

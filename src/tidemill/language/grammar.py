@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from tidemill.language.boundaries import export_end, query_end
 from tidemill.language.clauses import CLAUSES, EXPORT_MODES, LOAD_MODES, TABLE_MODES, read_clauses, read_lookback
-from tidemill.language.cursor import Named
 from tidemill.language.errors import LanguageError, suggestion
 from tidemill.language.objects import JsonObject, read_object
 from tidemill.language.options import read_options, read_source_params
-from tidemill.language.boundaries import export_end, query_end
 from tidemill.language.statements import CreateTable, Export, Include, Load, Merge, SetVariable, SourceStatement
 from tidemill.language.tokens import Kind
 
 if TYPE_CHECKING:
     from tidemill.declare.durations import Duration
     from tidemill.errors import Origin
-    from tidemill.language.cursor import Cursor
+    from tidemill.language.cursor import Cursor, Named
     from tidemill.language.names import Names
     from tidemill.language.statements import ExportMode, LoadMode, OptionValue, TableMode
 
@@ -39,7 +38,9 @@ def read_include(cursor: Cursor, origin: Origin) -> tuple[Include, Named]:
 
 
 def read_source(cursor: Cursor, names: Names, origin: Origin) -> SourceStatement:
-    name = cursor.name("SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False)
+    name = cursor.name(
+        "SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False
+    )
     if not cursor.filling.failed:
         names.declare_source(name)
     kind = _source_kind(cursor)

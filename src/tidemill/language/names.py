@@ -94,9 +94,6 @@ def _duplicate(word: str, name: Named, first: Named) -> LanguageError:
 
 
 def _unknown(word: str, name: Named, known: list[str]) -> LanguageError:
-    if known:
-        otherwise = f"the {word}s are {', '.join(sorted(known))}"
-    else:
-        otherwise = f"no {word} is declared"
+    otherwise = f"the {word}s are {', '.join(sorted(known))}" if known else f"no {word} is declared"
     remedy = suggestion(name.text, known, otherwise)
     return LanguageError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)

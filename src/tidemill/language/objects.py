@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
@@ -69,7 +70,7 @@ def _extent(cursor: Cursor) -> Sequence[Token]:
 def _keys(cursor: Cursor, tokens: Sequence[Token]) -> dict[str, Span]:
     keys: dict[str, Span] = {}
     depth = 0
-    for token, following in zip(tokens, tokens[1:], strict=False):
+    for token, following in itertools.pairwise(tokens):
         depth += _DEPTH.get(token.raw, 0)
         if depth == 1 and token.kind is Kind.STRING and following.raw == ":":
             key = string_value(token.raw)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tidemill.declare.names import DEFAULT_SCHEMA
 from tidemill.declare.secrets import Masking
 from tidemill.declare.variables import Variables
-from tidemill.language.errors import LanguageError, LanguageErrors, suggestion
 from tidemill.language.blocks import FileReader
+from tidemill.language.errors import LanguageError, LanguageErrors, suggestion
 from tidemill.language.names import Names
 from tidemill.language.scope import Scope
 from tidemill.language.statements import CreateTable, Export, Load, SourceStatement

@@ -131,7 +131,7 @@ class Filling:
                 before = content[token.start : variable.start]
                 if (len(before) - len(before.rstrip("\\"))) % 2:
                     return None  # a backslash would join the value and turn its own escape around
-                return json.dumps(value)[1:-1] if form is Form.JSON else _escaped(value, token.raw[0])
+                return json.dumps(value)[1:-1] if form is Form.JSON else _escaped(value, token.raw[0], before)
             case Kind.RAW:
                 return None if token.raw[-1] in value or "${" in value else value
             case Kind.QUOTED:
@@ -146,9 +146,11 @@ class Filling:
         return _STAND_IN
 
 
-def _escaped(value: str, quote: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace(quote, f"\\{quote}")
-    return escaped.replace("${", "\\u0024{")  # Spark's parser would put a setting in its place
+def _escaped(value: str, quote: str, before: str) -> str:
+    """The value inside a literal; nothing in it can be `${…}`, for which Spark's parser would put a setting."""
+    escaped = value.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("${", "\\u0024{")
+    joins_a_dollar = escaped.startswith("{") and before.endswith(("$", "}"))
+    return f"\\u007b{escaped[1:]}" if joins_a_dollar else escaped
 
 
 def _bare(token: Token, variable: Variable, value: str, content: str) -> str | None:
@@ -184,5 +186,7 @@ def _unsafe(token: Token, variable: Variable) -> tuple[str, str, str]:
         case Kind.RAW | Kind.QUOTED:
             remedy = "write it inside a string literal without r, where values are escaped"
         case _:
-            remedy = "here it must be an identifier, a number or a dotted name; inside a string literal it may be any text"
+            remedy = (
+                "here it must be an identifier, a number or a dotted name; inside a string literal it may be any text"
+            )
     return "language.unsafe_value", f"the value of ${{{name}}} cannot stand here", remedy

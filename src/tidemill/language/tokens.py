@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType
 
 from tidemill.language.errors import LanguageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlglot.tokens import Token as SqlToken
+    from sqlglot import Token as SqlToken
 
     from tidemill.language.text import Span, Text
 
