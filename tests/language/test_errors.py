@@ -526,7 +526,7 @@ def test_a_group_of_errors_reads_as_a_terminal_shows_it(read):
         read("LAOD a FROM b;\nLOAD c FROM d MODE MERGE;")
     assert isinstance(failure.value, ArgumentError)
     assert (failure.value.code, failure.value.problem, failure.value.remedy) == (
-        *("language.errors", "2 errors", "nothing was run"),
+        *("files.errors", "2 errors", "nothing was run"),
     )
     assert failure.value.origin == Origin("shop.sql", 1, 1)
     assert str(failure.value).splitlines()[-1] == "2 errors · nothing was run"

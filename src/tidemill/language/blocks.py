@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from tidemill.language.boundaries import STATEMENTS, starts_statement
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from tidemill.language.scope import Scope
     from tidemill.language.statements import Statement
     from tidemill.language.tokens import Lexed, Token
+
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 class Whole(Protocol):
@@ -221,7 +225,5 @@ def _unknown_statement(token: Token) -> tuple[str, str, str]:
 
 
 def _equal(left: str, right: str) -> bool:
-    try:
-        return Decimal(left) == Decimal(right)
-    except InvalidOperation:
-        return left == right
+    numbers = _NUMBER.fullmatch(left) and _NUMBER.fullmatch(right)
+    return Decimal(left) == Decimal(right) if numbers else left == right

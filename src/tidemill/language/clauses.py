@@ -13,10 +13,10 @@ from tidemill.language.statements import Append, FullMerge, IncrementalBy, Merge
 from tidemill.language.tokens import Kind
 
 if TYPE_CHECKING:
+    from tidemill.declare.text import Span
     from tidemill.language.cursor import Cursor, Named
     from tidemill.language.objects import JsonObject
     from tidemill.language.statements import Mode
-    from tidemill.language.text import Span
 
 LOAD_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON")
 TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "INCREMENTAL_MERGE ON", "INCREMENTAL BY")

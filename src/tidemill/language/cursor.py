@@ -14,8 +14,8 @@ from tidemill.language.tokens import Kind, string_value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidemill.declare.text import Span
     from tidemill.language.scope import Filling
-    from tidemill.language.text import Span
     from tidemill.language.tokens import Lexed, Token
 
 _NAME = re.compile(r"\w+(\.\w+)?")

@@ -12,9 +12,9 @@ from tidemill.language.statements import FullMerge
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from tidemill.declare.text import Span
     from tidemill.language.cursor import Named
     from tidemill.language.statements import Mode, SourceStatement
-    from tidemill.language.text import Span
 
 
 @dataclass(frozen=True, slots=True)

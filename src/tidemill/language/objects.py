@@ -15,9 +15,9 @@ from tidemill.language.tokens import Kind, string_value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidemill.declare.text import Span
     from tidemill.language.cursor import Cursor
     from tidemill.language.statements import JsonValue
-    from tidemill.language.text import Span
     from tidemill.language.tokens import Token
 
 _DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.declare.text import Text
 from tidemill.errors import ArgumentError
-from tidemill.language.text import Text
 from tidemill.language.tokens import Kind, lex
 
 if TYPE_CHECKING:

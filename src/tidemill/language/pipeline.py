@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.names import DEFAULT_SCHEMA
 from tidemill.declare.secrets import Masking
+from tidemill.declare.text import Text
 from tidemill.declare.variables import Variables
 from tidemill.language.blocks import FileReader
 from tidemill.language.errors import LanguageError, LanguageErrors, suggestion
 from tidemill.language.names import Names
 from tidemill.language.scope import Scope
 from tidemill.language.statements import CreateTable, Export, Load, SourceStatement
-from tidemill.language.text import Text
 from tidemill.language.tokens import lex
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlglot import Token as SqlToken
 
-    from tidemill.language.text import Span, Text
+    from tidemill.declare.text import Span, Text
 
 _VARIABLE = re.compile(r"\$\{[^{}\n]*\}")
 _INSIDE = re.compile(r"\$\{\s*(?P<env>env:)?\s*(?P<name>[^\W\d][\w.-]*)\s*(?:\|(?P<default>[^{}\n]*))?\}")

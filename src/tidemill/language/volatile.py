@@ -116,6 +116,10 @@ class _Scope:
     def whole(self) -> bool:
         return all(source.whole for source in self.sources.values())
 
+    def chosen(self, alias: str) -> list[_Columns]:
+        """The sources that `*` or `alias.*` stands for."""
+        return [self.sources.get(alias.lower(), _UNKNOWN)] if alias else [*self.sources.values()]
+
     def find(self, column: exp.Column) -> _Status:
         if column.table:
             found = self.sources.get(column.table.lower(), _UNKNOWN).find(column.name)
@@ -133,11 +137,7 @@ def _of_select(select: exp.Select, ctes: Mapping[str, _Columns]) -> _Columns:
     for projection in select.expressions:
         star = projection.this if isinstance(projection, exp.Column) else projection
         if isinstance(star, exp.Star):
-            chosen = (
-                [scope.sources.get(projection.table.lower(), _UNKNOWN)]
-                if star is not projection
-                else [*scope.sources.values()]
-            )
+            chosen = scope.chosen(projection.table if star is not projection else "")
             listed += _of_star(star, chosen)
             whole = whole and all(source.whole for source in chosen)
         else:
