@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidemill.declare.variables import Variables
 from tidemill.errors import ArgumentError, Origin
@@ -703,3 +705,60 @@ def test_odd_texts_give_errors_and_no_surprise(errors, text):
 def test_reading_needs_no_variables_argument():
     Path("shop.sql").write_text("SET a = 1;")
     assert read_pipeline("shop.sql", Variables()).statements[0].value == "1"
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "SET",
+            "INCLUDE",
+            "SOURCE",
+            "LOAD",
+            "CREATE TABLE",
+            "EXPORT",
+            "IF",
+            "ELSE",
+            "ELSE IF",
+            "END IF",
+            "THEN",
+            "AS",
+        ),
+        *("SELECT", "FROM", "TO", "TYPE", "MODE", "MERGE", "ON", "OPTIONS", "PARAMS", "LOOKBACK", "INCREMENTAL", "BY"),
+        *(
+            "a",
+            "b.c",
+            "`d`",
+            "'e'",
+            '"f"',
+            "1",
+            "-",
+            ";",
+            ";",
+            ",",
+            "(",
+            ")",
+            "{",
+            "}",
+            '{"a": 1}',
+            ":",
+            "==",
+            "=",
+            "@x",
+        ),
+        *("${a}", "${env:b|1}", "'${c|d}'", "${", "--", "/*", "*/", "\n", "\n", "\\", "r'", "CASE", "END", "$", "é"),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pieces=st.lists(PIECES, max_size=30), given_=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=5)))
+def test_any_text_is_a_pipeline_or_errors_at_places_in_it(pieces, given_):
+    text = " ".join(pieces)
+    Path("any.sql").write_text(text, encoding="utf-8", newline="")
+    try:
+        read_pipeline("any.sql", Variables(given=given_, environment={}))
+    except LanguageErrors as failure:
+        for error in failure.errors:
+            assert excerpt(error).startswith("error[language.")
+            assert text.split("\n")[error.origin.line - 1] == error.line
+            assert 1 <= error.origin.column <= len(error.line) + 1

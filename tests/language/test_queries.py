@@ -101,6 +101,7 @@ VOLATILE = {
     "SELECT *, now() AS n FROM t UNION ALL SELECT * FROM u": (),
     "SELECT (SELECT now()) AS a, (SELECT max(x) FROM u) AS b, EXISTS (SELECT now()) AS c FROM t": ("a",),
     "SELECT current_timestamp(), uuid(), now(), a FROM t": ("current_timestamp()", "uuid()", "now()"),
+    "SELECT CAST(now() AS date), now() + interval 1 day, CAST(n AS date) FROM (SELECT now() AS n)": ("n",),
     "SELECT now() AS a, date(a) AS b": ("a", "b"),
     "SELECT now() AS a, a AS b FROM t": ("a",),
     "SELECT x FROM (SELECT now() AS n, a, b FROM t) PIVOT (max(a) FOR b IN (1 AS x))": (),

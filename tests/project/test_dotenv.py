@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tidemill.errors import ArgumentError
 from tidemill.project.dotenv import read_dotenv
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def read(tmp_path: Path, text: str) -> dict[str, str]:

@@ -88,7 +88,7 @@ def test_a_project_is_what_its_file_says(folder):
     )
 
 
-def test_a_profile_lies_over_the_rest(folder):
+def test_a_profile_lies_over_the_rest():
     write(SHOP)
     project = Project.load(profile="prod")
     assert project.warehouse == Warehouse("s3://lake/shop/", "shop", "delta")
@@ -290,7 +290,7 @@ def test_a_text_over_several_lines_does_not_move_the_place():
     assert "tidemill.toml:6:1" in error
 
 
-def test_an_unknown_profile_is_an_error_with_the_known_ones(folder):
+def test_an_unknown_profile_is_an_error_with_the_known_ones():
     write(SHOP)
     with pytest.raises(ArgumentError) as failure:
         Project.load(profile="prd")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tidemill.errors import did_you_mean
 from tidemill.language.errors import LanguageError
+from tidemill.language.scope import Form
 from tidemill.language.statements import Query
 from tidemill.language.tokens import Kind, string_value
 
@@ -157,7 +158,8 @@ class Cursor:
         if token is None or token.kind not in {Kind.STRING, Kind.RAW}:
             self.fail_here(problem, remedy)
         self.index += 1
-        return Named(string_value(self._filled(token)), self.span(token))
+        written = self.filling.fill(token.start, token.end, Form.TEXT).content
+        return Named(string_value(written), self.span(token))
 
     def value(self, problem: str, remedy: str) -> str:
         """A string, a number or a word; a variable that stands alone may have any value."""

@@ -24,9 +24,10 @@ _STAND_IN = "v"  # where there is no value; the error is already noted, and the 
 
 
 class Form(Enum):
-    """In which language the text around a variable is."""
+    """Who reads the text around a variable."""
 
-    SQL = auto()
+    SQL = auto()  # Spark
+    TEXT = auto()  # we do: a literal of a statement
     JSON = auto()
 
 
@@ -94,10 +95,11 @@ class Filling:
 
     def fill(self, start: int, end: int, form: Form = Form.SQL) -> Filled:
         """The text from `start` to `end` with values. In JSON, which has no comments, those become spaces."""
-        content = self.lexed.text.content[start:end] if form is Form.SQL else self.lexed.without_comments(start, end)
+        lexed = self.lexed
+        content = lexed.without_comments(start, end) if form is Form.JSON else lexed.text.content[start:end]
         pieces: list[Piece] = []
         at = start
-        for variable in self.lexed.variables_in(start, end):
+        for variable in lexed.variables_in(start, end):
             pieces.append(Piece(content[at - start : variable.start - start], at))
             pieces.append(Piece(self._written(variable, form), variable.start, inserted=True))
             at = variable.end
@@ -131,7 +133,7 @@ class Filling:
                 before = content[token.start : variable.start]
                 if (len(before) - len(before.rstrip("\\"))) % 2:
                     return None  # a backslash would join the value and turn its own escape around
-                return json.dumps(value)[1:-1] if form is Form.JSON else _escaped(value, token.raw[0], before)
+                return _in_literal(value, token.raw[0], before, form)
             case Kind.RAW:
                 return None if token.raw[-1] in value or "${" in value else value
             case Kind.QUOTED:
@@ -146,9 +148,14 @@ class Filling:
         return _STAND_IN
 
 
-def _escaped(value: str, quote: str, before: str) -> str:
-    """The value inside a literal; nothing in it can be `${…}`, for which Spark's parser would put a setting."""
-    escaped = value.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("${", "\\u0024{")
+def _in_literal(value: str, quote: str, before: str, form: Form) -> str:
+    """The value, escaped; for Spark nothing in it may be `${…}`, in whose place its parser would put a setting."""
+    if form is Form.JSON:
+        return json.dumps(value)[1:-1]
+    escaped = value.replace("\\", "\\\\").replace(quote, f"\\{quote}")
+    if form is Form.TEXT:
+        return escaped
+    escaped = escaped.replace("${", "\\u0024{")
     joins_a_dollar = escaped.startswith("{") and before.endswith(("$", "}"))
     return f"\\u007b{escaped[1:]}" if joins_a_dollar else escaped
 

@@ -173,9 +173,14 @@ def _of_star(star: exp.Star, sources: list[_Columns]) -> list[tuple[str, _Status
 
 
 def _output_name(projection: exp.Expr) -> str:
+    """What Spark calls the column; nothing where that is a longer story."""
+    if projection.alias:
+        return projection.alias
     if isinstance(projection, exp.Anonymous):
         return f"{projection.name.lower()}()" if not projection.expressions else ""
-    return _CALLED.get(type(projection)) or projection.alias_or_name
+    while isinstance(projection, exp.Cast):  # Spark names a cast column as the column
+        projection = projection.this
+    return projection.name if isinstance(projection, exp.Column) else _CALLED.get(type(projection), "")
 
 
 def _status(node: exp.Expr, scope: _Scope) -> _Status:

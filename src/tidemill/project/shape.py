@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tidemill.project.toml import Document, Key
 
-_SCALARS = (str, int, float, bool, datetime.date, datetime.time)
+_SCALARS = (str, int, float, bool, dt.date, dt.time)
 
 
 @dataclass(frozen=True, slots=True)
