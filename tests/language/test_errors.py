@@ -365,6 +365,24 @@ error[language.unterminated] this string is not closed
       │         ^ close it with '
 """,
     ),
+    "a string that is not closed, with others after it": (
+        "SET x = 'abc;\nSET y = 'def';\nLAOD b FROM orders MODE 'y';",
+        """
+error[language.unterminated] this string is not closed
+  shop.sql:2:9
+    2 │ SET x = 'abc;
+      │         ^ close it with '
+""",
+    ),
+    "a literal that is none": (
+        "LOAD a FROM orders;\nCREATE TABLE t AS SELECT x'zz';\nLAOD;",
+        """
+error[language.unreadable] this line cannot be read
+  shop.sql:3:1
+    3 │ CREATE TABLE t AS SELECT x'zz';
+      │ ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ look for a quote that is not closed
+""",
+    ),
     "a comment that is not closed": (
         "LOAD a FROM orders; /* to do\nLAOD b FROM orders;",
         """

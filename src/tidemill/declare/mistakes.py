@@ -37,7 +37,7 @@ class FileError(ArgumentError):
 
 
 class FileErrors(ArgumentError):  # noqa: N818  it is several
-    """All mistakes of all files, in the order of files and lines; there is at least one."""
+    """All mistakes of the files that were read together, by file and line; there is at least one."""
 
     def __init__(self, errors: Sequence[FileError]) -> None:
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"

@@ -164,7 +164,7 @@ def _neighbours(path: Path) -> Sequence[str]:
 
 
 def _in_order(errors: list[LanguageError]) -> list[LanguageError]:
-    """Each once (a file may be read for two pipelines), by file in the order of reading, then by place."""
+    """Each once (a file may be read for two pipelines), by file in the order of their first errors, then by place."""
     files: dict[str, int] = {}
     once: dict[tuple[str, str, str], LanguageError] = {}
     for error in errors:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r"\$\{[^{}\n]*\}")
 _INSIDE = re.compile(r"\$\{\s*(?P<env>env:)?\s*(?P<name>[^\W\d][\w.-]*)\s*(?:\|(?P<default>[^{}\n]*))?\}")
 _NOT_A_BREAK = re.compile(r"[^\n]")
+_END_OF_STATEMENT = re.compile(r";[^\S\n]*\n")
 _WORD = re.compile(r"\w+")
 _MOST_NESTED = 5
 
@@ -84,21 +86,27 @@ class Lexed:
 
     def token_at(self, offset: int) -> Token | None:
         """The token that covers the offset; none does in comments and spaces."""
-        found = bisect_right(self.tokens, offset, key=lambda token: token.start) - 1
+        found = bisect_right(self.tokens, offset, key=_start) - 1
         return self.tokens[found] if found >= 0 and offset < self.tokens[found].end else None
 
     def without_comments(self, start: int, end: int) -> str:
         """The text from `start` to `end`, spaces in the place of all that is in no token; lines stay lines."""
         pieces: list[str] = []
         at = start
-        for token in self.tokens:
-            if start <= token.start and token.end <= end:
-                pieces += [_NOT_A_BREAK.sub(" ", self.text.content[at : token.start]), token.raw]
-                at = token.end
+        for token in self.tokens[bisect_left(self.tokens, start, key=_start) :]:
+            if token.end > end:
+                break
+            pieces += [_NOT_A_BREAK.sub(" ", self.text.content[at : token.start]), token.raw]
+            at = token.end
         return "".join([*pieces, _NOT_A_BREAK.sub(" ", self.text.content[at:end])])
 
     def variables_in(self, start: int, end: int) -> list[Variable]:
-        return [each for each in self.variables if start <= each.start and each.end <= end]
+        first = bisect_left(self.variables, start, key=_start)
+        return list(itertools.takewhile(lambda each: each.end <= end, itertools.islice(self.variables, first, None)))
+
+
+def _start(piece: Token | Variable) -> int:
+    return piece.start
 
 
 def lex(text: Text) -> Lexed:
@@ -106,8 +114,8 @@ def lex(text: Text) -> Lexed:
     masked = _VARIABLE.sub(lambda found: "v" * len(found.group()), text.content)
     try:
         found, failure = Spark().tokenize(masked), None
-    except TokenError as unread:
-        found, failure = _readable_part(text, masked, unread)
+    except TokenError:
+        found, failure = _readable_part(text, masked)
     whole = Lexed(text, _tokens(text, found), ())
     variables, errors = _variables(whole)
     return Lexed(text, whole.tokens, variables, (*errors, *([failure] if failure else [])), cut=failure is not None)
@@ -168,19 +176,45 @@ def _bad_variable(span: Span) -> LanguageError:
     )
 
 
-def _readable_part(text: Text, masked: str, unread: TokenError) -> tuple[list[SqlToken], LanguageError]:
+def _readable_part(text: Text, masked: str) -> tuple[list[SqlToken], LanguageError]:
     """The tokens before the literal or comment that is not closed: closing it by force shows where it begins."""
     for closer, word in (("'", "string"), ('"', "string"), ("`", "quoted name")):
         found = _attempt(f"{masked} {closer}")
         if found:
-            return found[:-1], _unterminated(text.span(found[-1].start, found[-1].start + 1), word, closer)
+            place = _culprit(text, found, closer)
+            start = found[place].start
+            return found[:place], _unterminated(text.span(start, start + 1), word, closer)
     for depth in range(1, _MOST_NESTED):
         found = _attempt(f"{masked} {'*/' * depth}")
         if found is not None:
             start = masked.find("/*", found[-1].end + 1 if found else 0)
             return found, _unterminated(text.span(start, start + 2), "comment", "*/")
-    problem = str(unread).splitlines()[0]
-    return [], LanguageError("language.unreadable", problem, "this file cannot be read as SQL", span=text.span(0, 1))
+    return _lines_before(text, masked)
+
+
+def _lines_before(text: Text, masked: str) -> tuple[list[SqlToken], LanguageError]:
+    """The tokens of lines that can be read, and an error at the line after them."""
+    ends = [found.end() for found in re.finditer(r"\n", masked)]
+    read = bisect_left(ends, True, key=lambda end: _attempt(masked[:end]) is None)  # noqa: FBT003
+    start = ends[read - 1] if read else 0
+    width = len(masked[start:].splitlines()[0])
+    remedy = "look for a quote that is not closed"
+    error = LanguageError(
+        "language.unreadable", "this line cannot be read", remedy, span=text.span(start, start + width)
+    )
+    return _attempt(masked[:start]) or [], error
+
+
+def _culprit(text: Text, found: Sequence[SqlToken], closer: str) -> int:
+    """Which token is not closed: the last, or an earlier one that runs over the end of a statement.
+
+    After a forgotten quote every later one opens what it should close, and only the last has no partner.
+    """
+    for place, token in enumerate(found):
+        raw = text.content[token.start : token.end + 1]
+        if raw[:1] == closer and _END_OF_STATEMENT.search(raw):
+            return place
+    return len(found) - 1
 
 
 def _attempt(content: str) -> list[SqlToken] | None:
