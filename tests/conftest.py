@@ -23,6 +23,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "2g")
+    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
     yield session.embedded()
     session.stop(wait=True)

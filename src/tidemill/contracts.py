@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 RECORD_FORMAT = 1
+HELD = "__held"
+COMING = "__coming"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +243,19 @@ class AppendRows:
 
 @dataclass(frozen=True, slots=True)
 class UpsertRows:
-    """Rows that enter by key, where `match` holds and, for known keys, `changed`.
+    """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
 
-    `sift`: they are few, and much of the target is in reach, so that it pays to sift its rows by their keys first.
+    Both conditions call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows, and just
+    those that are new or differ.
     """
 
     rows: DataFrame
-    match: Column
+    match: str
     changed: Column
     columns: tuple[str, ...]
+    picked: bool = False
     inserts: bool = True
     delete_missing: bool = False
-    sift: bool = False
 
 
 @dataclass(frozen=True, slots=True)

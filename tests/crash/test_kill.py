@@ -17,6 +17,7 @@ from support import events, events_table, feed, held
 
 from tidemill.declare.strategies import Append, Merge
 from tidemill.stores.delta import DeltaStore
+from tidemill.stores.lock import only_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,3 +75,13 @@ def test_a_first_load_killed_before_its_commit_can_be_run_again(spark: SparkSess
     result = feed(spark, events_table(path), events(*source_up_to(0)))
     assert result.first_run
     assert held(spark, path) == sorted(source_up_to(0))
+
+
+def test_a_first_load_that_failed_before_it_wrote_anything_can_be_run_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The lock of its writer is then all that is there."""
+    path = tmp_path / "events"
+    with only_writer(str(path)):
+        assert DeltaStore(str(path)).snapshot() is None
+    assert feed(spark, events_table(path), events(*source_up_to(0))).first_run

@@ -8,11 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import PySparkException
 from support import NOW, Rows, events, events_table, feed, held, ids, keyed, version
 
+from tidemill.change.operation import compile_change
+from tidemill.change.profile import profile
+from tidemill.contracts import AppendRows, Change, Target
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
+from tidemill.engine.translate import is_conflict
 from tidemill.errors import MergeError
 from tidemill.run.step import run_step
+from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,3 +212,22 @@ def _wait_for(path: Path) -> None:
             return
         time.sleep(0.1)
     raise TimeoutError(path)
+
+
+def test_a_key_that_nobody_held_when_the_write_was_planned_conflicts_if_somebody_does_by_then(
+    spark: SparkSession, path: Path
+) -> None:
+    """New keys out of every file's reach are appended without a join; the write itself looks once more."""
+    feed(spark, keyed(path), FIRST)
+    store = DeltaStore(str(path))
+    snapshot, rows = store.snapshot(), spark.createDataFrame(events((9, 4, "e")))
+    assert snapshot is not None
+    change = Change(rows, profile(rows, keys=["id"]))
+    target = Target("events", store.read(spark), snapshot, store.log.reach)
+    operation = compile_change(Merge(("id",)), change, target).operation
+    assert isinstance(operation, AppendRows)
+    foreign_append(spark, path, events((9, 4, "theirs")))()
+    with pytest.raises(PySparkException) as failure:
+        operation.rows.write.format("delta").mode("append").save(str(path))
+    assert is_conflict(failure.value)
+    assert version(path) == 1

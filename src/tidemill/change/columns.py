@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemill.change.names import quote, spelled
 from tidemill.change.types import conformed, fits
+from tidemill.declare.names import quote, spelled
 from tidemill.declare.tables import SchemaPolicy
 from tidemill.errors import ArgumentError, SchemaError
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.change.names import quote
+from tidemill.declare.names import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from tidemill.change.compare import canonical
-from tidemill.change.names import quote
+from tidemill.declare.names import quote
 from tidemill.errors import MergeError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from tidemill.change.columns import widened
 from tidemill.change.compare import difference, rows_not_in
-from tidemill.change.names import quote
 from tidemill.contracts import AppendRows, Compiled, Counts, OverwriteRows, ReplaceRows
+from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append, DeleteInsert, Replace, Strategy
 from tidemill.errors import TableError
 

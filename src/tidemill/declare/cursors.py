@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from tidemill.declare.durations import Duration
+from tidemill.declare.names import quoted_text
 from tidemill.errors import ArgumentError
 
 CursorType = date | datetime | int | Decimal | str
@@ -83,7 +84,7 @@ class Cursor:
             case CursorKind.DECIMAL:
                 return f"{self.text()}BD"
             case CursorKind.STRING:
-                return quoted(self.text())
+                return quoted_text(self.text())
 
     def less(self, lookback: Duration | int | None) -> Cursor:
         """The bound that lies `lookback` before this value."""
@@ -116,13 +117,6 @@ def _bad_lookback(lookback: Duration | int, kind: CursorKind, what: str) -> Argu
         f"A lookback of {lookback} cannot be taken off a {kind} cursor ({what}).",
         'Use a length of time ("3 hours") on dates and timestamps, a whole number on numbers, and none on strings.',
     )
-
-
-def quoted(text: str) -> str:
-    """A Spark SQL string literal; whatever the text holds, it stays a value."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    escaped = escaped.replace("${", "\\u0024{")  # Spark's parser would put a setting or ${env:NAME} in its place
-    return f"'{escaped}'"
 
 
 def cursor(kind: CursorKind | str, text: str) -> Cursor:

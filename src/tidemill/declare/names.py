@@ -1,6 +1,11 @@
-"""Names of tables: `table` or `schema.table`, compared without case."""
+"""Names of tables and columns, matched without case, and how Spark SQL reads names and texts."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DEFAULT_SCHEMA = "main"
 
@@ -13,3 +18,25 @@ def qualified(name: str, schema: str = DEFAULT_SCHEMA) -> str:
 def name_key(name: str, schema: str = DEFAULT_SCHEMA) -> str:
     """What two spellings of one table's name have in common."""
     return qualified(name, schema).lower()
+
+
+def quote(name: str) -> str:
+    """A column name as one SQL identifier, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def of(alias: str, name: str) -> str:
+    return f"{alias}.{quote(name)}"
+
+
+def spelled(name: str, columns: Iterable[str]) -> str | None:
+    """The spelling that `columns` have for this name, or None."""
+    wanted = name.lower()
+    return next((column for column in columns if column.lower() == wanted), None)
+
+
+def quoted_text(value: str) -> str:
+    """A Spark SQL string literal; whatever the text holds, it stays a value."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = escaped.replace("${", "\\u0024{")  # Spark's parser would put a setting or ${env:NAME} in its place
+    return f"'{escaped}'"

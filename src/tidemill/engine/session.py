@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tidemill.engine import gateway
 from tidemill.engine.archive import archive_options
 from tidemill.engine.interrupt import handler_kept
-from tidemill.engine.jars import ensure_jars
+from tidemill.engine.jars import JARS, ensure_jars
 from tidemill.engine.java import find_java
 from tidemill.engine.memory import driver_memory
 from tidemill.engine.settings import DELTA, carried_settings, embedded_settings
@@ -68,6 +68,18 @@ def step_session(spark: SparkSession) -> SparkSession:
     for name, value in carried_settings(spark.conf.getAll).items():
         own.conf.set(name, value)
     return own
+
+
+def delta_version(spark: SparkSession) -> tuple[int, ...]:
+    """The version of the Delta that the session has; the lowest of all where it does not tell."""
+    if _engine is not None:  # the one Spark of this process
+        return _numbers(JARS[0].version)
+    found = spark.sql("SELECT try_reflect('io.delta.package', 'VERSION')").first()
+    return _numbers(found[0] or "") if found else ()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 def embedded(*, small: bool = False, conf: Mapping[str, str] | None = None) -> SparkSession:

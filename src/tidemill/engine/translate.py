@@ -31,6 +31,7 @@ _CONFLICTS = frozenset(
     }
 )
 _CONFLICT_CONDITIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+MOVED = "tidemill: another writer came first"  # what a write of ours says when the table is not as it was
 
 # Spark's wrappers: what they wrap says more than they do.
 _SAYS_NOTHING = re.compile(
@@ -43,8 +44,10 @@ _LONGEST = 400
 def is_conflict(error: BaseException) -> bool:
     """Whether another writer committed first, so that planning again may succeed."""
     return any(
-        name.rpartition(".")[2].rpartition("$")[2] in _CONFLICTS or condition.startswith(_CONFLICT_CONDITIONS)
-        for name, condition, _ in _chain(error)
+        name.rpartition(".")[2].rpartition("$")[2] in _CONFLICTS
+        or condition.startswith(_CONFLICT_CONDITIONS)
+        or MOVED in message
+        for name, condition, message in _chain(error)
     )
 
 

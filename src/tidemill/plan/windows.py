@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind, check_lookback, cursor
+from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append
 from tidemill.declare.tables import NullTime
 from tidemill.errors import StateError
@@ -35,7 +36,7 @@ class WindowPlan:
     @property
     def predicate(self) -> str:
         """The rows to read, as a filter. Rows without a time are read where they are wanted, or to be counted."""
-        column = "`" + self.column.replace("`", "``") + "`"
+        column = quote(self.column)
         bound = f"{column} {'>' if self.exclusive else '>='} {self.start.literal()}" if self.start else None
         if self.null_time is NullTime.SKIP:
             return bound or f"{column} IS NOT NULL"

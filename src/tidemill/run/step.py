@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
 from tidemill.change.columns import require
 from tidemill.change.cursors import exact, highest, time_kind
-from tidemill.change.names import quote
 from tidemill.change.operation import compile_change
 from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
+from tidemill.declare.names import quote
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError

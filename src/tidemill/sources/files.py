@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyarrow import fs
 
 from tidemill.errors import ArgumentError
+from tidemill.state.folders import file_system, is_folder, is_hidden
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,12 +83,12 @@ class FileSource:
 
     @cached_property
     def _is_delta(self) -> bool:
-        files, root = _filesystem(self.path)
-        return bool(files.get_file_info(f"{root}/_delta_log").type == fs.FileType.Directory)
+        files, root = file_system(self.path)
+        return is_folder(files, f"{root}/_delta_log")
 
     @cached_property
     def _files(self) -> list[fs.FileInfo]:
-        files, root = _filesystem(self.path)
+        files, root = file_system(self.path)
         entry = files.get_file_info(root)
         if entry.type == fs.FileType.NotFound:
             raise ArgumentError(
@@ -108,13 +109,6 @@ def _typed_like(found: StructType, like: StructType) -> StructType:
     return StructType([StructField(f.name, known.get(f.name.lower(), f.dataType)) for f in found.fields])
 
 
-def _filesystem(path: str) -> tuple[fs.FileSystem, str]:
-    if "://" in path:
-        files, root = fs.FileSystem.from_uri(path)
-        return files, root
-    return fs.LocalFileSystem(), path.rstrip("/") or "/"
-
-
 def _suffix(name: str) -> str:
     """The ending that tells the kind, also behind one of compression."""
     stem = name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
@@ -122,4 +116,4 @@ def _suffix(name: str) -> str:
 
 
 def _is_hidden(inside: str) -> bool:
-    return any(part.startswith(("_", ".")) for part in inside.split("/") if part)
+    return any(is_hidden(part) for part in inside.split("/"))

@@ -18,12 +18,12 @@ _METRICS = {
         "deleted": "numTargetRowsDeleted",
     },
 }
-_WRITE = {"inserted": "numOutputRows"}
+_WRITES = {"WRITE", "CREATE TABLE AS SELECT"}
 
 
 def counts_of(commit: Commit) -> Counts:
     """The counts of a commit of ours; of somebody else's, what its metrics tell."""
-    seen = _from_metrics(commit.operation, commit.metrics)
+    seen = _seen(commit)
     return completed(commit.record, seen) if commit.record else Counts(**seen)
 
 
@@ -36,6 +36,17 @@ def completed(record: Record, seen: Mapping[str, int]) -> Counts:
     return Counts(**counts)
 
 
-def _from_metrics(operation: str, metrics: Mapping[str, str]) -> dict[str, int]:
-    names = _METRICS.get(operation, _WRITE if operation in {"WRITE", "CREATE TABLE AS SELECT"} else {})
-    return {count: int(metrics.get(metric, 0)) for count, metric in names.items()}
+def _seen(commit: Commit) -> dict[str, int]:
+    if commit.operation not in _WRITES:
+        metrics = _METRICS.get(commit.operation, {})
+        return {count: int(commit.metrics.get(metric, 0)) for count, metric in metrics.items()}
+    came, gone = _written(commit.metrics)
+    if commit.record is not None and commit.record.keys:  # a row that came for one that left has changed
+        return {"inserted": came - gone, "updated": gone}
+    return {"inserted": came, "deleted": gone}
+
+
+def _written(metrics: Mapping[str, str]) -> tuple[int, int]:
+    """Rows that came and rows that left. Delta counts those that stay, in a file with marked ones, as copies."""
+    came = int(metrics.get("numOutputRows", 0)) - int(metrics.get("numCopiedRows", 0))
+    return came, int(metrics.get("numDeletedRows", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import deltalake
 from deltalake.exceptions import DeltaError
@@ -13,6 +13,7 @@ from pyarrow import fs
 from tidemill.contracts import Commit, Record, Snapshot
 from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
+from tidemill.state.folders import file_system, is_folder, is_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
 ANCHOR_VERSION = "tidemill.record.version"
+
+
+class _Last(NamedTuple):
+    """Our last record, the version that holds it, the rows of the table where they are known, and what others did."""
+
+    record: Record | None = None
+    version: int | None = None
+    rows: int | None = None
+    foreign: tuple[Commit, ...] = ()
 
 
 class DeltaLog:
@@ -62,7 +72,7 @@ class DeltaLog:
         version, metadata = table.version(), table.metadata()
         properties = dict(metadata.configuration)
         sequence = table.transaction_version(APP_ID)
-        record, record_version, foreign = self._last_record(version, sequence, properties)
+        record, record_version, rows, foreign = self._last_record(version, sequence, properties)
         return Snapshot(
             version=version,
             sequence=sequence or 0,
@@ -73,33 +83,22 @@ class DeltaLog:
             partition_columns=tuple(metadata.partition_columns),
             files=table.get_add_actions(flatten=True).num_rows,
             anchored=_anchored(properties),
-            rows=self._rows(record_version, foreign),
+            rows=rows,
         )
 
-    def _last_record(
-        self, version: int, sequence: int | None, properties: dict[str, str]
-    ) -> tuple[Record | None, int | None, tuple[Commit, ...]]:
+    def _last_record(self, version: int, sequence: int | None, properties: dict[str, str]) -> _Last:
         if sequence is None:
-            return None, None, ()
+            return _Last()
         later: list[Commit] = []
         for number in range(version, -1, -1):
             commit = self.commit(number)
             if commit is None:
                 return _from_anchor(properties, sequence, number, version, later)
             if commit.record is not None:
-                return commit.record, number, (*later, *self._meanwhile(commit))
+                foreign = (*later, *self._meanwhile(commit))
+                return _Last(commit.record, number, _rows(commit, foreign), foreign)
             later.append(commit)
-        return None, None, tuple(later)
-
-    def _rows(self, version: int | None, foreign: tuple[Commit, ...]) -> int | None:
-        """The rows that the table holds, by our last commit, where nobody else touched them since."""
-        commit = None if version is None else self.commit(version)
-        if commit is None or commit.record is None or commit.record.held is None:
-            return None
-        if any(other.adds_rows or other.removes_rows for other in foreign):
-            return None
-        counts = counts_of(commit)
-        return commit.record.held + counts.inserted - counts.deleted
+        return _Last(foreign=tuple(later))
 
     def _meanwhile(self, ours: Commit) -> list[Commit]:
         """What others committed between the version that our commit was planned on and our commit."""
@@ -116,11 +115,10 @@ class DeltaLog:
         return any(commit is None or commit.adds_rows or commit.removes_rows for commit in later)
 
     def _is_table(self) -> bool:
-        files, root = self._filesystem()
-        if _is_folder(files, f"{root}/_delta_log"):
+        files, root = file_system(self.path)
+        if is_folder(files, f"{root}/_delta_log"):
             return self._has_commits(files, root)
-        is_file = files.get_file_info(root).type == fs.FileType.File
-        if is_file or files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        if _is_used(files, root):
             raise TableError(
                 "table.not_a_table",
                 f"{self.path} is there, but it is not a Delta table.",
@@ -144,22 +142,30 @@ class DeltaLog:
             ) from failure
 
     def _actions(self, version: int) -> list[dict[str, Any]] | None:
-        files, root = self._filesystem()
+        files, root = file_system(self.path)
         try:
             with files.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
                 return [json.loads(line) for line in stream.read().splitlines() if line.strip()]
         except FileNotFoundError:
             return None
 
-    def _filesystem(self) -> tuple[fs.FileSystem, str]:
-        if "://" in self.path:
-            files, root = fs.FileSystem.from_uri(self.path)
-            return files, root
-        return fs.LocalFileSystem(), self.path
+
+def _is_used(files: fs.FileSystem, root: str) -> bool:
+    """Whether something of others is at a path; a writer's lock is there before its table."""
+    if files.get_file_info(root).type == fs.FileType.File:
+        return True
+    inside = files.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    return any(not is_hidden(entry.base_name) for entry in inside)
 
 
-def _is_folder(files: fs.FileSystem, path: str) -> bool:
-    return bool(files.get_file_info(path).type == fs.FileType.Directory)
+def _rows(ours: Commit, foreign: tuple[Commit, ...]) -> int | None:
+    """The rows that the table holds, by our last commit, where nobody else touched them since."""
+    if ours.record is None or ours.record.held is None:
+        return None
+    if any(other.adds_rows or other.removes_rows for other in foreign):
+        return None
+    counts = counts_of(ours)
+    return ours.record.held + counts.inserted - counts.deleted
 
 
 def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
@@ -179,9 +185,7 @@ def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
     )
 
 
-def _from_anchor(
-    properties: dict[str, str], sequence: int, gap: int, newest: int, later: list[Commit]
-) -> tuple[Record | None, int | None, tuple[Commit, ...]]:
+def _from_anchor(properties: dict[str, str], sequence: int, gap: int, newest: int, later: list[Commit]) -> _Last:
     """The record from the table property, where it is of the last commit; the log is gone from `gap` down.
 
     What others did in the gap is not known, so it may have been anything. The commit after the one that the copy
@@ -189,10 +193,10 @@ def _from_anchor(
     """
     record, version = Record.from_json(properties.get(ANCHOR)), _anchored(properties)
     if record is None or version is None or record.sequence != sequence:
-        return None, None, tuple(later)
+        return _Last(foreign=tuple(later))
     if gap > version + 1:
         later.append(Commit(newest, "", "cleaned up", {}, None, adds_rows=True, removes_rows=True))
-    return record, version, tuple(commit for commit in later if commit.version > version)
+    return _Last(record, version, foreign=tuple(commit for commit in later if commit.version > version))
 
 
 def _anchored(properties: dict[str, str]) -> int | None:

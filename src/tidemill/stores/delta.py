@@ -7,6 +7,8 @@ from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
 from tidemill.contracts import (
+    COMING,
+    HELD,
     AppendRows,
     CommitResult,
     Conflict,
@@ -14,7 +16,8 @@ from tidemill.contracts import (
     ReplaceRows,
     UpsertRows,
 )
-from tidemill.engine.session import step_session
+from tidemill.declare.names import of, quote, quoted_text
+from tidemill.engine.session import delta_version, step_session
 from tidemill.engine.translate import is_conflict, one_line
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
@@ -30,15 +33,11 @@ if TYPE_CHECKING:
     from tidemill.contracts import Commit, Operation, Record, Snapshot
 
 OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
-# A MERGE joins the whole target with the change three times, once as an outer join that cannot broadcast the change.
-# A Bloom filter of the change's keys keeps the target's other rows out of all three.
-_SIFTING = {
-    "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
-    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
-    "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold": "64MB",  # few rows are less, a big target is more
-    "spark.sql.autoBroadcastJoinThreshold": "-1",  # Spark sifts only where it expects to shuffle
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "64MB",
-}
+# Delta can replace rows by their keys in one commit from here on. An older one would take the option for unknown and
+# overwrite the whole table.
+_REPLACES_ON = (4, 4)
+# What a MERGE keeps and a replacement loses: an update as one, and a row's identity.
+_UPDATES_MATTER = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
@@ -95,7 +94,7 @@ class DeltaStore:
         self.set_properties(spark, properties)
 
     def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
-        pairs = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in properties.items())
+        pairs = ", ".join(f"{quoted_text(name)} = {quoted_text(value)}" for name, value in properties.items())
         with only_writer(self.path), _conflicts():
             step_session(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
@@ -103,7 +102,7 @@ class DeltaStore:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
         if snapshot.properties.get("delta.columnMapping.mode") is None:
             self.set_properties(spark, {"delta.columnMapping.mode": "name"})
-        names = ", ".join(map(_quoted, columns))
+        names = ", ".join(map(quote, columns))
         with only_writer(self.path), _conflicts():
             step_session(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
 
@@ -122,7 +121,7 @@ class DeltaStore:
 
     @property
     def _name(self) -> str:
-        return f"delta.`{self.path.replace('`', '``')}`"
+        return f"delta.{quote(self.path)}"
 
     def _create(self, rows: DataFrame, record: Record) -> None:
         writer = _numbered(rows.write, record).mode("errorifexists")
@@ -153,13 +152,27 @@ class DeltaStore:
         writer.save(self.path)
 
     @_write.register(UpsertRows)
-    def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+    def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        if operation.picked and _marks_rows(snapshot) and delta_version(spark) >= _REPLACES_ON:
+            self._replace(operation, record)
+        else:
+            self._merge(operation, spark, record)
+
+    def _replace(self, operation: UpsertRows, record: Record) -> None:
+        """The rows of the same keys are marked as deleted, and the new ones written beside them, in one commit.
+
+        A MERGE would read the keys of the target three times; this reads them once.
+        """
+        writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
+        writer.option("targetAlias", HELD).option("replaceOn", operation.match).save(self.path)
+
+    def _merge(self, operation: UpsertRows, spark: SparkSession, record: Record) -> None:
         from delta.tables import DeltaTable  # noqa: PLC0415  slow to import
 
         session = step_session(spark)
-        for name, value in {**_merge_settings(record), **(_SIFTING if operation.sift else {})}.items():
+        for name, value in _merge_settings(record).items():
             session.conf.set(name, value)
-        table = DeltaTable.forPath(session, self.path).alias("t")
+        table = DeltaTable.forPath(session, self.path).alias(HELD)
         builder = table.merge(operation.rows, operation.match).withSchemaEvolution()
         _clauses(builder, operation).execute()
 
@@ -192,6 +205,13 @@ def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
     )
 
 
+def _marks_rows(snapshot: Snapshot) -> bool:
+    """Rows leave the table's files by a mark, and nobody asks how."""
+    properties = {name: value.lower() == "true" for name, value in snapshot.properties.items()}
+    marks = properties.get("delta.enableDeletionVectors", False)
+    return marks and not any(properties.get(name, False) for name in _UPDATES_MATTER)
+
+
 def _merge_settings(record: Record) -> dict[str, str]:
     return {
         "spark.databricks.delta.write.txnAppId": APP_ID,
@@ -202,7 +222,7 @@ def _merge_settings(record: Record) -> dict[str, str]:
 
 
 def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBuilder:
-    values: dict[str, str | Column] = {_quoted(column): f"s.{_quoted(column)}" for column in operation.columns}
+    values: dict[str, str | Column] = {quote(column): of(COMING, column) for column in operation.columns}
     builder = builder.whenMatchedUpdate(condition=operation.changed, set=values)
     if operation.inserts:
         builder = builder.whenNotMatchedInsert(values=values)
@@ -230,12 +250,3 @@ def _mapping(columns: Sequence[str]) -> dict[str, str]:
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -1,0 +1,174 @@
+"""A change meets the rows of its target: who has the same key, what differs, what is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidemill.change.compare import differs
+from tidemill.change.keys import held_twice
+from tidemill.change.settled import settle
+from tidemill.contracts import COMING, HELD, UpsertRows
+from tidemill.declare.names import of, quote, quoted_text, spelled
+from tidemill.engine.translate import MOVED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+    from tidemill.contracts import Change, KeyRange, Target
+    from tidemill.declare.strategies import Merge
+
+FEW_ROWS = 200_000  # as many are sent to every worker
+FEW_KEYS = 2_000_000  # as many keys are
+NEW, CHANGED, SAME, OLDER = "new", "changed", "same", "older"
+_FATE = "__tidemill_fate"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The rows of a change, each with its fate, and how many have which."""
+
+    rows: DataFrame
+    counts: dict[str, int]
+
+    def __getitem__(self, fate: str) -> int:
+        return self.counts.get(fate, 0)
+
+    def having(self, fates: Iterable[str]) -> DataFrame:
+        return self.rows.where(F.col(_FATE).isin(*fates)).drop(_FATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A change and the rows of the target that it can meet."""
+
+    strategy: Merge
+    change: Change
+    target: Target
+
+    @property
+    def coming(self) -> DataFrame:
+        return self._small(self.change.rows, FEW_ROWS).alias(COMING)
+
+    @property
+    def coming_keys(self) -> DataFrame:
+        return self._small(self.change.rows.select(*map(quote, self.strategy.keys)), FEW_KEYS).alias(COMING)
+
+    @property
+    def held(self) -> DataFrame:
+        """The target's rows that may hold a key of the change; files that cannot are not read."""
+        return self.target.rows.alias(HELD).where(" AND ".join(self._reach) or "true")
+
+    @property
+    def met(self) -> DataFrame:
+        """The target's rows whose key the change has."""
+        return self.held.join(self.coming_keys, self.same_key, "left_semi")
+
+    @property
+    def same_key(self) -> Column:
+        return F.expr(" AND ".join(self._key_pairs))
+
+    @property
+    def differs(self) -> Column:
+        """Some column that is compared is not the same; a column new to the table counts when it has a value."""
+        known, keys = self.target.rows.columns, self.strategy.keys
+        compared = [f for f in self.change.rows.schema.fields if f.name.lower() not in self.change.volatile]
+        values = [f for f in compared if not spelled(f.name, keys)]
+        filled = [F.col(of(COMING, f.name)).isNotNull() for f in values if f.name not in known]
+        return reduce(lambda a, b: a | b, filled, differs([f for f in values if f.name in known], HELD, COMING))
+
+    @property
+    def newer(self) -> Column:
+        """The row of the change may replace the stored one."""
+        if self.strategy.only_newer is None:
+            return F.lit(True)  # noqa: FBT003
+        stored, given = F.col(of(HELD, self.strategy.only_newer)), F.col(of(COMING, self.strategy.only_newer))
+        return stored.isNull() | F.coalesce(given >= stored, F.lit(False))  # noqa: FBT003
+
+    @property
+    def out_of_reach(self) -> bool:
+        """No file of the target can hold a key of the change."""
+        ranges = self.change.profile.ranges
+        return bool(ranges) and self.target.reach(ranges).files == 0
+
+    def judged(self) -> Judged:
+        """Every row of the change with its fate, in one pass over what the target has in reach."""
+        fate = F.when(~self.newer, OLDER).when(self.differs, CHANGED).otherwise(SAME)
+        coming = self.change.rows.alias(COMING)
+        if self.change.profile.rows <= FEW_ROWS:  # the change goes to the target's rows, and what they say comes back
+            met = self.held.join(self.coming, self.same_key).select(*self._held_keys, fate.alias(_FATE))
+            joined, found = coming.join(F.broadcast(met.alias(HELD)), self.same_key, "left"), F.col(of(HELD, _FATE))
+        else:
+            joined = coming.join(self.met.alias(HELD), self.same_key, "left")
+            found = F.when(F.col(of(HELD, self.strategy.keys[0])).isNotNull(), fate)
+        columns = [F.col(of(COMING, name)) for name in self.change.rows.columns]
+        rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(_FATE)))
+        return Judged(rows, {row[_FATE]: row["count"] for row in rows.groupBy(_FATE).count().collect()})
+
+    def rows_out_of_reach(self) -> DataFrame:
+        """The change's rows, where no file can hold a key of theirs. A row in reach by the time of the write conflicts.
+
+        That needs no join: the target's part of the union has no files to read, unless the table has moved.
+        """
+        nobody = f"assert_true(NOT ({' AND '.join(self._reach)}), {quoted_text(MOVED)}) IS NOT NULL"
+        return self.change.rows.unionByName(self.held.where(nobody), allowMissingColumns=True)
+
+    def new_rows(self) -> DataFrame:
+        """The change's rows whose key the target does not hold; lazy, so that a foreign append conflicts."""
+        known = self._small(self.met.select(*self._held_keys), FEW_KEYS)
+        return self.change.rows.alias(COMING).join(known.alias(HELD), self.same_key, "left_anti")
+
+    def held_twice(self) -> DataFrame:
+        """The keys of the change that the target holds more than once."""
+        return held_twice(self.met.select(*self._held_keys), self.strategy.keys)
+
+    def upsert(self, rows: DataFrame, *, inserts: bool = True) -> UpsertRows:
+        """The picked rows replace those of their keys. Columns that they lack keep what the table holds in them."""
+        lacking = set(self.target.rows.columns) - set(rows.columns)
+        return UpsertRows(
+            rows=self._small(rows, FEW_KEYS).alias(COMING),
+            match=" AND ".join([*self._key_pairs, *self._reach]),
+            changed=F.lit(True),  # noqa: FBT003
+            columns=tuple(rows.columns),
+            picked=not lacking,
+            inserts=inserts,
+        )
+
+    def full_merge(self) -> UpsertRows:
+        return UpsertRows(
+            rows=self.coming,
+            match=" AND ".join(self._key_pairs),
+            changed=self.differs & self.newer,
+            columns=tuple(self.change.rows.columns),
+            delete_missing=True,
+        )
+
+    @property
+    def _key_pairs(self) -> list[str]:
+        return [f"{of(HELD, key)} = {of(COMING, key)}" for key in self.strategy.keys]
+
+    @property
+    def _held_keys(self) -> list[Column]:
+        return [F.col(of(HELD, key)).alias(key) for key in self.strategy.keys]
+
+    @property
+    def _reach(self) -> list[str]:
+        """What the profile knows of the keys, as filters on the target."""
+        return [_within(span) for span in self.change.profile.ranges]
+
+    def _small(self, rows: DataFrame, most: int) -> DataFrame:
+        """Rows that are no more than the change's, sent to where the target's are read if they are few."""
+        return F.broadcast(rows) if self.change.profile.rows <= most else rows
+
+
+def _within(span: KeyRange) -> str:
+    column = of(HELD, span.column)
+    if span.values:
+        return f"{column} IN ({', '.join(value.literal() for value in span.values)})"
+    return f"{column} BETWEEN {span.low.literal()} AND {span.high.literal()}"
