@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import pytest
 
-from tidemill.declare.cursors import quoted
 from tidemill.declare.secrets import Masking
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, cast
 from urllib.parse import quote, quote_plus
 
-from tidemill.declare.cursors import quoted
+from tidemill.declare.names import quoted_text
 
 MASK = "***"
 _SHORT = 4  # shorter values are masked where they stand alone: "a" must not take every a out of a sentence
@@ -62,7 +62,7 @@ def _spellings(secret: str) -> set[str]:
         secret,
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
-        quoted(secret)[1:-1],
+        quoted_text(secret)[1:-1],
         repr(secret)[1:-1],
         secret.replace("`", "``"),
         quote(secret, safe=""),
