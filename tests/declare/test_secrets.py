@@ -23,7 +23,7 @@ def test_a_secret_inside_a_longer_one_leaves_nothing_of_it():
     assert masking("pass", "password", "word-pass").mask("password word-pass") == "*** ***"
 
 
-@pytest.mark.parametrize("spelled", [json.dumps, quoted, repr, lambda text: quote(text, safe="")])
+@pytest.mark.parametrize("spelled", [json.dumps, quoted_text, repr, lambda text: quote(text, safe="")])
 def test_a_secret_is_masked_in_the_spelling_of_json_sql_python_and_urls(spelled):
     secret = "p'a\"s\\s wörd/${x}\n&"
     hidden = masking(secret).mask(f"before {spelled(secret)} after")
