@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tidemill.errors import ArgumentError
-from tidemill.language import LanguageError, inputs_of, parameters_of, unrepeatable, volatile_columns, with_parameters
+from tidemill.language import (
+    LanguageError,
+    inputs_of,
+    parameters_of,
+    reads_clock,
+    unrepeatable,
+    volatile_columns,
+    with_parameters,
+)
 
 INPUTS = {
     "SELECT * FROM a JOIN s.b USING (id) LEFT ANTI JOIN c.s.d ON true": ("a", "s.b", "c.s.d"),
@@ -170,3 +178,18 @@ def test_a_query_that_cannot_be_lexed_is_an_error_at_its_place():
     with pytest.raises(LanguageError) as failure:
         parameters_of("SELECT\n 'abc")
     assert (failure.value.code, str(failure.value.origin)) == ("language.unterminated", "query:2:2")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT id, current_timestamp() AS loaded_at FROM t", False),
+        ("SELECT id FROM t WHERE day >= current_date()", True),
+        ("SELECT datediff(current_date(), day) AS age FROM t", True),
+        ("WITH c AS (SELECT id, now() AS n FROM t) SELECT * FROM c", True),
+        ("SELECT id FROM t", False),
+        ("not a query", True),
+    ],
+)
+def test_a_query_that_reads_the_clock_may_give_other_rows_from_the_same_inputs(query: str, expected: bool) -> None:
+    assert reads_clock(query) is expected

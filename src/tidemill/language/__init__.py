@@ -18,7 +18,7 @@ from tidemill.language.statements import (
     SetVariable,
     SourceStatement,
 )
-from tidemill.language.volatile import volatile_columns
+from tidemill.language.volatile import reads_clock, volatile_columns
 
 __all__ = [
     "WINDOW_PARAMETERS",
@@ -42,6 +42,7 @@ __all__ = [
     "parameters_of",
     "read_pipeline",
     "read_pipelines",
+    "reads_clock",
     "unrepeatable",
     "volatile_columns",
     "with_parameters",

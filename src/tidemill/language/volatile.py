@@ -76,6 +76,23 @@ def volatile_columns(query: str) -> tuple[str, ...]:
     return tuple(name for name, status in columns.listed if status is _Status.VOLATILE and name)
 
 
+def reads_clock(query: str) -> bool:
+    """Whether its rows may change though its inputs do not: `WHERE day >= current_date()`, a random sample.
+
+    Volatile output columns take no part in comparison, so they do not count. A query that cannot be parsed may.
+    """
+    tree = parsed(query)
+    return tree is None or any(_is_volatile(node) and not _is_own_column(node, tree) for node in tree.walk())
+
+
+def _is_own_column(node: exp.Expr, tree: exp.Expr) -> bool:
+    """A column of the outermost SELECT that has no data in it."""
+    while node.parent is not None and node.parent is not tree:
+        node = node.parent
+    return isinstance(tree, exp.Select) and node in tree.expressions and node.find(exp.Column) is None
+
+
+
 def _of_query(query: exp.Expr, around: Mapping[str, _Columns]) -> _Columns:
     ctes = {**around}
     clause = query.args.get("with_")
