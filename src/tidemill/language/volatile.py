@@ -92,7 +92,6 @@ def _is_own_column(node: exp.Expr, tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Select) and node in tree.expressions and node.find(exp.Column) is None
 
 
-
 def _of_query(query: exp.Expr, around: Mapping[str, _Columns]) -> _Columns:
     ctes = {**around}
     clause = query.args.get("with_")
