@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.declare.producers import Query
 from tidemill.errors import ArgumentError
 from tidemill.language import (
     LanguageError,
+    cut_at_parameters,
     inputs_of,
     parameters_of,
     reads_clock,
     unrepeatable,
     volatile_columns,
-    with_parameters,
 )
 
 INPUTS = {
@@ -159,19 +160,26 @@ def test_the_parameters_of_a_query_are_found_outside_literals_and_comments():
     assert parameters_of("SELECT 1") == ()
 
 
+def filled(query: str, literals: dict[str, str]) -> str:
+    return Query(*cut_at_parameters(query)).filled(literals)
+
+
 def test_literals_take_the_place_of_parameters_and_the_rest_stays():
     query = "SELECT '@start_dt'  ,  a FROM t  -- @start_dt\nWHERE a>=@start_dt AND b<@End_Dt;"
     literals = {"start_dt": "TIMESTAMP '2024-01-01T00:00:00Z'", "end_dt": "DATE '2024-02-01'"}
-    assert with_parameters(query, literals) == (
+    assert filled(query, literals) == (
         "SELECT '@start_dt'  ,  a FROM t  -- @start_dt\n"
         "WHERE a>=TIMESTAMP '2024-01-01T00:00:00Z' AND b<DATE '2024-02-01';"
     )
+    assert filled("SELECT 1", {}) == "SELECT 1"
 
 
 def test_a_parameter_without_a_value_is_an_error():
-    with pytest.raises(ArgumentError, match="@region has no value") as failure:
-        with_parameters("SELECT @region", {})
-    assert failure.value.code == "variables.missing"
+    with pytest.raises(ArgumentError) as failure:
+        filled("SELECT @region, @day, @region", {"day": "1"})
+    assert str(failure.value) == (
+        "[variables.missing] The query needs @region. Give it on the command line: --var region=…"
+    )
 
 
 def test_a_query_that_cannot_be_lexed_is_an_error_at_its_place():

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemill.errors import ArgumentError
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tidemill.declare.sources import Source
     from tidemill.errors import Origin
 
@@ -19,15 +23,32 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The rows of a query, which goes to Spark as written.
+    """The rows of a query, which goes to Spark as written, but for its @names.
 
-    `parameters` are its @names, `clock` tells that its rows may change though its inputs do not.
+    `pieces` are its text, cut where `parameters` stand. `clock`: its rows may change though its inputs do not.
     """
 
-    text: str
-    origin: Origin | None = None
+    pieces: tuple[str, ...]
     parameters: tuple[str, ...] = ()
+    origin: Origin | None = None
     clock: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.filled({name: f"@{name}" for name in self.parameters})
+
+    def filled(self, literals: Mapping[str, str]) -> str:
+        """The query with SQL literals in the place of its @names; all must be given."""
+        missing = [name for name in dict.fromkeys(self.parameters) if name not in literals]
+        if missing:
+            raise ArgumentError(
+                "variables.missing",
+                f"The query needs {', '.join(f'@{name}' for name in missing)}.",
+                f"Give it on the command line: --var {missing[0]}=…",
+                origin=self.origin,
+            )
+        values = [*(literals[name] for name in self.parameters), ""]
+        return "".join(piece + value for piece, value in zip(self.pieces, values, strict=True))
 
 
 Producer = Loaded | Query

@@ -1,7 +1,7 @@
 """SQL pipeline files: from text to statements, with every error at its place. Knows no Spark."""
 
 from tidemill.language.errors import LanguageError, LanguageErrors, excerpt
-from tidemill.language.parameters import WINDOW_PARAMETERS, parameters_of, with_parameters
+from tidemill.language.parameters import WINDOW_PARAMETERS, cut_at_parameters, parameters_of
 from tidemill.language.pipeline import Pipeline, read_pipeline, read_pipelines
 from tidemill.language.queries import inputs_of, unrepeatable
 from tidemill.language.statements import (
@@ -37,6 +37,7 @@ __all__ = [
     "Replace",
     "SetVariable",
     "SourceStatement",
+    "cut_at_parameters",
     "excerpt",
     "inputs_of",
     "parameters_of",
@@ -45,5 +46,4 @@ __all__ = [
     "reads_clock",
     "unrepeatable",
     "volatile_columns",
-    "with_parameters",
 ]

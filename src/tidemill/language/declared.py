@@ -14,7 +14,7 @@ from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrate
 from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
 from tidemill.errors import ArgumentError
 from tidemill.language import statements as said
-from tidemill.language.parameters import parameters_of
+from tidemill.language.parameters import cut_at_parameters
 from tidemill.language.queries import inputs_of
 from tidemill.language.volatile import reads_clock, volatile_columns
 
@@ -125,7 +125,8 @@ class _Reader:
         )
 
     def _query(self, query: said.Query) -> Query:
-        return Query(query.text, query.origin, parameters_of(query.text), clock=reads_clock(query.text))
+        pieces, names = cut_at_parameters(query.text)
+        return Query(pieces, names, query.origin, clock=reads_clock(query.text))
 
     def _inputs(self, text: str, origin: object = None) -> tuple[str, ...]:
         del origin

@@ -1,15 +1,14 @@
-"""`@start_dt`, `@end_date` and every other `@name` in a query: which there are, and literals in their place."""
+"""`@start_dt`, `@end_date` and every other `@name` in a query: which there are, and where."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tidemill.declare.text import Text
-from tidemill.errors import ArgumentError
 from tidemill.language.tokens import Kind, lex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from tidemill.language.tokens import Lexed
 
@@ -25,18 +24,16 @@ def parameters_of(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, _, _ in _found(lexed)))
 
 
-def with_parameters(query: str, literals: Mapping[str, str]) -> str:
-    """The query with SQL literals in the place of its @names; the rest of it is untouched. All must be given."""
+def cut_at_parameters(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The text between the @names of a query, and the names; there is one piece more than names."""
     pieces: list[str] = []
+    names: list[str] = []
     at = 0
     for name, start, end in _found(_lexed(query)):
-        if name not in literals:
-            raise ArgumentError(
-                "variables.missing", f"@{name} has no value.", f"Give it on the command line: --var {name}=…"
-            )
-        pieces += [query[at:start], literals[name]]
+        pieces.append(query[at:start])
+        names.append(name)
         at = end
-    return "".join([*pieces, query[at:]])
+    return (*pieces, query[at:]), tuple(names)
 
 
 def _found(lexed: Lexed) -> Iterator[tuple[str, int, int]]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_registered: dict[str, str] = {}  # what this process has put into its Spark's catalog, and where that is
+
+
 @dataclass
 class Catalog:
     """Registers tables when a run needs them. `path_of` tells where a table of ours is, None for others'."""
@@ -40,7 +43,11 @@ class Catalog:
             return
         schema, table = name.split(".")
         self._make_schema(spark, schema)
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {quote(schema)}.{quote(table)} USING delta LOCATION {quoted_text(path)}")
+        full = f"{quote(schema)}.{quote(table)}"
+        if _registered.get(name.lower(), path) != path:  # another project of this process has such a table
+            spark.sql(f"DROP TABLE IF EXISTS {full}")
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {full} USING delta LOCATION {quoted_text(path)}")
+        _registered[name.lower()] = path
         self._known.add(name.lower())
 
     def _make_schema(self, spark: SparkSession, schema: str) -> None:

@@ -55,7 +55,9 @@ def prepare(
     columns = rows.columns
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held)
-    volatile = frozenset(name.lower() for name in require(table.volatile, rows.columns, "The volatile column", table.name))
+    volatile = frozenset(
+        name.lower() for name in require(table.volatile, rows.columns, "The volatile column", table.name)
+    )
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
@@ -94,7 +96,9 @@ class _Preparing:
 
     def _time_column(self, rows: DataFrame) -> str | None:
         """The time column as the table spells it, which need not be as its declaration does."""
-        return require([self.window.column], rows.columns, "The time column", self.table.name)[0] if self.window else None
+        return (
+            require([self.window.column], rows.columns, "The time column", self.table.name)[0] if self.window else None
+        )
 
     def _one_row_per_key(self, rows: DataFrame, found: Profile, strategy: Merge) -> tuple[DataFrame, Profile]:
         if found.null_keys:

@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind
-from tidemill.language.parameters import with_parameters
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -26,7 +25,10 @@ _BEGINNING = datetime(1900, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class QuerySource:
-    """The rows of a query over tables of the catalog. `now` is the start of the run, `given` what users say of @names."""
+    """The rows of a query over tables of the catalog.
+
+    `now` is the start of the run, `given` are literals for the query's other @names.
+    """
 
     name: str
     query: Query
@@ -61,7 +63,7 @@ class QuerySource:
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
-        text = with_parameters(self.query.text, {**self._bounds(start), **self.given})
+        text = self.query.filled({**self._bounds(start), **self.given})
         rows = self.catalog.session(reading.spark, self.inputs).sql(text)
         return rows.select(*columns) if columns else rows
 
