@@ -39,7 +39,7 @@ class FileError(ArgumentError):
 class FileErrors(ArgumentError):  # noqa: N818  it is several
     """All mistakes of the files that were read together, by file and line; there is at least one."""
 
-    def __init__(self, errors: Sequence[FileError]) -> None:
+    def __init__(self, errors: Sequence[TidemillError]) -> None:
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
         super().__init__("files.errors", count, "nothing was run", origin=errors[0].origin)
         self.errors = tuple(errors)

@@ -61,6 +61,7 @@ class StepResult:
     watermark: Cursor | None = None
     files_rewritten: int = 0
     files_kept: int = 0
+    commit_id: str | None = None
     notices: tuple[str, ...] = field(default=())
 
 
@@ -292,6 +293,7 @@ class _Step:
             watermark=record.progress.get(self.table.input),
             files_rewritten=committed.files_rewritten if committed else 0,
             files_kept=committed.files_kept if committed else before.files if before else 0,
+            commit_id=record.run_id if committed else None,
             notices=(
                 *prepared.notices,
                 *compiled.notices,
