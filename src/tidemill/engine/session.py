@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tidemill.engine import gateway
 from tidemill.engine.archive import archive_options
 from tidemill.engine.interrupt import handler_kept
-from tidemill.engine.jars import JARS, ensure_jars
+from tidemill.engine.jars import JARS, drivers_at_hand, ensure_jars
 from tidemill.engine.java import find_java
 from tidemill.engine.memory import driver_memory
 from tidemill.engine.settings import DELTA, carried_settings, embedded_settings
@@ -116,6 +116,11 @@ def stop(*, wait: bool = False) -> None:
         ended.jvm.process.wait()
 
 
+def is_embedded() -> bool:
+    """Whether the Spark of this process is Tidemill's own, which may be changed."""
+    return _engine is not None
+
+
 def has_died() -> bool:
     """Whether the JVM of the embedded engine has ended without being asked to."""
     return _engine is not None and _engine.jvm.process.poll() is not None
@@ -138,7 +143,8 @@ def _start(options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
         settings = {**embedded_settings(folder), **conf}
         memory = driver_memory(conf.get("spark.driver.memory"))
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
-        jvm = gateway.start(find_java(), ensure_jars(), [*own, f"-Dderby.system.home={folder}", *options], settings)
+        jars = [*ensure_jars(), *drivers_at_hand()]  # drivers last: the start-up archive is made without them
+        jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
         with handler_kept(_cancel_jobs):
             _engine = _Engine(jvm, folder, _session(jvm))
     except BaseException:
