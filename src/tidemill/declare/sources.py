@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -12,7 +13,7 @@ from tidemill.declare.secrets import Masking
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tidemill.declare.durations import Duration
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-_SECRET_NAMES = re.compile(r"pass|pwd|secret|token|credential|authorization|cookie|api.?key|access.?key|private.?key", re.I)
+_SECRET_NAMES = re.compile(
+    r"(?i)pass|pwd|secret|token|credential|authorization|cookie|api.?key|access.?key|private.?key"
+)
 _IN_URL = re.compile(r"(?i)[?&;](\w*(?:pass|pwd|secret|token)\w*)=([^&;]*)")
 
 
@@ -132,8 +135,6 @@ def bad_param(source: Source, name: str, wanted: str) -> ArgumentError:
 
 def _secrets(value: object, name: str = "", *, hidden: bool = False) -> Iterator[str]:
     """The texts that are secrets by the name they stand under, and those inside URLs."""
-    from collections.abc import Mapping  # noqa: PLC0415  only a type elsewhere
-
     hidden = hidden or bool(_SECRET_NAMES.search(name))
     match value:
         case Mapping():
