@@ -60,6 +60,14 @@ class SourceError(TidemillError):
     """The source could not be read; the target is unchanged."""
 
 
+class ConnectorError(SourceError):
+    """A declared source could not be read; its name is in the problem, its passwords are not."""
+
+
+class ExportError(TidemillError):
+    """An export could not be written; what was at its target is unchanged."""
+
+
 class TableError(TidemillError):
     """The target is not a table that this step may write to; it is unchanged."""
 
