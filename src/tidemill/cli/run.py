@@ -10,6 +10,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.options import output, variables
+from tidemill.run.events import ExportResult
 
 if TYPE_CHECKING:
     from tidemill.run.events import Outcome, RunOutcome
@@ -215,8 +216,8 @@ class _Shown:
                 render.notice(mask(text))
 
 
-def _facts(result: Any) -> list[str]:
-    if not hasattr(result, "strategy"):
+def _facts(result: StepResult | ExportResult) -> list[str]:
+    if isinstance(result, ExportResult):
         return [f"exported {render.rows(result.rows)}", f"to {result.path}"]
     if result.status == "up to date":
         return ["up to date", "its inputs are unchanged"]
@@ -261,7 +262,7 @@ def _step(outcome: Outcome) -> dict[str, Any]:
         return {**found, "status": "failed", "error": render.error_data(outcome.error)}
     if result is None:
         return {**found, "status": "not run", "waits_for": outcome.waits_for}
-    if not hasattr(result, "strategy"):
+    if isinstance(result, ExportResult):
         return {**found, "status": "exported", "rows_written": result.rows, "seconds": round(result.seconds, 3)}
     counts = ("inserted", "updated", "deleted", "unchanged", "ignored")
     return {
@@ -293,6 +294,7 @@ def _kept(
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.cli.ledgers import keep_outcomes  # noqa: PLC0415
 
-    with keep_outcomes(workspace, f"run {target or ''}".strip(), shown.outcomes):
-        with render.working(f"running {workspace.project.name}", quiet=shown.quiet):
-            return interruptible(lambda: workspace.run(listener=shown, threads=threads, fail_fast=fail_fast))
+    command = f"run {target or ''}".strip()
+    working = render.working(f"running {workspace.project.name}", quiet=shown.quiet)
+    with keep_outcomes(workspace, command, shown.outcomes), working:
+        return interruptible(lambda: workspace.run(listener=shown, threads=threads, fail_fast=fail_fast))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from tidemill.declare.exports import Export
 from tidemill.declare.names import name_key, qualified
@@ -106,8 +106,9 @@ class _Reader:
 
     def _create(self, statement: said.CreateTable) -> Table:
         query, mode = self._query(statement.query), statement.mode
-        by_time = isinstance(mode, said.IncrementalBy)
-        window = Window(mode.column, None, mode.lookback, _null_time(statement.options)) if by_time else None
+        window = None
+        if isinstance(mode, said.IncrementalBy):
+            window = Window(mode.column, None, mode.lookback, _null_time(statement.options))
         settings = _settings(statement.options)
         settings["volatile"] = tuple(dict.fromkeys([*settings["volatile"], *volatile_columns(query.text)]))
         return Table(
@@ -116,10 +117,10 @@ class _Reader:
             strategy=_strategy(mode, statement.options, None),
             window=window,
             input=self.pipeline.name,
-            inputs=self._inputs(query.text, statement.origin),
+            inputs=self._inputs(query.text),
             producer=query,
             sql_hash=hashlib.sha256(query.text.encode()).hexdigest()[:16],
-            owns_window=by_time and bool({"start_dt", "start_date"} & set(query.parameters)),
+            owns_window=window is not None and bool({"start_dt", "start_date"} & set(query.parameters)),
             **settings,
             origin=statement.origin,
         )
@@ -128,8 +129,7 @@ class _Reader:
         pieces, names = cut_at_parameters(query.text)
         return Query(pieces, names, query.origin, clock=reads_clock(query.text))
 
-    def _inputs(self, text: str, origin: object = None) -> tuple[str, ...]:
-        del origin
+    def _inputs(self, text: str) -> tuple[str, ...]:
         found = inputs_of(text)
         if found is None:
             return ()
@@ -171,15 +171,28 @@ def _null_time(options: Mapping[str, said.OptionValue]) -> NullTime:
     return NullTime(str(options.get("null_time", NullTime.FAIL)))
 
 
-def _settings(options: Mapping[str, said.OptionValue]) -> dict[str, object]:
-    return {
-        "volatile": options.get("volatile", ()),
-        "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
-        "partition_by": options.get("partition_by", ()),
-        "reset_allowed": options.get("reset_allowed", True),
-        "description": options.get("description"),
-        "tags": options.get("tags", ()),
-    }
+class _Settings(TypedDict):
+    volatile: tuple[str, ...]
+    schema_policy: SchemaPolicy
+    partition_by: tuple[str, ...]
+    reset_allowed: bool
+    description: str | None
+    tags: tuple[str, ...]
+
+
+def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
+    """The options that every table takes alike; the language has checked their types."""
+    return cast(
+        "_Settings",
+        {
+            "volatile": options.get("volatile", ()),
+            "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
+            "partition_by": options.get("partition_by", ()),
+            "reset_allowed": options.get("reset_allowed", True),
+            "description": options.get("description"),
+            "tags": options.get("tags", ()),
+        },
+    )
 
 
 def _columns(value: object) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Protocol
 
-from tidemill.errors import ArgumentError, Origin, TidemillError, did_you_mean
+from tidemill.errors import ArgumentError, Origin, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +35,7 @@ class Graph:
     def of(cls, nodes: Iterable[Node]) -> Graph:
         return cls({node.name.lower(): node for node in nodes})
 
-    def check(self, is_outside: Callable[[str], bool]) -> list[TidemillError]:
+    def check(self, is_outside: Callable[[str], bool]) -> list[ArgumentError]:
         """Everything that is wrong with it; `is_outside` knows the tables that nothing here declares."""
         unknown = [
             _unknown(node, name, self.nodes)
@@ -67,7 +67,7 @@ class Graph:
             self._visit(before, done)
         done[name] = self.nodes[name]
 
-    def _cycle(self) -> list[TidemillError]:
+    def _cycle(self) -> list[ArgumentError]:
         own = [_circle(node, [node.name]) for node in self.nodes.values() if node.name.lower() in _lower(node.inputs)]
         try:
             self.sorter().prepare()

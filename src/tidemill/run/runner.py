@@ -1,4 +1,4 @@
-"""Walks a plan: steps that do not wait for each other run at the same time, and a failed one stops what waits for it."""
+"""Walks a plan: steps that do not wait for each other run at once, and a failed one stops what waits for it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from tidemill.plan.graph import Graph
     from tidemill.run.catalog import Catalog
-    from tidemill.run.events import Listener
-    from tidemill.run.export import ExportResult
+    from tidemill.run.events import ExportResult, Listener
     from tidemill.run.step import StepResult
     from tidemill.sources.protocol import Connector
 

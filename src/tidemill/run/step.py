@@ -84,13 +84,13 @@ class _Step:
         self._refuse_missing()
 
     def run(self, began: float) -> StepResult:
-        input_version = self.source.version()  # before its rows: what comes in between is seen by the next run
+        # Asked before its rows are read: what comes in between is then seen by the next run.
+        input_version = self.source.version() if self.table.producer else None
         if self._is_up_to_date(input_version):
             return self._nothing_to_read(began)
         reading = Reading(self.spark, self.store.schema(self.spark) if self.snapshot else None)
         with self._reading():
-            window = self._window(self.source.schema(reading))
-            rows = self._rows(reading, window)
+            rows, window = self._window_of_rows(reading)
         held = self.store.read(rows.sparkSession) if self.snapshot else None
         with self._reading():
             prepared = prepare(self.table, rows, window, held, self.snapshot, settled=self.source.settled)
@@ -102,10 +102,14 @@ class _Step:
         committed = self._commit(compiled, record)
         return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
 
-    def _rows(self, reading: Reading, window: WindowPlan | None) -> DataFrame:
-        if window is None or window.start is None or isinstance(self.table.strategy, Replace):
-            return self.source.read(reading)
-        return self.source.read_since(reading, window.column, window.start)
+    def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
+        if self.snapshot is None or self.table.window is None or isinstance(self.table.strategy, Replace):
+            rows = self.source.read(reading)
+            return rows, self._window(rows.schema)
+        window = self._window(self.source.schema(reading))
+        if window is None or window.start is None:
+            return self.source.read(reading), window
+        return self.source.read_since(reading, window.column, window.start), window
 
     def _is_up_to_date(self, input_version: str | None) -> bool:
         """Its input is known to be what it was, so is its declaration, and nobody touched its rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ class FrameSource:
 
     frame: DataFrame | pa.Table | pd.DataFrame
     settled: bool = False
+    _made: list[DataFrame] = field(default_factory=list, repr=False, compare=False)
 
     def __str__(self) -> str:
         return "the given frame"
@@ -47,7 +48,9 @@ class FrameSource:
     def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:  # noqa: ARG002  it has its types
         if is_spark_frame(self.frame):
             return self.frame
-        return spark.createDataFrame(self._arrow())
+        if not self._made or self._made[0].sparkSession is not spark:
+            self._made[:] = [spark.createDataFrame(self._arrow())]
+        return self._made[0]
 
     def _arrow(self) -> pa.Table:
         table = as_arrow(self.frame)
