@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RECORD_FORMAT = 1
 HELD = "__held"
 COMING = "__coming"
+PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change properties or columns only
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,10 @@ def _ours(text: str | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit of a table's log, as it stands there; `numbered` when it took a sequence number of ours."""
+    """One commit of a table's log, as it stands there.
+
+    `numbered` when it took a sequence number of ours, `prepares` when it is ours and changes no rows.
+    """
 
     version: int
     at: str
@@ -130,6 +134,7 @@ class Commit:
     record: Record | None
     read_version: int | None = None
     numbered: bool = False
+    prepares: bool = False
     adds_rows: bool = False
     removes_rows: bool = False
 

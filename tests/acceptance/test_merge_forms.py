@@ -115,6 +115,28 @@ def _odd_names() -> Situation:
     return Situation("names with spaces, dots and upper case", ("Order Id", "a.b", "UPPER"), target, source)
 
 
+def _everything() -> Situation:
+    """Composite keys of four types under odd names; columns in another order and case; an int for a bigint."""
+    a, b, one, two = dt.date(2024, 1, 1), dt.date(1969, 7, 20), Decimal("-1.50"), Decimal("9999999999.99")
+    names = ("Order Id", "a.b", "DAY", "tick`s", "v", "n")
+    kinds = (BIG, TEXT, pa.date32(), pa.decimal128(12, 2), TEXT, BIG)
+    target = frame(
+        dict(zip(names, kinds, strict=True)),
+        (1, "it's", a, one, "same", 1),
+        (1, "it's", b, one, None, None),
+        (2, "${env:HOME}", a, two, "old", 3),
+        (2**40, "", a, one, None, 4),
+    )
+    source = frame(
+        {"N": BIG, "v": TEXT, "order id": pa.int32(), "tick`s": kinds[3], "day": kinds[2], "A.B": TEXT},
+        (5, None, 1, two, a, "it's"),
+        (1, "same", 1, one, a, "it's"),
+        (None, None, 1, one, b, "it's"),
+        (3, None, 2, two, a, "${env:HOME}"),
+    )
+    return Situation("everything at once", names[:4], target, source)
+
+
 SITUATIONS = [
     _composite(),
     _keyed("string keys", TEXT, "it's", "back\\slash", "${env:HOME}", "", "ünï\n"),
@@ -149,8 +171,14 @@ def target_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return copy
 
 
-@pytest.mark.parametrize("form", MergeStrategy)
-@pytest.mark.parametrize("situation", [*SITUATIONS, *EDGES], ids=lambda s: s.name)
+FORMS = [(situation, form) for situation in [_everything(), *EDGES] for form in MergeStrategy]
+
+
+@pytest.mark.parametrize(
+    ("situation", "form"),
+    [*FORMS, *((situation, MergeStrategy.UPSERT) for situation in SITUATIONS)],
+    ids=lambda given: given.name if isinstance(given, Situation) else str(given),
+)
 def test_a_form_gives_the_rows_and_counts_of_the_oracle_and_again_commits_nothing(
     spark: SparkSession, tmp_path: Path, target_of: Callable[..., Path], situation: Situation, form: MergeStrategy
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from given import bag, commits_nothing, frame, held, refused, step, table
 
 from tidemill.declare.strategies import DeleteInsert, Replace
+from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,3 +170,12 @@ def test_a_predicate_and_a_window_together_delete_only_what_both_hold(spark: Spa
     assert sold(spark, path) == bag((1, "eu", 1), (5, "eu", 2), (6, "eu", 1))
     with commits_nothing(path):
         step(spark, orders, change)
+
+
+def test_a_predicate_that_is_no_condition_on_the_rows_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    error = refused(path, lambda: step(spark, table(path, DeleteInsert("regoin = 'eu'")), sales((1, "eu", 1))))
+    assert isinstance(error, ArgumentError)
+    assert error.code == "delete_insert.bad_predicate"
+    assert "regoin" in error.problem
+    assert error.remedy == "Its columns are: day, region, v."

@@ -128,3 +128,19 @@ def test_dropping_columns_of_a_table_made_elsewhere_is_refused(spark: SparkSessi
             "Drop the columns yourself, or use append_new_columns. The table is unchanged."
         ),
     )
+
+
+def test_a_new_column_whose_name_the_files_cannot_hold_is_an_error(
+    spark: SparkSession, tmp_path: Path, made: Callable[[str, Path], Path]
+) -> None:
+    path = made("merge", tmp_path / "t")
+    change = frame({**{c: TYPES[c] for c in ("id", "v", "old")}, "a b": pa.int32()}, (3, "c", "o", 1))
+    error = refused(path, lambda: step(spark, declared(path, "merge", "append_new_columns"), change))
+    assert (type(error), str(error)) == (
+        SchemaError,
+        (
+            "[schema.needs_mapping] orders cannot take a column named 'a b': its files hold plain names only. "
+            "Rename it in the source, or set the table's property delta.columnMapping.mode to name. "
+            "The table is unchanged."
+        ),
+    )

@@ -244,3 +244,12 @@ def test_a_collapse_keeps_what_the_table_holds_in_columns_that_the_source_lacks(
     result = tidemill.merge(change, path, "id", form, schema_policy="ignore", spark=spark)
     assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, 1, 1)
     assert held(spark, path) == bag((1, 5, "old"), (2, 2, "kept"), (3, 3, None))
+
+
+def test_a_collapse_that_could_drop_a_newer_stored_row_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    path = made_elsewhere(spark, tmp_path / "t")
+
+    def run() -> tidemill.MergeResult:
+        return tidemill.merge(CHANGE, path, "id", "deduplicate", only_newer="at", spark=spark)
+
+    assert refused(path, run).code == "merge.target_duplicates"

@@ -78,7 +78,7 @@ def test_history_as_json_has_every_number(cli):
     assert ours == {
         "version": 2,
         "by": "tidemill",
-        "operation": "MERGE",
+        "operation": "WRITE",
         "strategy": "merge upsert",
         "keys": ["id"],
         "rows": 3,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import events, events_table, feed, held, ids, keyed
 
+from tidemill.state.parts import without_parts
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
@@ -100,3 +101,10 @@ def test_rows_removed_by_somebody_in_the_part_of_the_log_that_is_gone_come_back(
     age_and_clean(spark, path)
     feed(spark, table, DAY_3)
     assert ids(held(spark, path)) == [1, 2, 3, 4]
+
+
+def test_the_commit_that_keeps_the_copy_is_not_shown_as_somebody_elses(spark: SparkSession, path: Path) -> None:
+    feed(spark, events_table(path, back=None, properties=FORGETFUL), DAY_1)
+    commits = list(DeltaStore(str(path)).commits())
+    assert [commit.operation for commit in commits if commit.prepares] == ["SET TBLPROPERTIES"]
+    assert [commit.record is not None for commit in without_parts(commits)] == [True]

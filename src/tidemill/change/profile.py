@@ -76,22 +76,19 @@ def _by_key(
     rows: DataFrame, keys: Sequence[str], time: tuple[str, CursorKind] | None, ranged: Sequence[_Ranged]
 ) -> DataFrame:
     """Two aggregations in one job: first by key, so that duplicates are counted exactly, then over all."""
-    no_key = reduce(lambda a, b: a | b, [F.col(quote(key)).isNull() for key in keys])
     packed = next((item for item in ranged if item.kind in _PACKED and not item.listed), None)
-    grouped = rows.groupBy(*[quote(key) for key in keys if packed is None or key != packed.column], *_group(packed))
-    by_key = grouped.agg(
-        F.count(F.lit(1)).alias("__n"),
-        F.count_if(no_key).alias("__no_key"),
-        *_time_parts(time),
-        *_packed_parts(packed),
+    groups = {key: quote(key) for key in keys if packed is None or key != packed.column}
+    by_key = rows.groupBy(*groups.values(), *_group(packed)).agg(
+        F.count(F.lit(1)).alias("__n"), *_time_parts(time), *_bits(packed)
     )
+    no_key = [F.col(name).isNull() for name in (*groups.values(), *(["__group"] if packed else []))]
     return by_key.agg(
         F.sum("__n").alias("n"),
         F.sum(F.bit_count("__bits") if packed else F.lit(1)).alias("k"),
-        F.sum("__no_key").alias("null_keys"),
+        F.sum(F.when(reduce(lambda a, b: a | b, no_key), F.col("__n"))).alias("null_keys"),
         F.sum("__null_times").alias("null_times"),
         exact(F.max("__highest"), time[1]).alias("highest") if time else F.lit(None).alias("highest"),
-        *[part for item in ranged for part in _range_columns(item, packed=item is packed)],
+        *[part for item in ranged for part in (_packed_range(item) if item is packed else _range_columns(item))],
     )
 
 
@@ -103,12 +100,23 @@ def _group(packed: _Ranged | None) -> list[Column]:
     return [F.shiftright(_number(packed), 6).alias("__group")] if packed else []
 
 
-def _packed_parts(packed: _Ranged | None) -> list[Column]:
+def _bits(packed: _Ranged | None) -> list[Column]:
     if packed is None:
         return []
-    column, place = F.col(quote(packed.column)), _number(packed).bitwiseAND(F.lit(63)).cast("int")
-    bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), place)
-    return [F.bit_or(bit).alias("__bits"), F.min(column).alias("__low"), F.max(column).alias("__high")]
+    place = _number(packed).bitwiseAND(F.lit(63)).cast("int")
+    return [F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), place)).alias("__bits")]
+
+
+def _packed_range(packed: _Ranged) -> list[Column]:
+    """The lowest and highest number, by the lowest and highest bit of each group."""
+    bits, first = F.col("__bits"), F.col("__group") * 64
+    below = F.bit_count(F.bitwise_not(bits).bitwiseAND(bits - 1))
+    lowest = F.when(bits == F.lit(-(2**63)), 63).otherwise(below)  # minus one is no number there
+    highest = F.when(bits < 0, 63).otherwise(F.length(F.bin(bits)) - 1)
+    return [
+        F.min(first + lowest).alias(f"low {packed.column}"),
+        F.max(first + highest).alias(f"high {packed.column}"),
+    ]
 
 
 def _number(packed: _Ranged) -> Column:
@@ -122,12 +130,11 @@ def _time_parts(time: tuple[str, CursorKind] | None) -> list[Column]:
     return [F.count_if(column.isNull()).alias("__null_times"), F.max(column).alias("__highest")]
 
 
-def _range_columns(item: _Ranged, *, packed: bool) -> list[Column]:
+def _range_columns(item: _Ranged) -> list[Column]:
     column = F.col(quote(item.column))
-    low, high = (F.col("__low"), F.col("__high")) if packed else (column, column)
     spans = [
-        exact(F.min(low), item.kind).alias(f"low {item.column}"),
-        exact(F.max(high), item.kind).alias(f"high {item.column}"),
+        exact(F.min(column), item.kind).alias(f"low {item.column}"),
+        exact(F.max(column), item.kind).alias(f"high {item.column}"),
     ]
     if not item.listed:
         return spans

@@ -20,6 +20,9 @@ def name_key(name: str, schema: str = DEFAULT_SCHEMA) -> str:
     return qualified(name, schema).lower()
 
 
+_NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
+
+
 def quote(name: str) -> str:
     """A column name as one SQL identifier, whatever it holds."""
     return "`" + name.replace("`", "``") + "`"
@@ -27,6 +30,11 @@ def quote(name: str) -> str:
 
 def of(alias: str, name: str) -> str:
     return f"{alias}.{quote(name)}"
+
+
+def needs_mapping(name: str) -> bool:
+    """Whether Parquet cannot hold a column of this name, so that Delta must call it by another."""
+    return bool(_NOT_IN_PARQUET & set(name))
 
 
 def spelled(name: str, columns: Iterable[str]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -14,9 +15,11 @@ from tidemill.change.operation import one_predicate
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts import Change
+from tidemill.declare.names import needs_mapping, spelled
 from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.declare.tables import NullTime, SchemaPolicy
-from tidemill.errors import MergeError, SchemaError, TableError
+from tidemill.engine.translate import one_line
+from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +58,14 @@ def prepare(
     columns = rows.columns
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held)
+<<<<<<< HEAD
     volatile = frozenset(
         name.lower() for name in require(table.volatile, rows.columns, "The volatile column", table.name)
     )
+=======
+    _check_names(rows, held, snapshot, table.name)
+    volatile = frozenset(name.lower() for name in require(table.volatile, rows, "The volatile column", table.name))
+>>>>>>> main
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
@@ -147,8 +155,20 @@ def _read(table: Table, rows: DataFrame, window: WindowPlan | None) -> DataFrame
     if window and not isinstance(strategy, Replace) and not table.owns_window:
         rows = rows.where(window.predicate)
     if isinstance(strategy, DeleteInsert) and strategy.predicate and not table.owns_window:
-        rows = rows.where(strategy.predicate)
+        rows = _where(rows, strategy.predicate, table)
     return rows
+
+
+def _where(rows: DataFrame, predicate: str, table: Table) -> DataFrame:
+    try:
+        return rows.where(predicate)
+    except AnalysisException as failure:
+        raise ArgumentError(
+            "delete_insert.bad_predicate",
+            f"The predicate of {table.name}, {predicate}, is no condition on its rows: {one_line(failure)}",
+            f"Its columns are: {', '.join(rows.columns)}.",
+            origin=table.origin,
+        ) from failure
 
 
 def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> tuple[DataFrame, tuple[str, ...]]:
@@ -160,6 +180,20 @@ def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> tuple[Dat
     if not isinstance(table.strategy, Merge):
         aligned = widened(aligned, t.StructType([*held.schema.fields, *fit.added]))
     return _typed(aligned, table.name), dropped
+
+
+def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None, name: str) -> None:
+    """A new column may have a name that Parquet cannot hold only where the table maps its columns' names."""
+    if held is None or snapshot is None or "delta.columnMapping.mode" in snapshot.properties:
+        return
+    odd = [column for column in rows.columns if needs_mapping(column) and not spelled(column, held.columns)]
+    if odd:
+        raise SchemaError(
+            "schema.needs_mapping",
+            f"{name} cannot take a column named {', '.join(map(repr, odd))}: its files hold plain names only.",
+            "Rename it in the source, or set the table's property delta.columnMapping.mode to name. "
+            "The table is unchanged.",
+        )
 
 
 def _typed(rows: DataFrame, name: str) -> DataFrame:

@@ -10,7 +10,7 @@ import deltalake
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from tidemill.contracts import Commit, Record, Snapshot
+from tidemill.contracts import PREPARES, Commit, Record, Snapshot
 from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
 from tidemill.state.folders import file_system, is_folder, is_hidden
@@ -184,6 +184,7 @@ def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
         metrics=info.get("operationMetrics", {}),
         record=Record.from_json(info.get("userMetadata")),
         read_version=info.get("readVersion"),
+        prepares=info.get("userMetadata") == PREPARES,
         numbered=any(action["txn"]["appId"] == APP_ID for action in actions if "txn" in action),
         adds_rows=bool(added - removed),  # a file that stays, with rows marked as deleted, is in both
         removes_rows=bool(removed),

@@ -1,4 +1,4 @@
-"""Commits that belong together: a restore is three of them, and its last one speaks for it."""
+"""Commits that belong together: a restore is three of them, and its last one speaks for it; some only prepare."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def without_parts(commits: Iterable[Commit]) -> Iterator[Commit]:
     seen: set[str] = set()
     for commit in commits:
         record = commit.record
+        if commit.prepares:
+            continue
         if record is not None:
             if record.strategy == RESTORE_BEGINS or record.run_id in seen:
                 continue

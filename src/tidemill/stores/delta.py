@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.contracts import (
     COMING,
     HELD,
+    PREPARES,
     AppendRows,
     CommitResult,
     Conflict,
@@ -16,7 +17,7 @@ from tidemill.contracts import (
     ReplaceRows,
     UpsertRows,
 )
-from tidemill.declare.names import of, quote, quoted_text
+from tidemill.declare.names import needs_mapping, of, quote, quoted_text
 from tidemill.engine.session import delta_version, step_session
 from tidemill.engine.translate import is_conflict, one_line
 from tidemill.state.counting import counts_of
@@ -38,7 +39,7 @@ OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "
 _REPLACES_ON = (4, 4)
 # What a MERGE keeps and a replacement loses: an update as one, and a row's identity.
 _UPDATES_MATTER = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
-_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
+MAPPING = "delta.columnMapping.mode"
 
 
 class DeltaStore:
@@ -96,15 +97,15 @@ class DeltaStore:
     def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
         pairs = ", ".join(f"{quoted_text(name)} = {quoted_text(value)}" for name, value in properties.items())
         with only_writer(self.path), _conflicts():
-            step_session(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
+            _preparing(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
-        if snapshot.properties.get("delta.columnMapping.mode") is None:
-            self.set_properties(spark, {"delta.columnMapping.mode": "name"})
+        if MAPPING not in snapshot.properties:
+            self.set_properties(spark, {MAPPING: "name"})
         names = ", ".join(map(quote, columns))
         with only_writer(self.path), _conflicts():
-            step_session(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
+            _preparing(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
 
     def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
         """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
@@ -196,6 +197,12 @@ def _conflicts() -> Iterator[None]:
         raise
 
 
+def _preparing(spark: SparkSession) -> SparkSession:
+    session = step_session(spark)
+    session.conf.set("spark.databricks.delta.commitInfo.userMetadata", PREPARES)
+    return session
+
+
 def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
     return (
         writer.format("delta")
@@ -244,8 +251,7 @@ def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
 
 def _mapping(columns: Sequence[str]) -> dict[str, str]:
     """Delta's column mapping, where a name holds what Parquet cannot."""
-    needed = any(_NEEDS_MAPPING & set(column) for column in columns)
-    return {"delta.columnMapping.mode": "name"} if needed else {}
+    return {MAPPING: "name"} if any(map(needs_mapping, columns)) else {}
 
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:
