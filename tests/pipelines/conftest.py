@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.run.events import Outcome, RunOutcome
 from tidemill.run.step import StepResult
 from tidemill.state.delta_log import DeltaLog
 from tidemill.workspace import Workspace
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tidemill.run.events import Outcome, RunOutcome
 
 
 @dataclass

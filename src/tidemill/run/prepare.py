@@ -58,14 +58,9 @@ def prepare(
     columns = rows.columns
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held)
-<<<<<<< HEAD
-    volatile = frozenset(
-        name.lower() for name in require(table.volatile, rows.columns, "The volatile column", table.name)
-    )
-=======
     _check_names(rows, held, snapshot, table.name)
-    volatile = frozenset(name.lower() for name in require(table.volatile, rows, "The volatile column", table.name))
->>>>>>> main
+    named = require(table.volatile, rows.columns, "The volatile column", table.name)
+    volatile = frozenset(name.lower() for name in named)
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
