@@ -10,10 +10,10 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.options import output, variables
-from tidemill.run.events import ExportResult
 
 if TYPE_CHECKING:
     from tidemill.run.events import Outcome, RunOutcome
+    from tidemill.run.export import ExportResult
     from tidemill.run.step import StepResult
     from tidemill.workspace import Workspace
 
@@ -217,7 +217,9 @@ class _Shown:
 
 
 def _facts(result: StepResult | ExportResult) -> list[str]:
-    if isinstance(result, ExportResult):
+    from tidemill.run.step import StepResult  # noqa: PLC0415  slow to import
+
+    if not isinstance(result, StepResult):
         return [f"exported {render.rows(result.rows)}", f"to {result.path}"]
     if result.status == "up to date":
         return ["up to date", "its inputs are unchanged"]
@@ -256,13 +258,15 @@ def _data(outcome: RunOutcome) -> dict[str, Any]:
 
 
 def _step(outcome: Outcome) -> dict[str, Any]:
+    from tidemill.run.step import StepResult  # noqa: PLC0415  slow to import
+
     found: dict[str, Any] = {"table": outcome.name}
     result = outcome.result
     if outcome.error is not None:
         return {**found, "status": "failed", "error": render.error_data(outcome.error)}
     if result is None:
         return {**found, "status": "not run", "waits_for": outcome.waits_for}
-    if isinstance(result, ExportResult):
+    if not isinstance(result, StepResult):
         return {**found, "status": "exported", "rows_written": result.rows, "seconds": round(result.seconds, 3)}
     counts = ("inserted", "updated", "deleted", "unchanged", "ignored")
     return {

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from tidemill.declare.names import quoted_text
 
 MASK = "***"
 _SHORT = 4  # shorter values are masked where they stand alone: "a" must not take every a out of a sentence
+
+_SECRET_NAMES = re.compile(
+    r"(?i)pass|pwd|secret|token|credential|authorization|cookie|api.?key|access.?key|private.?key"
+)
+_IN_URL = re.compile(r"(?i)[?&;](\w*(?:pass|pwd|secret|token)\w*)=([^&;]*)")
 
 Data = TypeVar("Data")
 
@@ -68,3 +74,37 @@ def _spellings(secret: str) -> set[str]:
         quote(secret, safe=""),
         quote_plus(secret),
     }
+
+
+def secrets_in(params: Mapping[str, object]) -> frozenset[str]:
+    """The values in a source's or an export's params that are secrets by their names, and those inside URLs."""
+    return frozenset(secret for secret in _secrets(params) if secret)
+
+
+def _secrets(value: object, name: str = "", *, hidden: bool = False) -> Iterator[str]:
+    """The texts that are secrets by the name they stand under, and those inside URLs."""
+    hidden = hidden or bool(_SECRET_NAMES.search(name))
+    match value:
+        case Mapping():
+            for inner, each in value.items():
+                yield from _secrets(each, str(inner), hidden=hidden)
+        case list() | tuple():
+            for each in value:
+                yield from _secrets(each, name, hidden=hidden)
+        case str() if hidden:
+            yield from {value, value.rpartition(" ")[2]}  # "Bearer abc" hides abc too
+        case str() if "://" in value:
+            yield from _secrets_of_url(value)
+        case _:
+            return
+
+
+def _secrets_of_url(url: str) -> Iterator[str]:
+    yield from (unquote(value) for _, value in _IN_URL.findall(url) if value)
+    try:
+        parts = urlsplit(url.removeprefix("jdbc:"))
+    except ValueError:
+        return
+    if parts.password:
+        yield unquote(parts.password)
+    yield from (value for name, value in parse_qsl(parts.query) if _SECRET_NAMES.search(name) and value)

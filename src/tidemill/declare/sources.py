@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidemill.declare.names import spelled
-from tidemill.declare.secrets import Masking
+from tidemill.declare.secrets import Masking, secrets_in
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tidemill.declare.durations import Duration
     from tidemill.errors import Origin
 
 Value = TypeVar("Value")
-
-_SECRET_NAMES = re.compile(
-    r"(?i)pass|pwd|secret|token|credential|authorization|cookie|api.?key|access.?key|private.?key"
-)
-_IN_URL = re.compile(r"(?i)[?&;](\w*(?:pass|pwd|secret|token)\w*)=([^&;]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,7 @@ class Source:
     @property
     def masking(self) -> Masking:
         """Hides its secrets: those given, and the values of passwords, tokens, headers and the like in `params`."""
-        return Masking(self.secrets | frozenset(_secrets(self.params)))
+        return Masking(self.secrets | secrets_in(self.params))
 
 
 def source_of(
@@ -131,32 +123,3 @@ def bad_param(source: Source, name: str, wanted: str) -> ArgumentError:
     return ArgumentError(
         "source.bad_param", f"{name} of the source {source} must be {wanted}.", "Correct it.", origin=source.origin
     )
-
-
-def _secrets(value: object, name: str = "", *, hidden: bool = False) -> Iterator[str]:
-    """The texts that are secrets by the name they stand under, and those inside URLs."""
-    hidden = hidden or bool(_SECRET_NAMES.search(name))
-    match value:
-        case Mapping():
-            for inner, each in value.items():
-                yield from _secrets(each, str(inner), hidden=hidden)
-        case list() | tuple():
-            for each in value:
-                yield from _secrets(each, name, hidden=hidden)
-        case str() if hidden:
-            yield from {value, value.rpartition(" ")[2]}  # "Bearer abc" hides abc too
-        case str() if "://" in value:
-            yield from _secrets_of_url(value)
-        case _:
-            return
-
-
-def _secrets_of_url(url: str) -> Iterator[str]:
-    yield from (unquote(value) for _, value in _IN_URL.findall(url) if value)
-    try:
-        parts = urlsplit(url.removeprefix("jdbc:"))
-    except ValueError:
-        return
-    if parts.password:
-        yield unquote(parts.password)
-    yield from (value for name, value in parse_qsl(parts.query) if _SECRET_NAMES.search(name) and value)

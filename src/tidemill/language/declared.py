@@ -62,10 +62,10 @@ class _Reader:
             target=statement.target,
             kind=statement.kind,
             mode=_export_mode(statement.mode),
-            keys=statement.mode.keys if isinstance(statement.mode, said.Merge) else (),
             options=dict(statement.options),
             origin=statement.origin,
             folder=self.pipeline.folder,
+            secrets=self.pipeline.secrets,
         )
 
     def _source(self, statement: said.SourceStatement) -> Source:
@@ -82,6 +82,7 @@ class _Reader:
             primary_key=statement.primary_key,
             origin=statement.origin,
             folder=self.pipeline.folder,
+            secrets=self.pipeline.secrets,
         )
 
     def _load(self, statement: said.Load) -> Table:
@@ -199,5 +200,11 @@ def _columns(value: object) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(cast("list[str]", value))
 
 
-def _export_mode(mode: said.ExportMode) -> str:
-    return str(mode).split(" ", maxsplit=1)[0].lower()
+def _export_mode(mode: said.ExportMode) -> Replace | Append | Merge:
+    match mode:
+        case said.Merge(keys):
+            return Merge(keys)
+        case said.Append():
+            return Append()
+        case said.Replace():
+            return Replace()

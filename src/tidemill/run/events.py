@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tidemill.errors import TidemillError
+    from tidemill.run.export import ExportResult
     from tidemill.run.step import StepResult
-
-
-@dataclass(frozen=True, slots=True)
-class ExportResult:
-    """What an export has written, and where."""
-
-    name: str
-    path: str
-    rows: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

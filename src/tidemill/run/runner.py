@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from tidemill.plan.graph import Graph
     from tidemill.run.catalog import Catalog
-    from tidemill.run.events import ExportResult, Listener
+    from tidemill.run.events import Listener
+    from tidemill.run.export import ExportResult
     from tidemill.run.step import StepResult
     from tidemill.sources.protocol import Connector
 
@@ -90,6 +91,7 @@ class Runner:
     def _export(self, export: Export) -> ExportResult:
         from tidemill.run.export import write_export  # noqa: PLC0415  needs Spark's writers
 
+        assert export.query is not None  # noqa: S101  a pipeline's export has one
         session = self.catalog.session(self.spark, export.inputs)
         return write_export(self.spark, session.sql(export.query.filled(self.parameters)), export)
 

@@ -9,8 +9,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.sources import bad_param
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.sources.fetch import Fetcher, as_json_line, origin, with_query
+from tidemill.sources.fetch import Fetcher, as_json_line, with_query
 from tidemill.sources.kept import kept
 from tidemill.sources.narrow import picked
 from tidemill.sources.pages import Pagination, pages, read_pagination
@@ -35,7 +36,8 @@ def rest_source(source: Source) -> RestSource:
     """The connector for a declared API."""
     params = Params(source)
     url = with_query(params.needed("url"), params.texts("query"))
-    origin(url)
+    if not url.startswith(("http://", "https://")):
+        raise bad_param(source, "url", "an address that begins with https:// or http://")
     body = params.mapping("body")
     fetcher = Fetcher(
         url,
