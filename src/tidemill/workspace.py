@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from tidemill.declare.tables import Table
 from tidemill.errors import ArgumentError
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
-from tidemill.plan.graph import Graph
+from tidemill.plan.graph import Graph, Node
 from tidemill.plan.steps import PlannedStep, plan_step
 from tidemill.project import Project
 from tidemill.state.delta_log import DeltaLog
@@ -53,7 +52,9 @@ class Workspace:
         files = [start] if start.is_file() and start.suffix == ".sql" else project.pipelines
         pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project))
         found = tuple(declared(each, project.table_path, project.warehouse.schema) for each in pipelines)
-        nodes = chain.from_iterable((*each.tables, *each.exports) for each in found)
+        nodes: list[Node] = []
+        for each in found:
+            nodes += [*each.tables, *each.exports]
         secrets = frozenset(secret for each in pipelines for secret in each.secrets)
         workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets))
         workspace.check()

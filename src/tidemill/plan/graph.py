@@ -82,7 +82,7 @@ def _lower(names: Iterable[str]) -> Iterator[str]:
 
 
 def _unknown(node: Node, name: str, known: Iterable[str]) -> ArgumentError:
-    close = did_you_mean(name, known)
+    close = did_you_mean(name, [each for each in known if each != node.name.lower()])
     hint = f"Did you mean {close}? " if close else ""
     return ArgumentError(
         "plan.unknown_table",
