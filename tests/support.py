@@ -15,11 +15,14 @@ from tidemill.run.step import StepResult, run_step
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from tidemill.declare.cursors import Cursor
+    from tidemill.sources.protocol import Reading
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 EVENTS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC")), ("value", pa.string())])
@@ -46,11 +49,22 @@ class Rows:
     settled: bool = False
     _done: threading.Event = field(default_factory=threading.Event)
 
-    def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:  # noqa: ARG002
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        del columns
         if self.meanwhile is not None and not self._done.is_set():
             self._done.set()
             self.meanwhile()
-        return spark.createDataFrame(self.table)
+        return reading.spark.createDataFrame(self.table)
+
+    def schema(self, reading: Reading) -> StructType:
+        return self.read(reading).schema
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
+        del column, value
+        return self.read(reading, columns)
+
+    def version(self) -> str | None:
+        return None
 
 
 def events_table(path: Path, strategy: Strategy | None = None, back: str | None = "3 hours", **more: Any) -> Table:

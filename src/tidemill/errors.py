@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,14 @@ class SourceError(TidemillError):
     """The source could not be read; the target is unchanged."""
 
 
+class ConnectorError(SourceError):
+    """A declared source could not be read; its name is in the problem, its passwords are not."""
+
+
+class ExportError(TidemillError):
+    """An export could not be written; what was at its target is unchanged."""
+
+
 class TableError(TidemillError):
     """The target is not a table that this step may write to; it is unchanged."""
 
@@ -69,3 +82,10 @@ class ConflictError(TidemillError):
 
 class EngineError(TidemillError):
     """Spark, Java or a jar is missing, too old, or failed on its own."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like this one, in any case; None when none does."""
+    spellings = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), spellings, n=1)
+    return spellings[close[0]] if close else None

@@ -13,7 +13,7 @@ from tidemill.declare.tables import SchemaPolicy
 from tidemill.errors import ArgumentError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
@@ -68,16 +68,16 @@ def widened(rows: DataFrame, like: StructType) -> DataFrame:
     )
 
 
-def require(columns: Iterable[str], rows: DataFrame, what: str, where: str) -> tuple[str, ...]:
-    """The spelling that the rows have for these columns; one that is not there is an error that lists what is."""
+def require(columns: Iterable[str], there: Sequence[str], what: str, where: str) -> tuple[str, ...]:
+    """The spelling that `there` has for these columns; one that is not there is an error that lists what is."""
     found = []
     for column in columns:
-        spelling = spelled(column, rows.columns)
+        spelling = spelled(column, there)
         if spelling is None:
             raise ArgumentError(
                 "columns.missing",
                 f"{what} {column!r} is not a column of {where}.",
-                f"It has: {', '.join(rows.columns)}.",
+                f"It has: {', '.join(there)}.",
             )
         found.append(spelling)
     return tuple(found)

@@ -61,6 +61,12 @@ def one_per_key(rows: DataFrame, keys: Sequence[str], order_by: Sequence[str]) -
     return ranked.where(F.col(_RANK) == 1).drop(_RANK)
 
 
+def newest_versions(rows: DataFrame, keys: Sequence[str], by: str) -> DataFrame:
+    """Of each key the rows with the highest `by`; several that tie stay."""
+    window = Window.partitionBy(*map(quote, keys)).orderBy(*_descending(rows, [by]))
+    return rows.withColumn(_RANK, F.rank().over(window)).where(F.col(_RANK) == 1).drop(_RANK)
+
+
 def without_copies(rows: DataFrame, volatile: frozenset[str]) -> DataFrame:
     """Rows that are equal in every column count once."""
     compared = [

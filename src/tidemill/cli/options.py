@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,26 @@ def _names(_context: click.Context, _option: click.Parameter, value: Sequence[st
 def columns(flag: str, **how: Any) -> Callable[..., Any]:
     """An option that takes columns, split at commas; it may be given more than once."""
     return click.option(flag, multiple=True, metavar="COLUMN,…", callback=_names, **how)
+
+
+def variables(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--var`, `--vars` and `--profile`, as every command about a project has them; the first two become `given`."""
+
+    @functools.wraps(command)
+    def with_given(*args: Any, pairs: tuple[str, ...], document: str | None, **rest: Any) -> Any:
+        from tidemill.declare.variables import given_variables  # noqa: PLC0415
+
+        return command(*args, given=given_variables(document, pairs), **rest)
+
+    options = (
+        click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="A variable; may be given again."),
+        click.option("--vars", "document", metavar="JSON", help="Variables as a JSON object."),
+        click.option("--profile", help="A profile of tidemill.toml."),
+    )
+    found: Callable[..., Any] = with_given
+    for option in reversed(options):
+        found = option(found)
+    return found
 
 
 def output(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill.declare.mistakes import FileErrors, excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -38,19 +40,41 @@ def error(problem: TidemillError, *, as_json: bool) -> None:
     if as_json:
         document({"error": error_data(problem)})
         return
+    if isinstance(problem, FileErrors):
+        for each in problem.errors:
+            say(_red_head(excerpt(each)), err=True)
+        say(f"{problem.problem} · {problem.remedy}", err=True)
+        return
     say(f"{click.style(f'error[{problem.code}]', fg='red', bold=True)} {problem.problem}", err=True)
     for line in (problem.origin, problem.remedy):
         if line:
             say(f"{INDENT}{line}", err=True)
 
 
-def error_data(problem: TidemillError) -> dict[str, str | None]:
-    return {
+def _red_head(text: str) -> str:
+    head, closing, rest = text.partition("]")
+    return click.style(head + closing, fg="red", bold=True) + rest
+
+
+def error_data(problem: TidemillError) -> dict[str, Any]:
+    """The error as data; of several, each."""
+    several = {"errors": [error_data(each) for each in problem.errors]} if isinstance(problem, FileErrors) else {}
+    return several | {
         "code": problem.code,
         "problem": problem.problem,
         "remedy": problem.remedy,
         "origin": str(problem.origin) if problem.origin else None,
     }
+
+
+def failed(name: str, problem: str) -> None:
+    """The line of a step that failed."""
+    say(f"{INDENT}{click.style('✗', fg='red')} {click.style(name, bold=True)}  {problem}")
+
+
+def passed_over(name: str, why: str) -> None:
+    """The line of a step that was not tried."""
+    say(f"{INDENT}{click.style('-', dim=True)} {name}  {why}")
 
 
 def done(name: str, facts: Iterable[str], seconds: float) -> None:

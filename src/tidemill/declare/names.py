@@ -1,4 +1,4 @@
-"""Names and texts as Spark SQL reads them; names are matched without case."""
+"""Names of tables and columns, matched without case, and how Spark SQL reads names and texts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+DEFAULT_SCHEMA = "main"
+
+
+def qualified(name: str, schema: str = DEFAULT_SCHEMA) -> str:
+    """The name with its schema; a name without one is in `schema`."""
+    return name if "." in name else f"{schema}.{name}"
+
+
+def name_key(name: str, schema: str = DEFAULT_SCHEMA) -> str:
+    """What two spellings of one table's name have in common."""
+    return qualified(name, schema).lower()
 
 
 _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")

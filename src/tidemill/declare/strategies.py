@@ -41,13 +41,17 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Rows enter by their keys, in one of five forms."""
+    """Rows enter by their keys, in one of five forms.
+
+    `newest_by`: the source may hold several versions of a row, and the one with the highest of this column counts.
+    """
 
     keys: tuple[str, ...]
     form: MergeStrategy = MergeStrategy.UPSERT
     dedup_order_by: tuple[str, ...] = ()
     only_newer: str | None = None
     max_shrink: float | None = None
+    newest_by: str | None = None
 
     def __post_init__(self) -> None:
         if not self.keys:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
 from tidemill.declare.strategies import Merge, MergeStrategy, Strategy
 from tidemill.errors import ArgumentError, Origin
+
+if TYPE_CHECKING:
+    from tidemill.declare.producers import Producer
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -42,7 +46,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of the warehouse, or one dataset folder.
+    """One table of the warehouse, or one dataset folder. `producer` gives its rows, out of `inputs`.
 
     `owns_window`: its query has taken charge of the window, so its rows are checked instead of filtered.
     """
@@ -59,6 +63,17 @@ class Table:
     input: str = "source"
     owns_window: bool = False
     origin: Origin | None = None
+    producer: Producer | None = None
+    inputs: tuple[str, ...] = ()
+    reset_allowed: bool = True
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def config_hash(self) -> str:
+        """Changes when something of the declaration does that decides which rows the table holds."""
+        parts = (self.strategy, self.window, sorted(self.volatile), self.schema_policy, self.owns_window)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, Merge) and self.window and self.strategy.form is MergeStrategy.FULL_MERGE:

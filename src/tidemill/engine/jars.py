@@ -1,4 +1,7 @@
-"""The two jars that Delta needs: fetched once by Spark's own Ivy, checked by their hashes, then offline."""
+"""The jars that Delta and databases need: fetched once by Spark's own Ivy, checked by their hashes, then offline.
+
+Delta's two come with the engine, a database's driver when the first source or export asks for it.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,14 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidemill.engine.java import Java, find_java
 from tidemill.engine.places import jar_folder, spark_home
 from tidemill.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PAUSES = (1.0, 4.0)  # seconds between the tries; networks fail now and then
 
@@ -54,27 +61,41 @@ JARS = (
 )
 
 
-def jar_paths() -> list[Path]:
+POSTGRES = Jar(
+    "org.postgresql",
+    "postgresql",
+    "42.7.14",
+    "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c",
+)
+DRIVERS = (POSTGRES,)
+
+
+def jar_paths(jars: Sequence[Jar] = JARS) -> list[Path]:
     """Where the jars are, or will be."""
-    return [jar_folder() / jar.file for jar in JARS]
+    return [jar_folder() / jar.file for jar in jars]
 
 
-def missing_jars() -> list[Jar]:
-    return [jar for jar in JARS if not jar.is_in(jar_folder())]
+def missing_jars(jars: Sequence[Jar] = JARS) -> list[Jar]:
+    return [jar for jar in jars if not jar.is_in(jar_folder())]
 
 
-def ensure_jars() -> list[Path]:
+def ensure_jars(jars: Sequence[Jar] = JARS) -> list[Path]:
     """The jars' paths; those that are not there yet are fetched."""
-    missing = missing_jars()
+    missing = missing_jars(jars)
     if missing:
         java = find_java()
         for jar in missing:
             _fetch(jar, java)
-    return jar_paths()
+    return jar_paths(jars)
+
+
+def drivers_at_hand() -> list[Path]:
+    """The drivers of databases that were fetched before; none of them is needed."""
+    return jar_paths([jar for jar in DRIVERS if jar.is_in(jar_folder())])
 
 
 def _fetch(jar: Jar, java: Java) -> None:
-    settings = _ivy_settings()
+    settings = _ivy_settings(jar)
     reason = "unknown"
     for pause in (*PAUSES, None):
         reason = _try_to_fetch(jar, java, settings)
@@ -82,15 +103,15 @@ def _fetch(jar: Jar, java: Java) -> None:
             return
         if pause is not None:
             time.sleep(pause)
-    raise _unavailable(reason)
+    raise _unavailable(reason, jar)
 
 
-def _ivy_settings() -> list[str]:
+def _ivy_settings(jar: Jar) -> list[str]:
     file = os.environ.get("TIDEMILL_IVY_SETTINGS")
     if not file:
         return []
     if not Path(file).is_file():
-        raise _unavailable(f"TIDEMILL_IVY_SETTINGS names {file}, which is not a file")
+        raise _unavailable(f"TIDEMILL_IVY_SETTINGS names {file}, which is not a file", jar)
     return ["-settings", file]
 
 
@@ -150,13 +171,15 @@ def _reason(output: str) -> str:
     return next(iter(told), "") or "; ".join(line for line in lines[-3:] if line)
 
 
-def _unavailable(reason: str) -> EngineError:
-    names = " and ".join(f"{jar.organisation}:{jar.module}:{jar.version}" for jar in JARS)
-    files = " and ".join(jar.file for jar in JARS)
+def _unavailable(reason: str, wanted: Jar) -> EngineError:
+    what, jars = ("Delta's jars", JARS) if wanted in JARS else (f"The jar {wanted.file}", (wanted,))
+    names = " and ".join(f"{jar.organisation}:{jar.module}:{jar.version}" for jar in jars)
+    files = " and ".join(jar.file for jar in jars)
+    again = "run `tidemill setup` again" if wanted in JARS else "run again"
     return EngineError(
         "engine.jars_unavailable",
-        f"Delta's jars could not be fetched: {reason}.",
-        f"Check the network and run `tidemill setup` again; or name a mirror in an Ivy settings file "
+        f"{what} could not be fetched: {reason}.",
+        f"Check the network and {again}; or name a mirror in an Ivy settings file "
         f"(TIDEMILL_IVY_SETTINGS); or take {names} from any Maven repository and put {files} "
         f"into {jar_folder()}.",
     )

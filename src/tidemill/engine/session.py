@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tidemill.engine import gateway
 from tidemill.engine.archive import archive_options
 from tidemill.engine.interrupt import handler_kept
-from tidemill.engine.jars import JARS, ensure_jars
+from tidemill.engine.jars import JARS, drivers_at_hand, ensure_jars
 from tidemill.engine.java import find_java
 from tidemill.engine.memory import driver_memory
 from tidemill.engine.settings import DELTA, carried_settings, embedded_settings
@@ -93,13 +93,14 @@ def embedded(*, small: bool = False, conf: Mapping[str, str] | None = None) -> S
             return _engine.spark
         stop(wait=True)  # what is left of an engine whose session was stopped or whose JVM has died
         java, jars = find_java(), ensure_jars()
-        return _start([*archive_options(java, jars), *options], conf or {})
+        # Drivers come last: the archive is made without them, and its class path must be the beginning of this one.
+        return _start([*jars, *drivers_at_hand()], [*archive_options(java, jars), *options], conf or {})
 
 
 def start(options: Sequence[str]) -> SparkSession:
     """The embedded session with JVM options of one's own and without the start-up archive."""
     with _starting:
-        return _start(options, {})
+        return _start(ensure_jars(), options, {})
 
 
 def stop(*, wait: bool = False) -> None:
@@ -116,6 +117,11 @@ def stop(*, wait: bool = False) -> None:
         ended.jvm.process.wait()
 
 
+def is_embedded() -> bool:
+    """Whether the Spark of this process is Tidemill's own, which may be changed."""
+    return _engine is not None
+
+
 def has_died() -> bool:
     """Whether the JVM of the embedded engine has ended without being asked to."""
     return _engine is not None and _engine.jvm.process.poll() is not None
@@ -126,7 +132,7 @@ def log_file() -> Path | None:
     return _engine.jvm.log if _engine else None
 
 
-def _start(options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
+def _start(jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
     global _engine  # noqa: PLW0603 - a process has one JVM
     from pyspark import SparkContext  # noqa: PLC0415 - slow to import
 
@@ -138,7 +144,7 @@ def _start(options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
         settings = {**embedded_settings(folder), **conf}
         memory = driver_memory(conf.get("spark.driver.memory"))
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
-        jvm = gateway.start(find_java(), ensure_jars(), [*own, f"-Dderby.system.home={folder}", *options], settings)
+        jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
         with handler_kept(_cancel_jobs):
             _engine = _Engine(jvm, folder, _session(jvm))
     except BaseException:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.change.columns import align, require, unambiguous, widened
-from tidemill.change.keys import duplicate_keys, null_keys, one_per_key, without_copies
+from tidemill.change.keys import duplicate_keys, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.change.operation import one_predicate
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
@@ -59,7 +59,8 @@ def prepare(
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held)
     _check_names(rows, held, snapshot, table.name)
-    volatile = frozenset(name.lower() for name in require(table.volatile, rows, "The volatile column", table.name))
+    named = require(table.volatile, rows.columns, "The volatile column", table.name)
+    volatile = frozenset(name.lower() for name in named)
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
@@ -98,7 +99,9 @@ class _Preparing:
 
     def _time_column(self, rows: DataFrame) -> str | None:
         """The time column as the table spells it, which need not be as its declaration does."""
-        return require([self.window.column], rows, "The time column", self.table.name)[0] if self.window else None
+        return (
+            require([self.window.column], rows.columns, "The time column", self.table.name)[0] if self.window else None
+        )
 
     def _one_row_per_key(self, rows: DataFrame, found: Profile, strategy: Merge) -> tuple[DataFrame, Profile]:
         if found.null_keys:
@@ -114,6 +117,8 @@ class _Preparing:
     def _deduplicated(self, rows: DataFrame, strategy: Merge) -> DataFrame:
         if strategy.dedup_order_by or strategy.form is MergeStrategy.DEDUPLICATE:
             return one_per_key(rows, strategy.keys, strategy.dedup_order_by)
+        if strategy.newest_by:
+            rows = newest_versions(rows, strategy.keys, strategy.newest_by)
         return without_copies(rows, self.volatile)
 
     def _check_times(self, found: Profile) -> None:
@@ -207,15 +212,17 @@ def _spelled(table: Table, rows: DataFrame, held: DataFrame | None) -> Strategy:
         ("The key column", strategy.keys),
         ("The dedup_order_by column", strategy.dedup_order_by),
         ("The only_newer column", (strategy.only_newer,) if strategy.only_newer else ()),
+        ("The cursor column", (strategy.newest_by,) if strategy.newest_by else ()),
     )
-    found = [require(columns, rows, what, source) for what, columns in asked]
+    found = [require(columns, rows.columns, what, source) for what, columns in asked]
     if held is not None:
         spellings = [*held.columns, *rows.columns]
-        require(found[0], held, "The key column", table.name)
+        require(found[0], held.columns, "The key column", table.name)
         if strategy.only_newer:
-            require(found[2], held, "The only_newer column", table.name)
+            require(found[2], held.columns, "The only_newer column", table.name)
         found = [tuple(_first(name, spellings) for name in names) for names in found]
-    return replace(strategy, keys=found[0], dedup_order_by=found[1], only_newer=next(iter(found[2]), None))
+    only_newer, newest_by = (next(iter(names), None) for names in found[2:])
+    return replace(strategy, keys=found[0], dedup_order_by=found[1], only_newer=only_newer, newest_by=newest_by)
 
 
 def _first(name: str, spellings: Sequence[str]) -> str:

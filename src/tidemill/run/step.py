@@ -8,7 +8,7 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -20,13 +20,14 @@ from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.change.operation import compile_change
 from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
 from tidemill.declare.names import quote
-from tidemill.declare.strategies import Merge, MergeStrategy
+from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError
 from tidemill.plan.windows import WindowPlan, plan_window
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.retry import with_retries
+from tidemill.sources.protocol import Reading
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
@@ -38,19 +39,9 @@ if TYPE_CHECKING:
     from tidemill.contracts import Change, CommitResult
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
+    from tidemill.sources.protocol import Connector
 
 logger = logging.getLogger("tidemill")
-
-
-class Source(Protocol):
-    """Where the rows of a step come from."""
-
-    def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:
-        """All rows, lazily; the window is a filter over them. `like` has the table's types, for files without."""
-
-    @property
-    def settled(self) -> bool:
-        """Reading twice gives the same rows, and costs less than keeping them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +61,11 @@ class StepResult:
     watermark: Cursor | None = None
     files_rewritten: int = 0
     files_kept: int = 0
+    commit_id: str | None = None
     notices: tuple[str, ...] = field(default=())
 
 
-def run_step(spark: SparkSession, table: Table, source: Source, *, now: datetime | None = None) -> StepResult:
+def run_step(spark: SparkSession, table: Table, source: Connector, *, now: datetime | None = None) -> StepResult:
     """Brings the table up to date with its source, in one commit or none."""
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
@@ -85,17 +77,20 @@ def run_step(spark: SparkSession, table: Table, source: Source, *, now: datetime
 class _Step:
     """One attempt at a step, on one snapshot of the table."""
 
-    def __init__(self, spark: SparkSession, table: Table, source: Source, run_id: str, now: datetime) -> None:
+    def __init__(self, spark: SparkSession, table: Table, source: Connector, run_id: str, now: datetime) -> None:
         self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
         self.store = DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
         self.snapshot = self.store.snapshot()
         self._refuse_missing()
 
     def run(self, began: float) -> StepResult:
-        like = self.store.schema(self.spark) if self.snapshot else None
+        # Asked before its rows are read: what comes in between is then seen by the next run.
+        input_version = self.source.version() if self.table.producer else None
+        if self._is_up_to_date(input_version):
+            return self._nothing_to_read(began)
+        reading = Reading(self.spark, self.store.schema(self.spark) if self.snapshot else None)
         with self._reading():
-            rows = self.source.rows(self.spark, like)
-        window = self._window(rows)
+            rows, window = self._window_of_rows(reading)
         held = self.store.read(rows.sparkSession) if self.snapshot else None
         with self._reading():
             prepared = prepare(self.table, rows, window, held, self.snapshot, settled=self.source.settled)
@@ -103,9 +98,44 @@ class _Step:
             return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
         compiled = self._compile(prepared, held, window)
-        record = self._record(prepared, compiled, window)
+        record = self._record(prepared, compiled, window, input_version)
         committed = self._commit(compiled, record)
         return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
+
+    def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
+        if self.snapshot is None or self.table.window is None or isinstance(self.table.strategy, Replace):
+            rows = self.source.read(reading)
+            return rows, self._window(rows.schema)
+        window = self._window(self.source.schema(reading))
+        if window is None or window.start is None:
+            return self.source.read(reading), window
+        return self.source.read_since(reading, window.column, window.start), window
+
+    def _is_up_to_date(self, input_version: str | None) -> bool:
+        """Its input is known to be what it was, so is its declaration, and nobody touched its rows."""
+        record = self.snapshot.record if self.snapshot else None
+        if self.snapshot is None or record is None or input_version is None:
+            return False
+        touched = any(commit.adds_rows or commit.removes_rows for commit in self.snapshot.foreign)
+        same = (record.sql_hash, record.config_hash) == (self.table.sql_hash, self.table.config_hash)
+        return same and not touched and record.input_versions.get(self.table.input) == input_version
+
+    def _nothing_to_read(self, began: float) -> StepResult:
+        assert self.snapshot is not None  # noqa: S101  only a table that is there is up to date
+        assert self.snapshot.record is not None  # noqa: S101
+        keep_anchor(self.store, self.spark, self.snapshot)
+        return StepResult(
+            table=self.table.name,
+            status="up to date",
+            strategy=str(self.table.strategy),
+            version=self.snapshot.version,
+            counts=Counts(),
+            total=self._held_rows(),
+            rows_read=0,
+            seconds=time.monotonic() - began,
+            watermark=self.snapshot.record.progress.get(self.table.input),
+            files_kept=self.snapshot.files,
+        )
 
     def _without(self, columns: Sequence[str]) -> _Step:
         """The step again, on a table that has lost the columns which its source has lost (sync_all_columns)."""
@@ -139,21 +169,21 @@ class _Step:
                 "Use upsert to make it, or give the path of a table that is there.",
             )
 
-    def _window(self, rows: DataFrame) -> WindowPlan | None:
+    def _window(self, schema: StructType) -> WindowPlan | None:
         if self.table.window is None:
             return None
         name = self.table.name
-        column = require([self.table.window.time_column], rows, "The time column", f"the source of {name}")[0]
-        kind = time_kind(column, rows.schema[column].dataType, name)
+        column = require([self.table.window.time_column], schema.names, "The time column", f"the source of {name}")[0]
+        kind = time_kind(column, schema[column].dataType, name)
         return plan_window(
-            self.table, kind, rows.columns, self.snapshot, lambda version: self._held_highest(column, version), self.now
+            self.table, kind, schema.names, self.snapshot, lambda version: self._held_highest(column, version), self.now
         )
 
     def _held_highest(self, column: str, version: int) -> Cursor | None:
         """The highest time that a version holds, by a query: file statistics still know deleted rows."""
         assert self.snapshot is not None  # noqa: S101  asked only of a table that is there
         held = self.store.read(self.spark, None if version == self.snapshot.version else version)
-        spelling = require([column], held, "The time column", self.table.name)[0]
+        spelling = require([column], held.columns, "The time column", self.table.name)[0]
         kind = time_kind(spelling, held.schema[spelling].dataType, self.table.name)
         found = held.agg(exact(F.max(quote(spelling)), kind).alias("highest")).first()
         return highest(found["highest"] if found else None, kind)
@@ -174,7 +204,9 @@ class _Step:
         )
         return compile_change(prepared.strategy, prepared.change, target)
 
-    def _record(self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None) -> Record:
+    def _record(
+        self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None, input_version: str | None
+    ) -> Record:
         change, strategy = prepared.change, prepared.strategy
         before = self.snapshot.record if self.snapshot else None
         progress = dict(before.progress) if before else {}
@@ -197,6 +229,8 @@ class _Step:
             highest=self._highest(change),
             floor=window.floor if window else None,
             sql_hash=self.table.sql_hash,
+            config_hash=self.table.config_hash,
+            input_versions={self.table.input: input_version} if input_version else {},
             columns=tuple(prepared.columns),
             base=self.snapshot.version if self.snapshot else None,
             held=self._held_rows(),
@@ -263,6 +297,7 @@ class _Step:
             watermark=record.progress.get(self.table.input),
             files_rewritten=committed.files_rewritten if committed else 0,
             files_kept=committed.files_kept if committed else before.files if before else 0,
+            commit_id=record.run_id if committed else None,
             notices=(
                 *prepared.notices,
                 *compiled.notices,

@@ -1,19 +1,28 @@
-"""Files and folders as a source: Parquet, CSV, JSON, ORC and Delta, known by what is there."""
+"""Files and folders as a source: Parquet, CSV, JSON, ORC and Delta, by their kind or by what is there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyarrow import fs
-
-from tidemill.errors import ArgumentError
-from tidemill.state.folders import file_system, is_folder, is_hidden
+from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.sources.listing import Listing
+from tidemill.sources.narrow import picked, since
+from tidemill.sources.params import Params
+from tidemill.sources.protocol import Reading
+from tidemill.sources.text import Types, empty, read_csv, read_json
+from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.sources import Source
 
 FORMATS = {
     ".parquet": "parquet",
@@ -27,93 +36,134 @@ _COLUMNAR = {"parquet", "orc", "delta"}
 _LARGE = 64 * 1024 * 1024
 
 
+def file_source(source: Source) -> FileSource:
+    """The connector for a declared source of files."""
+    params = Params(source)
+    paths = tuple(map(params.path, params.names("path"))) or (params.path(params.needed("path")),)
+    kind = source.kind.lower()
+    if kind == "delta" and len(paths) > 1:
+        raise ArgumentError(
+            "source.bad_param", f"path of the source {source} must be one Delta table.", "Declare a source for each."
+        )
+    types = Types(params.text("schema"), params.texts("types"))
+    if kind in _COLUMNAR and (types.schema or types.some):
+        raise ArgumentError(
+            "source.bad_param",
+            f"The source {source} takes no types: {source.kind.upper()} files have their own.",
+            "Leave out schema and types, and cast in a query.",
+        )
+    return FileSource(paths, kind, params.left(), types, source.columns, source.name)
+
+
 @dataclass(frozen=True)
 class FileSource:
-    """A file, a folder of files, or a Delta table, at one path."""
+    """Files at one or more paths or patterns, or a Delta table.
 
-    path: str
+    Without a `kind` it is what the names of the files say. `options` are Spark's. CSV has a header unless they say
+    otherwise; a row that does not fit is an error. Text takes the types of the table that it is read for.
+    """
+
+    path: str | tuple[str, ...]
+    kind: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    types: Types = field(default_factory=Types)
+    columns: tuple[str, ...] = ()
+    name: str = ""
 
     def __str__(self) -> str:
-        return self.path
+        return self.name or ", ".join(self._paths)
 
     @cached_property
     def format(self) -> str:
-        """What is there, by the names of the files; nothing there, or a mix, is an error."""
-        if self._is_delta:
+        """Its kind, or what is there by the names of the files; nothing there, or a mix, is an error."""
+        if self.kind:
+            return self.kind
+        if self._listing.is_delta:
             return "delta"
-        kinds = sorted({FORMATS.get(_suffix(entry.base_name), "") for entry in self._files})
+        kinds = sorted({FORMATS.get(_suffix(file.base_name), "") for file in self._listing.files})
         if len(kinds) == 1 and kinds[0]:
             return kinds[0]
         found = "no files" if not kinds else "files of " + (" and ".join(kind or "unknown" for kind in kinds)) + " kind"
         raise ArgumentError(
             "source.unknown_format",
-            f"{self.path} holds {found}.",
+            f"{self} holds {found}.",
             f"Give a Delta table, or files of one kind that end in {', '.join(FORMATS)}.",
         )
 
-    @cached_property
+    @property
     def size(self) -> int:
         """Bytes on disk; what a run reads at the most."""
-        return sum(entry.size or 0 for entry in self._files)
+        return self._listing.size
 
     @property
     def settled(self) -> bool:
         """Large columnar files are cheaper to read again than to keep."""
         return self.format in _COLUMNAR and self.size >= _LARGE
 
+    def version(self) -> str | None:
+        """Differs whenever a file came, went or was written; a Delta table's is that of its log."""
+        more = (self.format, json.dumps({**self.options, "columns": self.columns, "types": str(self.types)}))
+        if self.format != "delta":
+            return self._now.digest(*more)
+        return DeltaLog(self._paths[0]).identity()
+
+    def schema(self, reading: Reading) -> StructType:
+        return self.read(reading).schema
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        """All rows, lazily; JSON is read once before, to find its columns, and CSV where a column has no type yet."""
+        return picked(self._all(reading), columns or self.columns, self)
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
+        """Columnar files that hold no such row are passed over."""
+        return picked(since(self._all(reading), column, value, self), columns or self.columns, self)
+
     def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:
         """All rows. Text files take the types of `like` for the columns it has; a row that does not fit fails."""
+        return self.read(Reading(spark, like))
+
+    def _all(self, reading: Reading) -> DataFrame:
+        found = self._now
+        if self.format == "delta":
+            return reading.spark.read.format("delta").options(**self.options).load(self._paths[0])
+        if not found.files:
+            return self._nothing(reading)
+        options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
         match self.format:
             case "csv":
-                return self._csv(spark, like)
+                return read_csv(reading, found.for_spark(), options, self.types)
             case "json":
-                return self._json(spark, like)
-            case format_:
-                return spark.read.format(format_).load(self.path)
+                return read_json(reading, found.for_spark(), options, self.types)
+            case columnar:
+                # Spark would take the columns of any one file for those of all.
+                options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
+                return reading.spark.read.format(columnar).options(**options).load(found.for_spark())
 
-    def _csv(self, spark: SparkSession, like: StructType | None) -> DataFrame:
-        reader = spark.read.option("header", "true").option("mode", "FAILFAST").option("enforceSchema", "false")
-        inferred = reader.option("inferSchema", "true").csv(self.path)
-        return inferred if like is None else reader.schema(_typed_like(inferred.schema, like)).csv(self.path)
-
-    def _json(self, spark: SparkSession, like: StructType | None) -> DataFrame:
-        reader = spark.read.option("mode", "FAILFAST")
-        inferred = reader.json(self.path)
-        return inferred if like is None else reader.schema(_typed_like(inferred.schema, like)).json(self.path)
-
-    @cached_property
-    def _is_delta(self) -> bool:
-        files, root = file_system(self.path)
-        return is_folder(files, f"{root}/_delta_log")
-
-    @cached_property
-    def _files(self) -> list[fs.FileInfo]:
-        files, root = file_system(self.path)
-        entry = files.get_file_info(root)
-        if entry.type == fs.FileType.NotFound:
-            raise ArgumentError(
-                "source.missing",
-                f"There is nothing at {self.path}.",
-                "Give the path of a file, a folder or a Delta table.",
+    def _nothing(self, reading: Reading) -> DataFrame:
+        rows = empty(reading, self.types)
+        if rows is None:
+            raise ConnectorError(
+                "source.no_columns",
+                f"{self} has no files yet, so its columns are not known.",
+                "Put the first file there, or give the columns in its params (schema).",
             )
-        if entry.type == fs.FileType.File:
-            return [entry]
-        inside = files.get_file_info(fs.FileSelector(root, recursive=True))
-        return [e for e in inside if e.type == fs.FileType.File and not _is_hidden(e.path[len(root) :])]
+        return rows
 
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        return (self.path,) if isinstance(self.path, str) else self.path
 
-def _typed_like(found: StructType, like: StructType) -> StructType:
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
+    @property
+    def _now(self) -> Listing:
+        """What is there now; a run may come long after the declaration."""
+        return Listing(self._paths, ConnectorError if self.name else ArgumentError)
 
-    known = {field.name.lower(): field.dataType for field in like.fields}
-    return StructType([StructField(f.name, known.get(f.name.lower(), f.dataType)) for f in found.fields])
+    @cached_property
+    def _listing(self) -> Listing:
+        return self._now
 
 
 def _suffix(name: str) -> str:
     """The ending that tells the kind, also behind one of compression."""
     stem = name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
     return "." + stem.rpartition(".")[2]
-
-
-def _is_hidden(inside: str) -> bool:
-    return any(is_hidden(part) for part in inside.split("/"))

@@ -47,6 +47,11 @@ class DeltaLog:
         table = self._open()
         return self._snapshot_of(table)
 
+    def identity(self) -> str:
+        """Differs whenever the table has another commit, or another table is at its path."""
+        table = self._open()
+        return f"{table.metadata().id}@{table.version()}"
+
     def commits(self, limit: int | None = None) -> Iterator[Commit]:
         """The commits that the log still holds, newest first."""
         newest = self._open().version()

@@ -1,0 +1,52 @@
+"""Keeps the steps of a run in the project's ledger, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING
+
+from tidemill.run.step import StepResult
+from tidemill.state.ledger import Ledger, Step, ledger_file, now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidemill.declare.tables import Table
+    from tidemill.run.events import Outcome
+    from tidemill.workspace import Workspace
+
+
+@contextlib.contextmanager
+def keep_outcomes(workspace: Workspace, command: str, outcomes: list[tuple[Outcome, float]]) -> Iterator[None]:
+    """A run in the ledger, with the steps that `outcomes` holds when the block ends."""
+    at, paths = now(), {table.name: table for table in workspace.tables}
+    with Ledger(ledger_file(workspace.project.folder)).run(command) as run:
+        try:
+            yield
+        finally:
+            for outcome, _ in outcomes:
+                if outcome.name in paths and (outcome.result or outcome.error):
+                    run.add(_step(outcome, paths[outcome.name], at))
+
+
+def _step(outcome: Outcome, table: Table, at: str) -> Step:
+    result = outcome.result
+    if not isinstance(result, StepResult):
+        code = outcome.error.code if outcome.error else None
+        return Step(table.name, table.path, str(table.strategy), "incremental", "failed", at, error_code=code)
+    return Step(
+        table=table.name,
+        path=table.path,
+        strategy=result.strategy,
+        mode="first" if result.first_run else "incremental",
+        status="unchanged" if result.status == "up to date" else result.status,
+        at=at,
+        counts=result.counts,
+        rows_read=result.rows_read,
+        version=result.version,
+        window=json.dumps(result.window.to_json()) if result.window else None,
+        watermark=result.watermark.text() if result.watermark else None,
+        seconds=result.seconds,
+        commit_id=result.commit_id,
+    )

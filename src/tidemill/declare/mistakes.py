@@ -1,0 +1,92 @@
+"""Mistakes in users' files, shown with their line and a caret under the word."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError, TidemillError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidemill.declare.secrets import Masking
+    from tidemill.declare.text import Span
+
+_WIDEST = 110
+_KEPT_LEFT = 30
+
+
+class FileError(ArgumentError):
+    """One mistake in a file. `line` is the line as written; the caret covers `width` of it from the origin's column."""
+
+    def __init__(self, code: str, problem: str, remedy: str, *, span: Span | None = None) -> None:
+        super().__init__(code, problem, remedy, origin=span.origin if span else None)
+        self.line = span.line if span else ""
+        self.width = span.width if span else 0
+
+    def __str__(self) -> str:
+        where = f"{self.origin}: " if self.origin else ""
+        return f"{where}[{self.code}] {self.problem}: {self.remedy}"
+
+    def hide(self, masking: Masking) -> None:
+        """Takes secrets out of what it says; the line holds none, because it is the text before variables."""
+        self.problem = masking.mask(self.problem)
+        self.remedy = masking.mask(self.remedy)
+        self.args = (self.code, self.problem, self.remedy)
+
+
+class FileErrors(ArgumentError):  # noqa: N818  it is several
+    """All mistakes of the files that were read together, by file and line; there is at least one."""
+
+    def __init__(self, errors: Sequence[TidemillError]) -> None:
+        count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
+        super().__init__("files.errors", count, "nothing was run", origin=errors[0].origin)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        return "\n".join([*(excerpt(error) for error in self.errors), f"{self.problem} · {self.remedy}"])
+
+
+def excerpt(error: TidemillError) -> str:
+    """The error as a terminal shows it: code, problem, place, the line with a caret, and the remedy beside it."""
+    head = f"error[{error.code}] {error.problem}"
+    place = [f"  {error.origin}"] if error.origin else []
+    if not isinstance(error, FileError) or error.origin is None:
+        return "\n".join([head, *place, f"  {error.remedy}"])
+    line, before = _cropped(error.line, (error.origin.column or 1) - 1)
+    number = str(error.origin.line)
+    gutter = f"    {' ' * len(number)} │ "
+    marks = "^" * min(error.width, max(1, len(line) - before))
+    return "\n".join(
+        [
+            head,
+            *place,
+            f"    {number} │ {line.replace(chr(9), ' ')}".rstrip(),
+            f"{gutter}{' ' * _cells(line[:before])}{marks} {error.remedy}",
+        ]
+    )
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The remedy for a word that is not known."""
+    close = did_you_mean(name, known)
+    return f"did you mean {close}?" if close else otherwise
+
+
+def _cropped(line: str, column: int) -> tuple[str, int]:
+    """A line that fits a terminal, and where the column is in it."""
+    if len(line) <= _WIDEST:
+        return line, column
+    first = max(0, min(column - _KEPT_LEFT, len(line) - _WIDEST))
+    shown = line[first : first + _WIDEST]
+    left = "…" if first else ""
+    right = "…" if first + _WIDEST < len(line) else ""
+    return f"{left}{shown}{right}", column - first + len(left)
+
+
+def _cells(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )

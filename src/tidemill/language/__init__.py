@@ -1,0 +1,49 @@
+"""SQL pipeline files: from text to statements, with every error at its place. Knows no Spark."""
+
+from tidemill.language.errors import LanguageError, LanguageErrors, excerpt
+from tidemill.language.parameters import WINDOW_PARAMETERS, cut_at_parameters, parameters_of
+from tidemill.language.pipeline import Pipeline, read_pipeline, read_pipelines
+from tidemill.language.queries import inputs_of, unrepeatable
+from tidemill.language.statements import (
+    Append,
+    CreateTable,
+    Export,
+    FullMerge,
+    Include,
+    IncrementalBy,
+    Load,
+    Merge,
+    Query,
+    Replace,
+    SetVariable,
+    SourceStatement,
+)
+from tidemill.language.volatile import reads_clock, volatile_columns
+
+__all__ = [
+    "WINDOW_PARAMETERS",
+    "Append",
+    "CreateTable",
+    "Export",
+    "FullMerge",
+    "Include",
+    "IncrementalBy",
+    "LanguageError",
+    "LanguageErrors",
+    "Load",
+    "Merge",
+    "Pipeline",
+    "Query",
+    "Replace",
+    "SetVariable",
+    "SourceStatement",
+    "cut_at_parameters",
+    "excerpt",
+    "inputs_of",
+    "parameters_of",
+    "read_pipeline",
+    "read_pipelines",
+    "reads_clock",
+    "unrepeatable",
+    "volatile_columns",
+]

@@ -1,0 +1,210 @@
+"""From the statements of pipelines to declarations: the same tables, sources and exports that all ways in become."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from tidemill.declare.exports import Export
+from tidemill.declare.names import name_key, qualified
+from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.sources import Source
+from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
+from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
+from tidemill.errors import ArgumentError
+from tidemill.language import statements as said
+from tidemill.language.parameters import cut_at_parameters
+from tidemill.language.queries import inputs_of
+from tidemill.language.volatile import reads_clock, volatile_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tidemill.language.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What one pipeline declares, in its order."""
+
+    pipeline: str
+    tables: tuple[Table, ...]
+    exports: tuple[Export, ...]
+    sources: tuple[Source, ...]
+
+
+def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str) -> Declared:
+    """The declarations of a pipeline. `path_of` says where a table is, `schema` is that of names without one."""
+    reader = _Reader(pipeline, path_of, schema)
+    return Declared(
+        pipeline.name,
+        tuple(reader.table(each) for each in pipeline.tables),
+        tuple(reader.export(each) for each in pipeline.exports),
+        tuple(reader.sources.values()),
+    )
+
+
+class _Reader:
+    def __init__(self, pipeline: Pipeline, path_of: Callable[[str], str], schema: str) -> None:
+        self.pipeline, self.path_of, self.schema = pipeline, path_of, schema
+        self.sources = {name: self._source(each) for name, each in pipeline.sources.items()}
+
+    def table(self, statement: said.Load | said.CreateTable) -> Table:
+        return self._load(statement) if isinstance(statement, said.Load) else self._create(statement)
+
+    def export(self, statement: said.Export) -> Export:
+        text = statement.query.text if statement.query else f"SELECT * FROM {statement.table}"
+        return Export(
+            name=statement.target,
+            query=self._query(said.Query(text, statement.origin)),
+            inputs=self._inputs(text),
+            target=statement.target,
+            kind=statement.kind,
+            mode=_export_mode(statement.mode),
+            options=dict(statement.options),
+            origin=statement.origin,
+            folder=self.pipeline.folder,
+            secrets=self.pipeline.secrets,
+        )
+
+    def _source(self, statement: said.SourceStatement) -> Source:
+        params = dict(statement.params)
+        return Source(
+            name=statement.name,
+            kind=statement.kind,
+            columns=_columns(params.pop("columns", ())),
+            batch_size=cast("int | None", params.pop("batch_size", None)),
+            params=params,
+            cursor=statement.cursor,
+            lookback=statement.lookback,
+            start=statement.start,
+            primary_key=statement.primary_key,
+            origin=statement.origin,
+            folder=self.pipeline.folder,
+            secrets=self.pipeline.secrets,
+        )
+
+    def _load(self, statement: said.Load) -> Table:
+        source = self.sources[statement.source.lower()]
+        whole = isinstance(statement.mode, said.Replace | said.FullMerge)
+        window = None if whole or source.cursor is None else self._window(source, statement.options)
+        strategy = _strategy(statement.mode, statement.options, source.cursor)
+        return Table(
+            name=qualified(statement.table, self.schema),
+            path=self.path_of(statement.table),
+            strategy=strategy,
+            window=window,
+            input=f"{self.pipeline.name}.{source.name}",
+            producer=Loaded(source),
+            **_settings(statement.options),
+            origin=statement.origin,
+        )
+
+    def _window(self, source: Source, options: Mapping[str, said.OptionValue]) -> Window:
+        assert source.cursor is not None  # noqa: S101  asked only of sources that have one
+        return Window(source.cursor, source.start, source.lookback, _null_time(options))
+
+    def _create(self, statement: said.CreateTable) -> Table:
+        query, mode = self._query(statement.query), statement.mode
+        window = None
+        if isinstance(mode, said.IncrementalBy):
+            window = Window(mode.column, None, mode.lookback, _null_time(statement.options))
+        settings = _settings(statement.options)
+        settings["volatile"] = tuple(dict.fromkeys([*settings["volatile"], *volatile_columns(query.text)]))
+        return Table(
+            name=qualified(statement.table, self.schema),
+            path=self.path_of(statement.table),
+            strategy=_strategy(mode, statement.options, None),
+            window=window,
+            input=self.pipeline.name,
+            inputs=self._inputs(query.text),
+            producer=query,
+            sql_hash=hashlib.sha256(query.text.encode()).hexdigest()[:16],
+            owns_window=window is not None and bool({"start_dt", "start_date"} & set(query.parameters)),
+            **settings,
+            origin=statement.origin,
+        )
+
+    def _query(self, query: said.Query) -> Query:
+        pieces, names = cut_at_parameters(query.text)
+        return Query(pieces, names, query.origin, clock=reads_clock(query.text))
+
+    def _inputs(self, text: str) -> tuple[str, ...]:
+        found = inputs_of(text)
+        if found is None:
+            return ()
+        return tuple(name_key(name, self.schema) if name.count(".") < 2 else name for name in found)  # noqa: PLR2004
+
+
+def _strategy(mode: said.Mode, options: Mapping[str, said.OptionValue], cursor: str | None) -> Strategy:
+    shrink = cast("float | None", options.get("max_shrink"))
+    match mode:
+        case said.Replace():
+            return Replace(shrink)
+        case said.Append():
+            return Append()
+        case said.IncrementalBy():
+            return DeleteInsert()
+        case said.FullMerge(keys):
+            return Merge(keys, MergeStrategy.FULL_MERGE, _order(options), max_shrink=shrink)
+        case said.Merge(keys):
+            order = _order(options)
+            form = MergeStrategy.DEDUPLICATE if order else MergeStrategy.UPSERT
+            newest = None if order else cursor
+            return Merge(keys, form, order, _only_newer(options, cursor), newest_by=newest)
+
+
+def _only_newer(options: Mapping[str, said.OptionValue], cursor: str | None) -> str | None:
+    value = options.get("only_newer")
+    if value is True and cursor is None:
+        raise ArgumentError(
+            "table.only_newer", "only_newer = true needs a source with a cursor.", "Name the column instead."
+        )
+    return cursor if value is True else cast("str | None", value or None)
+
+
+def _order(options: Mapping[str, said.OptionValue]) -> tuple[str, ...]:
+    return cast("tuple[str, ...]", options.get("dedup_order_by", ()))
+
+
+def _null_time(options: Mapping[str, said.OptionValue]) -> NullTime:
+    return NullTime(str(options.get("null_time", NullTime.FAIL)))
+
+
+class _Settings(TypedDict):
+    volatile: tuple[str, ...]
+    schema_policy: SchemaPolicy
+    partition_by: tuple[str, ...]
+    reset_allowed: bool
+    description: str | None
+    tags: tuple[str, ...]
+
+
+def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
+    """The options that every table takes alike; the language has checked their types."""
+    return cast(
+        "_Settings",
+        {
+            "volatile": options.get("volatile", ()),
+            "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
+            "partition_by": options.get("partition_by", ()),
+            "reset_allowed": options.get("reset_allowed", True),
+            "description": options.get("description"),
+            "tags": options.get("tags", ()),
+        },
+    )
+
+
+def _columns(value: object) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(cast("list[str]", value))
+
+
+def _export_mode(mode: said.ExportMode) -> Replace | Append | Merge:
+    match mode:
+        case said.Merge(keys):
+            return Merge(keys)
+        case said.Append():
+            return Append()
+        case said.Replace():
+            return Replace()

@@ -1,0 +1,99 @@
+"""What the statements declare and refer to: tables are one namespace over all pipelines, sources one per pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidemill.declare.names import name_key
+from tidemill.language.errors import LanguageError, suggestion
+from tidemill.language.statements import FullMerge
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from tidemill.declare.text import Span
+    from tidemill.language.cursor import Named
+    from tidemill.language.statements import Mode, SourceStatement
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    source: Named
+    mode: Mode
+    mode_span: Span | None
+
+
+@dataclass
+class Names:
+    """The names of one pipeline; `tables` is shared with the others. `schema` is that of names without one.
+
+    `whole` is False when a part could not be read: then a name that is not found may be in there.
+    """
+
+    tables: dict[str, Named]
+    schema: str
+    whole: bool = True
+    errors: list[LanguageError] = field(default_factory=list)
+    _sources: dict[str, Named] = field(default_factory=dict)
+    _incremental: dict[str, str] = field(default_factory=dict)
+    _loaded: list[_Loaded] = field(default_factory=list)
+    _exported: list[Named] = field(default_factory=list)
+
+    def declare_table(self, name: Named) -> None:
+        self._declare(self.tables, name_key(name.text, self.schema), name, "table")
+
+    def declare_source(self, name: Named) -> None:
+        self._declare(self._sources, name.text.lower(), name, "source")
+
+    def complete_source(self, source: SourceStatement) -> None:
+        if source.cursor:
+            self._incremental[source.name.lower()] = source.cursor
+
+    def load(self, source: Named, mode: Mode, mode_span: Span | None) -> None:
+        self._loaded.append(_Loaded(source, mode, mode_span))
+
+    def export(self, table: Named) -> None:
+        self._exported.append(table)
+
+    def check(self, known: Container[str]) -> None:
+        """Notes what refers to nothing; `known` holds tables that are declared elsewhere or are there."""
+        for loaded in self._loaded:
+            self._check_load(loaded)
+        for table in self._exported if self.whole else ():
+            key = name_key(table.text, self.schema)
+            if key not in self.tables and key not in known and table.text not in known:
+                self.errors.append(_unknown("table", table, [each.text for each in self.tables.values()]))
+
+    def _check_load(self, loaded: _Loaded) -> None:
+        key = loaded.source.text.lower()
+        if key not in self._sources:
+            if self.whole:
+                self.errors.append(_unknown("source", loaded.source, [each.text for each in self._sources.values()]))
+        elif isinstance(loaded.mode, FullMerge) and key in self._incremental:
+            self.errors.append(
+                LanguageError(
+                    "language.full_merge_of_incremental",
+                    f"FULL_MERGE reads its whole source, and {loaded.source.text} is INCREMENTAL BY "
+                    f"{self._incremental[key]}",
+                    "use MERGE ON, or drop INCREMENTAL BY from the source",
+                    span=loaded.mode_span,
+                )
+            )
+
+    def _declare(self, names: dict[str, Named], key: str, name: Named, word: str) -> None:
+        first = names.setdefault(key, name)
+        if first is not name:
+            self.errors.append(_duplicate(word, name, first))
+
+
+def _duplicate(word: str, name: Named, first: Named) -> LanguageError:
+    here = name.span.origin == first.span.origin
+    remedy = "two pipelines include it: declare it in one of them" if here else f"the first is at {first.span.origin}"
+    return LanguageError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
+
+
+def _unknown(word: str, name: Named, known: list[str]) -> LanguageError:
+    otherwise = f"the {word}s are {', '.join(sorted(known))}" if known else f"no {word} is declared"
+    remedy = suggestion(name.text, known, otherwise)
+    return LanguageError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)

@@ -1,0 +1,151 @@
+"""What a query reads, and what of its rows cannot be told apart from run to run. The SQL is parsed by sqlglot."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FORMATS = {"parquet", "delta", "csv", "json", "orc", "avro", "text", "binaryfile", "xml", "iceberg"}
+_PLAIN = re.compile(r"\w+")
+_NAMES_NOT_KNOWN = {"identifier", "table"}  # IDENTIFIER('…') and f(TABLE(t)) name tables that the tree does not show
+
+
+def inputs_of(query: str) -> tuple[str, ...] | None:
+    """The tables that a query reads, each once, as `table`, `schema.table` or `catalog.schema.table`.
+
+    CTEs, aliases, hints, table functions and paths (parquet.`/x`) are no tables. None when sqlglot cannot tell:
+    then the user has to say what is read.
+    """
+    tree = parsed(query)
+    if tree is None or any(call.name.lower() in _NAMES_NOT_KNOWN for call in tree.find_all(exp.Anonymous)):
+        return None
+    names: dict[str, str] = {}
+    for table in tree.find_all(exp.Table, bfs=False):
+        if _is_input(table):
+            names.setdefault(_name(table).lower(), _name(table))
+    return tuple(names.values())
+
+
+def unrepeatable(query: str) -> str | None:
+    """The first aggregate whose value may differ from run to run over the same rows, such as `collect_list`.
+
+    Sums and averages of floats are such too, but that needs types: the caller has to look. None also when the
+    query cannot be parsed.
+    """
+    tree = parsed(query)
+    calls = tree.find_all(exp.Func, bfs=False) if tree else ()
+    return next((_spark_name(call) for call in calls if _is_unsteady(call)), None)
+
+
+def parsed(query: str) -> exp.Expr | None:
+    """The tree of a query; None when sqlglot cannot parse it, or it is no query."""
+    logger = logging.getLogger("sqlglot")
+    before, logger.disabled = logger.disabled, True  # it warns on stderr where None says the same
+    try:
+        trees = sqlglot.parse(query, dialect="spark")
+    except (SqlglotError, RecursionError):
+        return None
+    finally:
+        logger.disabled = before
+    return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query | exp.Values) else None
+
+
+# inputs
+
+
+def _is_input(table: exp.Table) -> bool:
+    named = isinstance(table.this, exp.Identifier)
+    return named and not table.find_ancestor(exp.Hint) and not _is_path(table) and not _is_cte(table)
+
+
+def _is_path(table: exp.Table) -> bool:
+    return table.db.lower() in _FORMATS and bool(table.this.args.get("quoted"))
+
+
+def _is_cte(table: exp.Table) -> bool:
+    return not table.db and table.name.lower() in set(_visible_ctes(table))
+
+
+def _visible_ctes(table: exp.Table) -> Iterator[str]:
+    """The CTE names in reach: of every query around, all; of the WITH that the table is in, those before it."""
+    node: exp.Expr = table
+    within: exp.CTE | None = None
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, exp.CTE):
+            within = node
+        clause = node.args.get("with_")
+        if isinstance(clause, exp.With):
+            yield from _names_before(clause, within)
+
+
+def _names_before(clause: exp.With, within: exp.CTE | None) -> Iterator[str]:
+    for cte in clause.expressions:
+        if cte is within and not clause.recursive:
+            return
+        yield cte.alias.lower()
+        if cte is within:
+            return
+
+
+def _name(table: exp.Table) -> str:
+    return ".".join(_part(part.name) for part in table.parts)
+
+
+def _part(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+# aggregates
+
+_UNSTEADY: dict[type[exp.Expr], str] = {
+    exp.ArrayAgg: "collect_list",
+    exp.ArrayUniqueAgg: "collect_set",
+    exp.First: "first",
+    exp.FirstValue: "first_value",
+    exp.Last: "last",
+    exp.LastValue: "last_value",
+    exp.AnyValue: "any_value",
+    exp.Mode: "mode",
+    exp.ApproxQuantile: "percentile_approx",
+    exp.GroupConcat: "listagg",
+}
+_UNSTEADY_BY_NAME = {"collect_list", "collect_set", "histogram_numeric", "listagg", "string_agg", "mode"}
+_LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+_ORDER_FREE = (exp.ArraySort, exp.ArraySize)
+_ORDER_FREE_BY_NAME = {"array_sort", "sort_array", "size", "cardinality", "array_size"}
+
+
+def _spark_name(node: exp.Expr) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else _UNSTEADY[type(node)]
+
+
+def _is_unsteady(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _UNSTEADY_BY_NAME
+    if type(node) not in _UNSTEADY:
+        return False
+    return not _is_ordered(node) and not (isinstance(node, _LISTS) and _order_is_dropped(node.parent))
+
+
+def _is_ordered(node: exp.Expr) -> bool:
+    """Inside a window with ORDER BY, or WITHIN GROUP (ORDER BY …)."""
+    around = node.parent
+    while isinstance(around, exp.IgnoreNulls | exp.RespectNulls):
+        around = around.parent
+    windowed = isinstance(around, exp.Window) and around.args.get("order") is not None
+    return windowed or isinstance(around, exp.WithinGroup) or isinstance(node.this, exp.Order)
+
+
+def _order_is_dropped(around: exp.Expr | None) -> bool:
+    if isinstance(around, exp.Anonymous):
+        return around.name.lower() in _ORDER_FREE_BY_NAME
+    return isinstance(around, _ORDER_FREE)

@@ -1,0 +1,242 @@
+"""A project: `tidemill.toml` with one profile over it, or a pipeline file alone, on defaults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from tidemill.declare.mistakes import FileErrors, suggestion
+from tidemill.declare.names import DEFAULT_SCHEMA, qualified
+from tidemill.declare.variables import Variables, as_text
+from tidemill.errors import ArgumentError
+from tidemill.project.dotenv import read_dotenv
+from tidemill.project.shape import PROJECT, Checker
+from tidemill.project.toml import ProjectError, read_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidemill.errors import Origin
+    from tidemill.project.toml import Document, Key
+
+PROJECT_FILE = "tidemill.toml"
+_TABLE_NAME = re.compile(r"\w+\.\w+")
+Data = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """Where tables are: `path`/schema/table. `path` is absolute, or a URL."""
+
+    path: str
+    schema: str = DEFAULT_SCHEMA
+    format: str = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """`remote` is the address of a Spark Connect server, `master` that of a cluster; never both."""
+
+    master: str = "local[*]"
+    remote: str | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideSource:
+    """Data that others keep, and that queries read by this name."""
+
+    name: str
+    kind: str
+    params: dict[str, object] = field(repr=False)
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    materialization_change_behavior: str = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What all commands share. `file` is None for a pipeline file alone."""
+
+    name: str
+    folder: Path
+    warehouse: Warehouse
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    vars: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, OutsideSource] = field(default_factory=dict)
+    flags: Flags = field(default_factory=Flags)
+    profile: str | None = None
+    file: Path | None = None
+    lone_pipeline: Path | None = None
+
+    @classmethod
+    def load(cls, start: Path | str = ".", profile: str | None = None) -> Project:
+        """The project that a folder or a file is in; a pipeline file outside of projects is one by itself."""
+        start = Path(start)
+        file = find_project(start)
+        if file is not None:
+            return _loaded(file, profile)
+        if start.suffix != ".sql":
+            raise ArgumentError(
+                "project.not_found",
+                f"There is no {PROJECT_FILE} in {start.absolute()} or above it.",
+                "Make a project with tidemill init NAME, or name a pipeline file.",
+            )
+        if profile is not None:
+            raise _no_profile(profile, [])
+        folder = start.absolute().parent
+        return cls(start.stem, folder, Warehouse(str(folder / "warehouse")), lone_pipeline=start)
+
+    @property
+    def pipelines(self) -> tuple[Path, ...]:
+        """The pipeline files, sorted by name."""
+        if self.lone_pipeline is not None:
+            return (self.lone_pipeline,)
+        return tuple(sorted((self.folder / "pipelines").glob("*.sql")))
+
+    def table_path(self, name: str) -> str:
+        """Where the table of this name is; a name without a schema is in the warehouse's."""
+        full = qualified(name, self.warehouse.schema)
+        if not _TABLE_NAME.fullmatch(full):
+            raise ArgumentError(
+                "table.bad_name",
+                f"{name!r} is no name of a table.",
+                "Name it table or schema.table, in letters, digits and _.",
+            )
+        return "/".join([self.warehouse.path.rstrip("/"), *full.split(".")])
+
+    def variables(self, given: Mapping[str, str] | None = None) -> Variables:
+        """Variables in their order; `given` is what --var and --vars say. Reads `.env` and the environment."""
+        return Variables(given=given or {}, project=self.vars, dotenv=read_dotenv(self.folder / ".env"))
+
+
+def find_project(start: Path | str = ".") -> Path | None:
+    """The project file in the folder of `start`, or in the nearest folder above."""
+    start = Path(start).absolute()
+    if start.name == PROJECT_FILE and start.is_file():
+        return start
+    return next((file for folder in (start, *start.parents) if (file := folder / PROJECT_FILE).is_file()), None)
+
+
+def _loaded(file: Path, profile: str | None) -> Project:
+    document = read_toml(file)
+    checker = Checker(document)
+    checker.check(document.data, PROJECT)
+    _refuse(checker)
+    above = _profile(document, profile)
+    settings = _overlaid(document.data, above)
+    if {"master", "remote"} <= _table(settings, "spark").keys():
+        checker.note(("spark",), "project.two_engines", "spark has a master and a remote", "keep one of them")
+    sources = _sources(checker, profile, _table(document.data, "sources"), _table(above, "sources"))
+    _refuse(checker)
+    return Project(
+        name=str(settings.get("name", file.parent.name)),
+        folder=file.parent,
+        warehouse=_warehouse(file.parent, _table(settings, "warehouse")),
+        spark=_spark(_table(settings, "spark")),
+        vars={name: as_text(value) for name, value in _table(settings, "vars").items()},
+        sources=sources,
+        flags=Flags(**cast("dict[str, str]", _table(settings, "flags"))),
+        profile=profile,
+        file=file,
+    )
+
+
+def _refuse(checker: Checker) -> None:
+    if checker.errors:
+        raise FileErrors(checker.errors)
+
+
+def _profile(document: Document, name: str | None) -> Data:
+    profiles = _table(document.data, "profiles")
+    if name is None:
+        return {}
+    if name not in profiles:
+        raise _no_profile(name, list(profiles))
+    return _table(profiles, name)
+
+
+def _no_profile(name: str, known: list[str]) -> ArgumentError:
+    otherwise = f"The profiles are {', '.join(known)}." if known else f"{PROJECT_FILE} has no [profiles.{name}]."
+    remedy = suggestion(name, known, otherwise)
+    return ArgumentError("project.unknown_profile", f"There is no profile {name}.", remedy[:1].upper() + remedy[1:])
+
+
+def _overlaid(below: Data, above: Data) -> dict[str, object]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = _overlaid(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _table(data: Data, key: str) -> Data:
+    found = data.get(key, {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _warehouse(folder: Path, given: Data) -> Warehouse:
+    path = str(given.get("path", "warehouse"))
+    if "://" not in path:
+        path = str(folder / Path(path).expanduser())
+    return Warehouse(path, str(given.get("schema", DEFAULT_SCHEMA)), str(given.get("format", "delta")))
+
+
+def _spark(given: Data) -> SparkSettings:
+    remote = given.get("remote")
+    return SparkSettings(
+        master=str(given.get("master", "local[*]")),
+        remote=None if remote is None else str(remote),
+        conf=_flat(_table(given, "conf")),
+    )
+
+
+def _flat(conf: Data, prefix: str = "") -> dict[str, str]:
+    """`spark.sql.x = 1` without quotes is a table in a table to TOML, and one setting to Spark."""
+    found: dict[str, str] = {}
+    for key, value in conf.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": as_text(value)}
+    return found
+
+
+def _sources(checker: Checker, profile: str | None, below: Data, above: Data) -> dict[str, OutsideSource]:
+    """By name, in lower case; a profile may change a part of one."""
+    base, over = dict(_by_name(("sources",), below)), dict(_by_name(("profiles", profile or "", "sources"), above))
+    found: dict[str, OutsideSource] = {}
+    for name in base | over:
+        key, changed = over.get(name, base.get(name, ((), {})))
+        params = _overlaid(base[name][1], changed) if name in base else dict(changed)
+        if "type" not in params:
+            checker.note(key, "project.source_without_type", f"source {name} has no type", 'write type = "parquet"')
+            continue
+        kind = str(params.pop("type")).lower()
+        found[name.lower()] = OutsideSource(name, kind, params, checker.document.span(key).origin)
+    return found
+
+
+def _by_name(key: Key, given: Data) -> Iterator[tuple[str, tuple[Key, Data]]]:
+    """Sources with their keys; [sources.schema.table] without quotes is a table in a table."""
+    for part, value in given.items():
+        table = cast("Data", value)
+        if table and all(isinstance(each, Mapping) for each in table.values()):
+            yield from ((f"{part}.{name}", each) for name, each in _by_name((*key, part), table))
+        else:
+            yield part, ((*key, part), table)
+
+
+__all__ = [
+    "PROJECT_FILE",
+    "Flags",
+    "OutsideSource",
+    "Project",
+    "ProjectError",
+    "SparkSettings",
+    "Warehouse",
+    "find_project",
+]

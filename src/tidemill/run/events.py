@@ -1,0 +1,53 @@
+"""What a run tells while it lasts, and what it has done at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tidemill.errors import TidemillError
+    from tidemill.run.export import ExportResult
+    from tidemill.run.step import StepResult
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one table or export fared: `result` if it was done, `error` if it failed, neither if it was not tried."""
+
+    name: str
+    result: StepResult | ExportResult | None = None
+    error: TidemillError | None = None
+    waits_for: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.result is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run fared, in the order of its plan."""
+
+    outcomes: tuple[Outcome, ...] = field(default=())
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return all(outcome.ok for outcome in self.outcomes)
+
+
+class Listener(Protocol):
+    """Is told what happens, from whichever thread it happens in."""
+
+    def began(self, name: str) -> None: ...
+
+    def ended(self, outcome: Outcome) -> None: ...
+
+
+class Silent:
+    """Hears nothing."""
+
+    def began(self, name: str) -> None: ...
+
+    def ended(self, outcome: Outcome) -> None: ...

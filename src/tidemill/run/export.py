@@ -1,0 +1,83 @@
+"""Writes an export: complete, or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.declare.exports import DATABASE_KINDS, FILE_KINDS
+from tidemill.declare.tables import Table
+from tidemill.engine.translate import one_line
+from tidemill.errors import ExportError, TidemillError
+from tidemill.run.export_database import write_database
+from tidemill.run.export_files import write_files
+from tidemill.run.export_options import Options
+from tidemill.run.step import run_step
+from tidemill.sources.frames import FrameSource
+from tidemill.sources.params import absolute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.declare.exports import Export
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """How many rows an export gave, how long it took, and where they are."""
+
+    rows: int
+    seconds: float
+    path: str
+
+
+def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> ExportResult:
+    """Writes the rows where the export says. When it fails, what was there is unchanged.
+
+    Files are moved into place when they are whole, a Delta table gets one commit, PostgreSQL one transaction.
+    """
+    began = time.monotonic()
+    with _failures(export):
+        kind = export.kind.lower()
+        if kind in FILE_KINDS:
+            count, path = write_files(rows, export)
+        elif kind in DATABASE_KINDS:
+            count, path = write_database(spark, rows, export)
+        else:
+            count, path = _write_delta(spark, rows, export)
+    return ExportResult(count, time.monotonic() - began, path)
+
+
+def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
+    options = Options(export)
+    path = absolute(export.target, export.folder)
+    partitions = options.names("partition_by")
+    table = Table(export.name, path, export.mode, partition_by=partitions, properties=options.left())
+    return run_step(spark, table, FrameSource(rows)).rows_read, path
+
+
+@contextlib.contextmanager
+def _failures(export: Export) -> Iterator[None]:
+    """Errors that leave the block name the export and hide its secrets."""
+    masking = export.masking
+    try:
+        yield
+    except TidemillError as told:
+        problem, remedy = masking.mask(told.problem), masking.mask(told.remedy)
+        if (problem, remedy) == (told.problem, told.remedy):
+            told.origin = told.origin or export.origin
+            raise
+        raise type(told)(told.code, problem, remedy, origin=told.origin or export.origin) from None
+    except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
+        whole = "".join(traceback.format_exception(failure))
+        raise ExportError(
+            "export.failed",
+            f"The export {export} to {masking.mask(export.target)} failed: {masking.mask(one_line(failure))}",
+            "What was there is unchanged.",
+            origin=export.origin,
+        ) from (failure if masking.mask(whole) == whole else None)

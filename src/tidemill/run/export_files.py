@@ -1,0 +1,212 @@
+"""Exports to files: written beside the target under a hidden name, then moved into place."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from tidemill.declare.strategies import Append
+from tidemill.errors import ExportError, SchemaError
+from tidemill.run.export_options import Options
+from tidemill.run.workplace import locked, swap, workplace
+from tidemill.sources.params import absolute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from tidemill.declare.exports import Export
+
+_COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
+_OPENED: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open}
+_SINGLE = frozenset({".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".orc"})
+_LINES = frozenset({"csv", "json"})
+# Spark would cut spaces off texts, escape quotes as no other reader expects, and leave out fields that are NULL.
+_DEFAULTS = {
+    "csv": {"header": "true", "escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"},
+    "json": {"ignoreNullFields": "false"},
+}
+
+
+def write_files(rows: DataFrame, export: Export) -> tuple[int, str]:
+    """How many rows were written, and where: one file where the target ends like one, else a folder of files."""
+    writing = _Writing.of(export)
+    return writing.one_file(rows) if writing.is_one_file else writing.folder(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    export: Export
+    target: Path
+    kind: str
+    partition_by: tuple[str, ...]
+    options: dict[str, str]
+
+    @classmethod
+    def of(cls, export: Export) -> _Writing:
+        options, kind = Options(export), export.kind.lower()
+        partitions = options.names("partition_by")
+        path = absolute(export.target, export.folder).removeprefix("file://")
+        if "://" in path:
+            raise export.wrong(
+                "export.not_local",
+                "goes to an object store, where files cannot be moved into place in one go",
+                "Use TYPE DELTA there, or a path of this machine.",
+            )
+        writing = cls(export, Path(path), kind, partitions, _defaults(kind, Path(path), options.left()))
+        writing.check()
+        return writing
+
+    @property
+    def is_one_file(self) -> bool:
+        return not self.export.target.endswith("/") and _suffix(self.target) in _SINGLE
+
+    @property
+    def appends(self) -> bool:
+        return isinstance(self.export.mode, Append)
+
+    def check(self) -> None:
+        if self.is_one_file and self.partition_by:
+            raise self.export.wrong(
+                "export.one_file", "is one file, which has no partitions", "Name a folder, or drop partition_by."
+            )
+        if self.is_one_file and self.appends and (self.kind not in _LINES or self.target.suffix.lower() == ".zst"):
+            raise self.export.wrong(
+                "export.one_file", f"cannot append to a {self.kind.upper()} file", "Name a folder, or use MODE REPLACE."
+            )
+
+    def one_file(self, rows: DataFrame) -> tuple[int, str]:
+        joins = self.appends and self.target.exists()
+        options = {"maxRecordsPerFile": "0"} | ({"header": "false"} if joins else {})
+        if joins:
+            self._check_header(rows.columns)
+        with workplace(self.target) as place:
+            count = self._write(rows.coalesce(1), place / "new", options)
+            part = self._only_part(place / "new")
+            with locked(self.target.parent):
+                whole = self._joined(part, place / "joined") if joins else part
+                whole.replace(self.target)
+        return count, str(self.target)
+
+    def folder(self, rows: DataFrame) -> tuple[int, str]:
+        with workplace(self.target) as place:
+            self._refuse_foreign()
+            count = self._write(rows, place / "new", {})
+            with locked(self.target.parent):
+                if self.appends and self.target.exists():
+                    _move_in(place / "new", self.target)
+                else:
+                    swap(place / "new", self.target, place)
+        return count, str(self.target)
+
+    def _write(self, rows: DataFrame, path: Path, more: dict[str, str]) -> int:
+        counted = Observation()
+        writer = rows.observe(counted, F.count(F.lit(1)).alias("rows")).write
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        writer.format(self.kind).options(**(self.options | more)).mode("errorifexists").save(str(path))
+        return int(counted.get["rows"])
+
+    def _only_part(self, folder: Path) -> Path:
+        parts = list(_data_files(folder))
+        if len(parts) != 1:
+            raise ExportError(
+                "export.failed", f"The export {self.export} gave {len(parts)} files for one.", "Name a folder instead."
+            )
+        return parts[0]
+
+    def _joined(self, part: Path, joined: Path) -> Path:
+        """The lines that are there, then the new ones, as a file of its own."""
+        with joined.open("wb") as both, part.open("rb") as new:
+            with self.target.open("rb") as old:
+                shutil.copyfileobj(old, both)
+                if self.target.suffix.lower() not in _OPENED and not _ends_a_line(self.target):
+                    both.write(b"\n")
+            shutil.copyfileobj(new, both)
+        return joined
+
+    def _check_header(self, columns: list[str]) -> None:
+        """The columns of the file that is there, which the new lines must have."""
+        if self.kind != "csv" or self._option("header") != "true":
+            return
+        opened = _OPENED.get(self.target.suffix.lower(), open)
+        separator = self._option("sep") or self._option("delimiter") or ","
+        with opened(self.target, "rt", encoding="utf-8", newline="") as lines:
+            header = next(csv.reader(lines, delimiter=separator), columns)
+        if header != columns:
+            raise SchemaError(
+                "export.other_columns",
+                f"{self.target} has the columns {', '.join(header)}, and the export {', '.join(columns)}.",
+                "Make the query give the same columns, or use MODE REPLACE.",
+            )
+
+    def _option(self, name: str) -> str | None:
+        return next((value for key, value in self.options.items() if key.lower() == name), None)
+
+    def _refuse_foreign(self) -> None:
+        """A folder with anything but an export in it is not ours to replace."""
+        if not self.target.exists() or self.appends:
+            return
+        foreign = [self.target] if self.target.is_file() else list(_foreign(self.target, self.kind))
+        if foreign:
+            raise ExportError(
+                "export.not_an_export",
+                f"{self.target} holds what no export of {self.kind.upper()} files has written: {foreign[0].name}.",
+                "Give the export a folder of its own.",
+            )
+
+
+def _defaults(kind: str, target: Path, given: dict[str, str]) -> dict[str, str]:
+    names = {name.lower() for name in given}
+    compression = _COMPRESSED.get(target.suffix.lower())
+    own = _DEFAULTS.get(kind, {}) | ({"compression": compression} if compression else {})
+    return {name: value for name, value in own.items() if name.lower() not in names} | given
+
+
+def _suffix(target: Path) -> str:
+    """The ending that tells the kind, also behind one of compression."""
+    return (target.with_suffix("") if target.suffix.lower() in _COMPRESSED else target).suffix.lower()
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    """What Spark has written, without its marks."""
+    return (file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.startswith(("_", ".")))
+
+
+def _foreign(folder: Path, kind: str) -> Iterator[Path]:
+    for each in folder.rglob("*"):
+        hidden = any(part.startswith((".", "_")) for part in each.relative_to(folder).parts)
+        if not hidden and not ("=" in each.name if each.is_dir() else f".{kind}" in each.name):
+            yield each
+
+
+def _move_in(new: Path, folder: Path) -> None:
+    """All files of an export join those that are there; when one cannot, none does. Spark's names are unique."""
+    moved: list[Path] = []
+    try:
+        for file in _data_files(new):
+            place = folder / file.relative_to(new)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            moved.append(file.rename(place))
+    except OSError:
+        for file in moved:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _ends_a_line(file: Path) -> bool:
+    with file.open("rb") as content:
+        content.seek(0, 2)
+        if content.tell() == 0:
+            return True
+        content.seek(-1, 2)
+        return content.read(1) == b"\n"

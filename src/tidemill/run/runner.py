@@ -1,0 +1,143 @@
+"""Walks a plan: steps that do not wait for each other run at once, and a failed one stops what waits for it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.declare.exports import Export
+from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.tables import Table
+from tidemill.engine.translate import as_tidemill
+from tidemill.errors import TidemillError
+from tidemill.run.events import Outcome, RunOutcome, Silent
+from tidemill.run.query import QuerySource
+from tidemill.run.step import run_step
+from tidemill.sources.registry import connector_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.plan.graph import Graph
+    from tidemill.run.catalog import Catalog
+    from tidemill.run.events import Listener
+    from tidemill.run.export import ExportResult
+    from tidemill.run.step import StepResult
+    from tidemill.sources.protocol import Connector
+
+logger = logging.getLogger("tidemill")
+
+AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait for each other
+
+
+@dataclass
+class Runner:
+    """One run over a graph of tables and exports."""
+
+    spark: SparkSession
+    graph: Graph
+    catalog: Catalog
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    listener: Listener = field(default_factory=Silent)
+    threads: int = AT_A_TIME
+    fail_fast: bool = False
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def run(self) -> RunOutcome:
+        """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
+        began = time.monotonic()
+        outcomes = _Walk(self).outcomes()
+        order = [node.name.lower() for node in self.graph.in_order()]
+        return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
+
+    def step(self, name: str) -> Outcome:
+        """One table or export, whatever comes of it."""
+        node = self.graph.nodes[name]
+        self.listener.began(node.name)
+        try:
+            outcome = Outcome(node.name, self._done(node))
+        except TidemillError as failure:
+            outcome = Outcome(node.name, error=failure)
+        except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
+            outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
+        self.listener.ended(outcome)
+        return outcome
+
+    def _done(self, node: object) -> StepResult | ExportResult:
+        match node:
+            case Table():
+                return run_step(self.spark, node, self._source(node), now=self.now)
+            case Export():
+                return self._export(node)
+            case _:
+                raise NotImplementedError(node)
+
+    def _source(self, table: Table) -> Connector:
+        match table.producer:
+            case Loaded(source):
+                return connector_for(source)
+            case Query() as query:
+                return QuerySource(table.name, query, table.inputs, self.catalog, self.now, self.parameters)
+            case _:
+                raise NotImplementedError(table.producer)
+
+    def _export(self, export: Export) -> ExportResult:
+        from tidemill.run.export import write_export  # noqa: PLC0415  needs Spark's writers
+
+        assert export.query is not None  # noqa: S101  a pipeline's export has one
+        session = self.catalog.session(self.spark, export.inputs)
+        return write_export(self.spark, session.sql(export.query.filled(self.parameters)), export)
+
+
+class _Walk:
+    """The state of one walk over the graph."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.sorter = runner.graph.sorter()
+        self.found: dict[str, Outcome] = {}
+
+    def outcomes(self) -> dict[str, Outcome]:
+        self.sorter.prepare()
+        running: dict[Future[Outcome], str] = {}
+        order = list(self.runner.graph.nodes)
+        with ThreadPoolExecutor(self.runner.threads, thread_name_prefix="tidemill-step") as pool:
+            while self.sorter.is_active():
+                ready = sorted(self.sorter.get_ready(), key=order.index)
+                for name in ready:
+                    blocked = self._blocked(name)
+                    if blocked:
+                        self._end(name, blocked)
+                    else:
+                        running[pool.submit(self.runner.step, name)] = name
+                if not ready:
+                    self._collect(running)
+        return self.found
+
+    def _collect(self, running: dict[Future[Outcome], str]) -> None:
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            self._end(running.pop(future), future.result())
+
+    def _end(self, name: str, outcome: Outcome) -> None:
+        self.found[name] = outcome
+        self.sorter.done(name)
+
+    def _blocked(self, name: str) -> Outcome | None:
+        """Why a step is not tried: something that it reads has failed, or was not tried itself."""
+        node = self.runner.graph.nodes[name]
+        lost = next((each for each in self.runner.graph.upstream(name) if not self.found[each].ok), None)
+        if lost is None and self.runner.fail_fast:
+            lost = next((each for each, outcome in self.found.items() if outcome.error), None)
+        if lost is None:
+            return None
+        outcome = Outcome(node.name, waits_for=self.runner.graph.nodes[lost].name)
+        self.runner.listener.ended(outcome)
+        return outcome

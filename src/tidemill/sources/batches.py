@@ -1,0 +1,118 @@
+"""Frames that come one by one, as one frame: on disk as they come, so that memory does not grow with them."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemill.declare.names import quote, spelled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from tidemill.sources.protocol import Reading
+
+
+class Batches:
+    """Batches may differ in their columns and in their order: a column that one lacks is NULL there.
+
+    Types are those of the table where it has the column, else what all batches fit into. `rows` reads files in
+    `folder`, so they must be kept elsewhere before it goes away.
+    """
+
+    def __init__(self, reading: Reading, folder: Path) -> None:
+        self._reading, self._folder = reading, folder
+        self._frames: list[DataFrame] = []
+        self._parts: dict[pa.Schema, Path] = {}
+        self._names: dict[str, str] = {}
+        self._count = 0
+
+    def add_frame(self, frame: DataFrame) -> None:
+        self._note(frame.columns)
+        self._frames.append(frame)
+
+    def add_records(self, records: list[dict[str, Any]]) -> None:
+        """Records may lack fields; a field that no record has a value for has the table's type, or none."""
+        names = dict.fromkeys(name for record in records for name in record)
+        known = self._arrow_types()
+        arrays = {name: _array([record.get(name) for record in records], known.get(name.lower())) for name in names}
+        self.add_table(pa.table(arrays))
+
+    def add_table(self, table: pa.Table) -> None:
+        """Tables of one schema share a folder, so that many batches are one read."""
+        self._note(table.column_names)
+        known = self._arrow_types()
+        found = {name: _as_wide(table[name], known.get(name.lower())) for name in table.column_names}
+        typed = pa.table({name: column for name, column in found.items() if not pa.types.is_null(column.type)})
+        if not typed.num_columns:
+            return
+        part = self._parts.setdefault(typed.schema, self._folder / f"part-{len(self._parts)}")
+        part.mkdir(exist_ok=True)
+        self._count += 1
+        pq.write_table(typed, part / f"{self._count}.parquet", coerce_timestamps="us")
+
+    def rows(self) -> DataFrame | None:
+        """All batches; None when there was none."""
+        spark = self._reading.spark
+        frames = [*self._frames, *(spark.read.parquet(str(part)) for part in self._parts.values())]
+        if not self._names:
+            like = self._reading.like
+            return None if like is None else spark.createDataFrame([], like)
+        if not frames:
+            frames = [spark.range(0).select()]
+        return self._whole(reduce(_together, frames))
+
+    def _whole(self, rows: DataFrame) -> DataFrame:
+        """With the columns that had no value anywhere, in the order in which columns came."""
+        from pyspark.sql import functions as F  # noqa: PLC0415  slow to import
+
+        types = {f.name.lower(): f.dataType for f in self._reading.like.fields} if self._reading.like else {}
+        columns = []
+        for lower, name in self._names.items():
+            found = spelled(name, rows.columns)
+            value = F.col(quote(found)) if found else F.lit(None)
+            columns.append((value if found or lower not in types else value.cast(types[lower])).alias(name))
+        return rows.select(*columns)
+
+    def _note(self, names: list[str]) -> None:
+        for name in names:
+            self._names.setdefault(name.lower(), name)
+
+    def _arrow_types(self) -> dict[str, pa.DataType]:
+        from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  slow to import
+
+        fields = self._reading.like.fields if self._reading.like else []
+        return {f.name.lower(): to_arrow_type(f.dataType, timestamp_utc=True) for f in fields}
+
+
+def _array(values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    """In the table's type where the values fit it, else in their own: then the step says what does not fit."""
+    if kind is not None:
+        try:
+            return pa.array(values, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            pass
+    return pa.array(values)
+
+
+def _as_wide(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
+    """Numbers as the table has them, where none loses anything: pandas has no integers with NULLs, for one."""
+    if kind is None or kind == column.type or not (_is_number(kind) and _is_number(column.type)):
+        return column
+    try:
+        return column.cast(kind, safe=True)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _together(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other, allowMissingColumns=True)

@@ -1,0 +1,84 @@
+"""Whatever goes wrong while a source is read, as one error that names it and hides its secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from typing import TYPE_CHECKING
+
+from tidemill.engine.translate import condition_of, one_line
+from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidemill.declare.secrets import Masking
+    from tidemill.declare.sources import Source
+
+_UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
+
+
+@contextlib.contextmanager
+def failures_of(source: Source) -> Iterator[None]:
+    """Errors that leave the block are `ConnectorError`s of this source, with its origin and without its secrets.
+
+    Frames are lazy, so whoever computes one does it in such a block too. `ArgumentError`s stay what they are.
+    """
+    try:
+        yield
+    except Exception as failure:  # connectors may be anybody's
+        told = _told(source, failure)
+        if told is failure:
+            raise
+        raise told from _harmless(failure, source.masking)
+
+
+def _told(source: Source, failure: Exception) -> Exception:
+    masking = source.masking
+    if isinstance(failure, TidemillError):
+        return _hidden(failure, masking, source)
+    if condition_of(failure) == _UNKNOWN_KIND:
+        return _unknown_kind(source)
+    return ConnectorError(
+        "source.unreadable",
+        f"The source {source} could not be read: {masking.mask(_said(failure))}",
+        "Mend it, or what is declared of it, and run again.",
+        origin=source.origin,
+    )
+
+
+def _said(failure: Exception) -> str:
+    """Spark's errors in one line; others with their class, because `KeyError: 'id'` says more than `'id'`."""
+    if hasattr(failure, "java_exception") or hasattr(failure, "getCondition"):
+        return one_line(failure)
+    text = " ".join(str(failure).split())
+    return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
+
+
+def _hidden(failure: TidemillError, masking: Masking, source: Source) -> TidemillError:
+    problem, remedy = masking.mask(failure.problem), masking.mask(failure.remedy)
+    if isinstance(failure, ConnectorError) and source.name not in problem:
+        problem = f"The source {source} could not be read: {problem}"
+    if (problem, remedy) != (failure.problem, failure.remedy):
+        return type(failure)(failure.code, problem, remedy, origin=failure.origin or source.origin)
+    failure.origin = failure.origin or source.origin
+    return failure
+
+
+def _harmless(failure: Exception, masking: Masking) -> Exception | None:
+    """The error as a cause, for logs; none when its texts hold a secret."""
+    whole = "".join(traceback.format_exception(failure))
+    return failure if masking.mask(whole) == whole else None
+
+
+def _unknown_kind(source: Source) -> ArgumentError:
+    from tidemill.sources.registry import known_kinds  # noqa: PLC0415  it imports this module
+
+    known = known_kinds()
+    close = did_you_mean(source.kind, known)
+    return ArgumentError(
+        "source.unknown_kind",
+        f"{source.kind} is no kind of source: neither Tidemill nor Spark knows it.",
+        f"Did you mean {close}?" if close else f"Use one of {', '.join(known)}, or the name of a Spark data source.",
+        origin=source.origin,
+    )

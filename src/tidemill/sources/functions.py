@@ -1,0 +1,148 @@
+"""Python functions as a source: whatever frames or lists of records they return or yield."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.sources.batches import Batches
+from tidemill.sources.frames import as_arrow, is_spark_frame
+from tidemill.sources.kept import kept
+from tidemill.sources.narrow import picked
+from tidemill.sources.params import Params
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.sources import Source
+    from tidemill.sources.protocol import Reading
+
+
+def function_source(source: Source) -> FunctionSource:
+    """The connector for a declared function; it is imported when it is called."""
+    params = Params(source)
+    place = params.needed("function")
+    module, colon, name = place.rpartition(":")
+    if not (colon and module and name.isidentifier()):
+        raise ArgumentError(
+            "source.bad_param",
+            f"function of the source {source} must name a module and a function, not {place}.",
+            'Write "module:function" or "file.py:function".',
+            origin=source.origin,
+        )
+    params.end()
+    return FunctionSource(source, module, name)
+
+
+@dataclass(frozen=True)
+class FunctionSource:
+    """What a function gives: Spark, Arrow or pandas frames, or lists of dicts, returned or yielded one by one.
+
+    It is called with `run`, or without if it takes nothing, once per reading; its rows are kept.
+    """
+
+    source: Source
+    module: str
+    function: str
+    settled: bool = True
+
+    def __str__(self) -> str:
+        return self.source.name
+
+    def schema(self, reading: Reading) -> StructType:
+        """Calls the function: nothing else knows."""
+        return self.read(reading).schema
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        with tempfile.TemporaryDirectory(prefix="tidemill-function-") as folder:
+            batches = Batches(reading, Path(folder))
+            for given in self._given(reading.run):
+                self._add(batches, given)
+            rows = batches.rows()
+            if rows is None:
+                raise ConnectorError(
+                    "source.no_columns",
+                    f"{self.function} of the source {self} gave nothing, so its columns are not known.",
+                    "Return an empty frame with its columns instead.",
+                )
+            return kept(picked(rows, columns or self.source.columns, self))
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002
+        """All that it gives: the function has `run.start` to go by."""
+        return self.read(reading, columns)
+
+    def version(self) -> str | None:
+        return None
+
+    def _given(self, run: Any) -> Iterator[Any]:
+        with _importable(self.source.folder):
+            function = self._function()
+            found = function(run) if inspect.signature(function).parameters else function()
+            if found is None:
+                return
+            if isinstance(found, Iterator):
+                yield from found
+            else:
+                yield found
+
+    def _add(self, batches: Batches, given: Any) -> None:
+        if is_spark_frame(given):
+            batches.add_frame(given)
+        elif (table := as_arrow(given)) is not None:
+            batches.add_table(table)
+        elif isinstance(given, list | tuple) and all(isinstance(each, Mapping) for each in given):
+            batches.add_records([dict(each) for each in given])
+        elif given is not None:
+            raise ConnectorError(
+                "source.unknown_rows",
+                f"{self.function} of the source {self} gave a {type(given).__name__}.",
+                "Return or yield Spark, Arrow or pandas frames, or lists of dicts.",
+            )
+
+    def _function(self) -> Callable[..., Any]:
+        module = self._loaded()
+        found = getattr(module, self.function, None)
+        if not callable(found):
+            raise ConnectorError(
+                "source.no_function",
+                f"{self.module}, which the source {self} names, has no function {self.function}.",
+                "Correct function in its params.",
+            )
+        function: Callable[..., Any] = found
+        return function
+
+    def _loaded(self) -> Any:
+        if not self.module.endswith(".py"):
+            return importlib.import_module(self.module)
+        file = (self.source.folder or Path.cwd()) / self.module
+        if not file.is_file():
+            raise ConnectorError("source.missing", f"There is no file {file}.", f"The source {self} names it.")
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        assert spec is not None  # noqa: S101  a file that ends in .py has a loader
+        assert spec.loader is not None  # noqa: S101
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
+@contextmanager
+def _importable(folder: Path | None) -> Iterator[None]:
+    """Modules beside the pipeline can be imported while its functions run."""
+    place = str((folder or Path.cwd()).absolute())
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)

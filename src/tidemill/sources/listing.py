@@ -1,0 +1,153 @@
+"""Which files paths and patterns name, found without Spark: what there is, how large it is, whether it changed."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyarrow import fs
+
+from tidemill.errors import ConnectorError, TidemillError
+from tidemill.state.folders import file_system, is_folder, is_hidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MAGIC = re.compile(r"[*?\[{]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_SPECIAL = re.compile(r"([*?\[\]{}\\])")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A file or folder that a path names; `path` is as the user's file system has it, with its scheme."""
+
+    files: fs.FileSystem
+    info: fs.FileInfo
+    scheme: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"{self.scheme}{self.info.path}"
+
+    @property
+    def is_folder(self) -> bool:
+        return bool(self.info.type == fs.FileType.Directory)
+
+    def inside(self) -> list[fs.FileInfo]:
+        """All files that readers do not pass over."""
+        if not self.is_folder:
+            return [self.info]
+        found = self.files.get_file_info(fs.FileSelector(self.info.path, recursive=True))
+        return [
+            each for each in found if each.type == fs.FileType.File and not any(map(_passed_over, self.parts(each)))
+        ]
+
+    def parts(self, file: fs.FileInfo) -> list[str]:
+        """The names from the root to the file."""
+        return [part for part in file.path[len(self.info.path) :].split("/") if part]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files that some paths name, with `*`, `?`, `[…]` and `{a,b}` in them; one that names nothing is an error."""
+
+    paths: tuple[str, ...]
+    error: type[TidemillError] = ConnectorError
+
+    @cached_property
+    def roots(self) -> tuple[Root, ...]:
+        return tuple(root for path in self.paths for root in self._named(path))
+
+    @cached_property
+    def files(self) -> list[fs.FileInfo]:
+        return [file for _, file in self._placed]
+
+    @cached_property
+    def _placed(self) -> list[tuple[Root, fs.FileInfo]]:
+        return [(root, file) for root in self.roots for file in root.inside()]
+
+    def _named(self, path: str) -> list[Root]:
+        found = _found(path)
+        if not found:
+            raise self.error(
+                "source.missing",
+                f"There is nothing at {path}.",
+                "Give the path of a file, a folder or a Delta table.",
+            )
+        return found
+
+    @property
+    def size(self) -> int:
+        return sum(file.size or 0 for file in self.files)
+
+    @property
+    def nested(self) -> bool:
+        """Whether files lie in folders that are no partitions (`day=1/`), which Spark would pass over."""
+        return any("=" not in part for root, file in self._placed for part in root.parts(file)[:-1])
+
+    @property
+    def is_delta(self) -> bool:
+        return any(root.is_folder and is_folder(root.files, f"{root.info.path}/_delta_log") for root in self.roots)
+
+    def for_spark(self) -> list[str]:
+        """The paths as they stand: Spark would take special characters in them for a pattern."""
+        return [_SPECIAL.sub(r"\\\1", root.path) for root in self.roots]
+
+    def digest(self, *more: str) -> str:
+        """Differs whenever a file came, went or was written."""
+        seen = hashlib.sha256("\n".join(more).encode())
+        for file in sorted(self.files, key=lambda each: str(each.path)):
+            seen.update(f"{file.path}\0{file.size}\0{file.mtime_ns}\n".encode())
+        return seen.hexdigest()[:32]
+
+
+def _passed_over(name: str) -> bool:
+    return is_hidden(name) and not (name.startswith("_") and "=" in name)  # a partition may be called _day=1
+
+
+def _found(path: str) -> list[Root]:
+    files, root = file_system(_beginning(path))
+    scheme = path[: path.find(root)] if "://" in path and root in path else ""
+    literal = files.get_file_info(path[len(scheme) :].rstrip("/") or "/")
+    if literal.type != fs.FileType.NotFound:
+        return [Root(files, literal, scheme)]
+    patterns = _without_braces(path[len(scheme) :])
+    return [Root(files, info, scheme) for pattern in patterns for info in _matching(files, root, pattern)]
+
+
+def _beginning(path: str) -> str:
+    """The part of a pattern that names a folder."""
+    magic = _MAGIC.search(path)
+    return path if magic is None else path[: magic.start()].rpartition("/")[0] or "/"
+
+
+def _without_braces(pattern: str) -> Iterator[str]:
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    for choice in braces[1].split(","):
+        yield from _without_braces(pattern[: braces.start()] + choice + pattern[braces.end() :])
+
+
+def _matching(files: fs.FileSystem, root: str, pattern: str) -> list[fs.FileInfo]:
+    """What the pattern names, folder by folder, in order."""
+    level = [files.get_file_info(root)]
+    for part in [part for part in pattern[len(root.rstrip("/")) :].split("/") if part]:
+        level = [info for folder in level for info in _children(files, folder, part)]
+    return sorted(level, key=lambda info: str(info.path))
+
+
+def _children(files: fs.FileSystem, folder: fs.FileInfo, part: str) -> Iterable[fs.FileInfo]:
+    if folder.type != fs.FileType.Directory:
+        return []
+    if not _MAGIC.search(part):
+        info = files.get_file_info(f"{folder.path.rstrip('/')}/{part}")
+        return [info] if info.type != fs.FileType.NotFound else []
+    inside = files.get_file_info(fs.FileSelector(folder.path))
+    return [info for info in inside if fnmatch.fnmatchcase(info.base_name, part) and not _passed_over(info.base_name)]

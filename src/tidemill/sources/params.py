@@ -1,0 +1,126 @@
+"""The params of a source, read one by one with their types; what nobody asked for is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from tidemill.declare.sources import as_count, as_names, as_text, bad_param
+from tidemill.declare.variables import as_text as shown
+from tidemill.errors import ArgumentError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tidemill.declare.sources import Source
+
+Value = TypeVar("Value")
+
+
+class Params:
+    """Names count without case, as Spark's options do. A value of another type is an `ArgumentError`."""
+
+    def __init__(self, source: Source, given: Mapping[str, object] | None = None, inside: str = "") -> None:
+        self.source = source
+        self._inside = f"{inside}." if inside else ""
+        self._left = dict(source.params if given is None else given)
+        self._asked: list[str] = []
+
+    def text(self, *names: str) -> str | None:
+        """The value of the first of these names that is there."""
+        return self._first(names, as_text, "a text")
+
+    def needed(self, *names: str) -> str:
+        found = self.text(*names)
+        if found is None:
+            raise ArgumentError(
+                "source.missing_param",
+                f"The source {self.source} needs {self._inside}{' or '.join(names)}.",
+                "Give it in its PARAMS.",
+                origin=self.source.origin,
+            )
+        return found
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return self._take(name, as_names, "a text or a list of texts") or ()
+
+    def count(self, name: str, default: int) -> int:
+        found = self._take(name, as_count, "a whole number above zero")
+        return default if found is None else found
+
+    def seconds(self, name: str, default: float) -> float:
+        found = self._take(name, _number, "a number of seconds above zero")
+        return default if found is None else found
+
+    def retries(self, name: str, default: int) -> int:
+        found = self._take(name, _whole, "a whole number")
+        return default if found is None else found
+
+    def texts(self, name: str) -> dict[str, str]:
+        """A JSON object as texts."""
+        found = self._take(name, _object, "an object") or {}
+        if any(isinstance(value, Mapping | list | tuple) or value is None for value in found.values()):
+            raise bad_param(self.source, f"{self._inside}{name}", "an object of texts and numbers")
+        return {key: shown(value) for key, value in found.items()}
+
+    def mapping(self, name: str) -> Mapping[str, object] | None:
+        return self._take(name, _object, "an object")
+
+    def path(self, path: str) -> str:
+        """The path as it is from anywhere: relative ones start at the source's folder."""
+        return absolute(path, self.source.folder)
+
+    def left(self) -> dict[str, str]:
+        """What nobody asked for, as Spark's options are: texts."""
+        options: dict[str, str] = {}
+        for name, value in self._left.items():
+            if isinstance(value, Mapping | list | tuple):
+                raise bad_param(self.source, f"{self._inside}{name}", "a text, a number, true or false")
+            if value is not None:
+                options[name] = shown(value)
+        return options
+
+    def end(self) -> None:
+        """What is left is an error that names the nearest param there is."""
+        for name in self._left:
+            close = did_you_mean(name, self._asked)
+            raise ArgumentError(
+                "source.unknown_param",
+                f"The source {self.source} of kind {self.source.kind.upper()} has no param {self._inside}{name}.",
+                f"Did you mean {close}?" if close else f"Its params are {', '.join(sorted(self._asked))}.",
+                origin=self.source.origin,
+            )
+
+    def _first(self, names: Iterable[str], read: Callable[[object], Value | None], wanted: str) -> Value | None:
+        found = [value for name in names if (value := self._take(name, read, wanted)) is not None]
+        return found[0] if found else None
+
+    def _take(self, name: str, read: Callable[[object], Value | None], wanted: str) -> Value | None:
+        self._asked.append(name)
+        key = next((each for each in self._left if each.lower() == name.lower()), None)
+        given = None if key is None else self._left.pop(key)
+        if given is None:
+            return None
+        value = read(given)
+        if value is None:
+            raise bad_param(self.source, f"{self._inside}{name}", wanted)
+        return value
+
+
+def absolute(path: str, folder: Path | None) -> str:
+    """The path as it is from anywhere; URLs stay as they are."""
+    return path if "://" in path else str((folder or Path.cwd()).absolute() / Path(path).expanduser())
+
+
+def _number(value: object) -> float | None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return float(value) if fits and isinstance(value, int | float) else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _object(value: object) -> Mapping[str, object] | None:
+    return value if isinstance(value, Mapping) else None

@@ -1,0 +1,100 @@
+"""The connector for a declared source: Tidemill's own kinds, those of entry points, then any Spark data source."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from tidemill.sources.failures import failures_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.sources import Source
+    from tidemill.sources.protocol import Connector, Reading
+
+GROUP = "tidemill.sources"
+_FILES = "tidemill.sources.files:file_source"
+_DATABASES = "tidemill.sources.jdbc:jdbc_source"
+_HTTP = "tidemill.sources.rest:rest_source"
+_OWN = {
+    "csv": _FILES,
+    "json": _FILES,
+    "parquet": _FILES,
+    "orc": _FILES,
+    "delta": _FILES,
+    "postgres": _DATABASES,
+    "postgresql": _DATABASES,
+    "jdbc": _DATABASES,
+    "rest": _HTTP,
+    "http": _HTTP,
+    "python": "tidemill.sources.functions:function_source",
+}
+_ANY = "tidemill.sources.formats:spark_source"
+
+
+def connector_for(source: Source) -> Connector:
+    """The connector for this source, by its kind in any case. Starts no Spark; wrong params are an error here.
+
+    Whatever it raises later is a `ConnectorError` that names the source and shows none of its secrets.
+    """
+    with failures_of(source):
+        return _Named(source, _factory(source.kind)(source))
+
+
+def known_kinds() -> list[str]:
+    """The kinds that need no Spark data source."""
+    return sorted({*(name.upper() for name in _OWN), *(point.name.upper() for point in entry_points(group=GROUP))})
+
+
+def _factory(kind: str) -> Callable[[Source], Connector]:
+    name = kind.lower()
+    if name in _OWN:
+        return _loaded(_OWN[name])
+    for point in entry_points(group=GROUP):
+        if point.name.lower() == name:
+            factory: Callable[[Source], Connector] = point.load()
+            return factory
+    return _loaded(_ANY)
+
+
+def _loaded(place: str) -> Callable[[Source], Connector]:
+    module, _, name = place.partition(":")
+    factory: Callable[[Source], Connector] = getattr(import_module(module), name)
+    return factory
+
+
+class _Named:
+    """A connector whose errors name its source."""
+
+    def __init__(self, source: Source, connector: Connector) -> None:
+        self.source, self._connector = source, connector
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+    def schema(self, reading: Reading) -> StructType:
+        with failures_of(self.source):
+            return self._connector.schema(reading)
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        with failures_of(self.source):
+            return self._connector.read(reading, columns)
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
+        with failures_of(self.source):
+            return self._connector.read_since(reading, column, value, columns)
+
+    def version(self) -> str | None:
+        with failures_of(self.source):
+            return self._connector.version()
+
+    @property
+    def settled(self) -> bool:
+        with failures_of(self.source):
+            return self._connector.settled

@@ -1,0 +1,126 @@
+"""A project with all that its files declare: the ground on which every command about tables stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.declare.exports import Export
+from tidemill.declare.mistakes import FileErrors
+from tidemill.declare.names import name_key, quoted_text
+from tidemill.declare.secrets import Masking
+from tidemill.declare.tables import Table
+from tidemill.errors import ArgumentError
+from tidemill.language.declared import Declared, declared
+from tidemill.language.pipeline import read_pipelines
+from tidemill.plan.graph import Graph, Node
+from tidemill.plan.steps import PlannedStep, plan_step
+from tidemill.project import Project
+from tidemill.state.delta_log import DeltaLog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.run.events import Listener, RunOutcome
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What a command works on. Loading it starts no Spark; whatever is wrong in any file is told at once."""
+
+    project: Project
+    declared: tuple[Declared, ...]
+    graph: Graph
+    given: Mapping[str, str] = field(default_factory=dict)
+    masking: Masking = field(default_factory=lambda: Masking(frozenset()))
+
+    @classmethod
+    def load(
+        cls, target: str | Path | None = None, *, profile: str | None = None, given: Mapping[str, str] | None = None
+    ) -> Workspace:
+        """The project in `target` (a folder, or a pipeline file, which then is all that counts)."""
+        start = Path(target or ".")
+        if not start.exists():
+            raise ArgumentError(
+                "target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder."
+            )
+        project = Project.load(start, profile)
+        variables = project.variables(given)
+        files = [start] if start.is_file() and start.suffix == ".sql" else project.pipelines
+        pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project))
+        found = tuple(declared(each, project.table_path, project.warehouse.schema) for each in pipelines)
+        nodes: list[Node] = []
+        for each in found:
+            nodes += [*each.tables, *each.exports]
+        secrets = frozenset(secret for each in pipelines for secret in each.secrets)
+        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets))
+        workspace.check()
+        return workspace
+
+    @property
+    def tables(self) -> list[Table]:
+        """The declared tables, each after what it reads."""
+        return [node for node in self.graph.in_order() if isinstance(node, Table)]
+
+    @property
+    def exports(self) -> list[Export]:
+        return [node for node in self.graph.in_order() if isinstance(node, Export)]
+
+    def check(self) -> None:
+        errors = self.graph.check(_Held(self.project).__contains__)
+        if errors:
+            raise FileErrors(errors)
+
+    def plan(self) -> list[PlannedStep]:
+        """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
+        return [plan_step(table, DeltaLog(table.path).snapshot()) for table in self.tables]
+
+    def run(
+        self,
+        spark: SparkSession | None = None,
+        listener: Listener | None = None,
+        *,
+        threads: int | None = None,
+        fail_fast: bool = False,
+    ) -> RunOutcome:
+        """Brings every table up to date and writes every export."""
+        from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
+        from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.events import Silent  # noqa: PLC0415
+        from tidemill.run.runner import AT_A_TIME, Runner  # noqa: PLC0415
+
+        runner = Runner(
+            session_for(spark),
+            self.graph,
+            Catalog(self.held_path, self.project.warehouse.schema),
+            {name: quoted_text(value) for name, value in self.given.items()},
+            listener or Silent(),
+            threads or AT_A_TIME,
+            fail_fast,
+        )
+        return runner.run()
+
+    def held_path(self, name: str) -> str | None:
+        """Where the table of this name is, if the warehouse holds it."""
+        if name.count(".") > 1:
+            return None
+        path = self.project.table_path(name)
+        return path if (Path(path) / "_delta_log").is_dir() else None
+
+
+class _Held:
+    """The tables that nothing declares and that are there all the same: outside data, and what the warehouse holds."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.outside = {name_key(name, project.warehouse.schema) for name in project.sources}
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        if name.lower() in self.outside or name.count(".") > 1:
+            return True
+        return (Path(self.project.table_path(name)) / "_delta_log").is_dir()
