@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tidemill.declare.names import quoted_text
 from tidemill.declare.secrets import Masking
 
 

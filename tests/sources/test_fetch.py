@@ -62,7 +62,7 @@ def test_what_will_not_pass_is_not_tried_again(api, status, remedy):
     assert len(api.asked) == 1
 
 
-def test_a_host_that_does_not_answer_is_named(api):
+def test_a_host_that_does_not_answer_is_named():
     with pytest.raises(ConnectorError) as error:
         Fetcher("http://127.0.0.1:9/x", retries=1, sleep=lambda _: None).fetch("http://127.0.0.1:9/x")
     assert error.value.code == "source.unreachable"

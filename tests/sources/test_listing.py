@@ -60,7 +60,7 @@ def test_what_readers_pass_over_is_not_listed(tmp_path):
 def test_nothing_there_is_an_error_that_names_the_path(tmp_path):
     for path in (tmp_path / "no.csv", tmp_path / "*.csv", tmp_path / "no" / "*.csv"):
         with pytest.raises(ConnectorError) as error:
-            Listing((str(path),)).roots
+            assert Listing((str(path),)).roots
         assert error.value.problem == f"There is nothing at {path}."
 
 
