@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tidemill.declare.cursors import cursor
 from tidemill.declare.sources import Source
+from tidemill.engine.jars import POSTGRES, ensure_jars
 from tidemill.errors import ConnectorError, Origin
 from tidemill.sources.failures import failures_of
 from tidemill.sources.protocol import Reading
@@ -230,3 +236,24 @@ def test_a_database_has_no_version_and_is_not_settled(postgres):
     connector = connector_for(source(postgres))
     assert connector.version() is None
     assert not connector.settled
+
+
+def test_the_driver_is_fetched_at_need_into_an_engine_that_runs(postgres, tmp_path):
+    driver = ensure_jars([POSTGRES])[0]
+    shutil.copytree(driver.parent, tmp_path / "jars", ignore=lambda *_: [POSTGRES.file])
+    settings = tmp_path / "ivysettings.xml"
+    pattern = f"{driver.parent}/[artifact]-[revision].[ext]"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="from"/><resolvers><filesystem name="from">'
+        f'<artifact pattern="{pattern}"/></filesystem></resolvers></ivysettings>'
+    )
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("late_driver.py"), postgres.url],
+        env={**os.environ, "TIDEMILL_HOME": str(tmp_path), "TIDEMILL_IVY_SETTINGS": str(settings)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["at hand before: 0", "rows: 1 1", "rows: 1 1 1", "at hand after: 1"], (
+        done.stderr
+    )
