@@ -122,19 +122,15 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     assert f"{tmp_path / 'file' / 'jars'} cannot be written (Not a directory)" in error.value.problem
 
 
-def test_a_driver_is_at_hand_once_it_was_fetched_and_delta_does_not_need_it(
-    real_jars, empty_home, tmp_path, monkeypatch
-):
+def test_a_driver_is_at_hand_once_it_was_fetched(real_jars, empty_home, tmp_path, monkeypatch):
     monkeypatch.delenv("TIDEMILL_HOME")
     driver = ensure_jars([POSTGRES])[0]
     monkeypatch.setenv("TIDEMILL_HOME", str(empty_home))
     shutil.copytree(real_jars[0].parent, empty_home / "jars", ignore=lambda *_: [POSTGRES.file])
     assert missing_jars() == []
     assert drivers_at_hand() == []
-    mirror_of = (
-        f'<filesystem name="from"><artifact pattern="{driver.parent}/[artifact]-[revision].[ext]"/></filesystem>'
-    )
-    fetch_from(mirror_of, tmp_path, monkeypatch)
+    pattern = f"{driver.parent}/[artifact]-[revision].[ext]"
+    fetch_from(f'<filesystem name="from"><artifact pattern="{pattern}"/></filesystem>', tmp_path, monkeypatch)
     assert ensure_jars([POSTGRES]) == drivers_at_hand() == [empty_home / "jars" / POSTGRES.file]
 
 
