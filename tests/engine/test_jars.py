@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.engine import jars
-from tidemill.engine.jars import JARS, ensure_jars, jar_paths, missing_jars
+from tidemill.engine.jars import JARS, POSTGRES, drivers_at_hand, ensure_jars, jar_paths, missing_jars
 from tidemill.errors import EngineError
 
 if TYPE_CHECKING:
@@ -120,3 +120,25 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     with pytest.raises(EngineError) as error:
         ensure_jars()
     assert f"{tmp_path / 'file' / 'jars'} cannot be written (Not a directory)" in error.value.problem
+
+
+def test_a_driver_is_at_hand_once_it_was_fetched(real_jars, empty_home, tmp_path, monkeypatch):
+    monkeypatch.delenv("TIDEMILL_HOME")
+    driver = ensure_jars([POSTGRES])[0]
+    monkeypatch.setenv("TIDEMILL_HOME", str(empty_home))
+    shutil.copytree(real_jars[0].parent, empty_home / "jars", ignore=lambda *_: [POSTGRES.file])
+    assert missing_jars() == []
+    assert drivers_at_hand() == []
+    pattern = f"{driver.parent}/[artifact]-[revision].[ext]"
+    fetch_from(f'<filesystem name="from"><artifact pattern="{pattern}"/></filesystem>', tmp_path, monkeypatch)
+    assert ensure_jars([POSTGRES]) == drivers_at_hand() == [empty_home / "jars" / POSTGRES.file]
+
+
+def test_a_driver_that_cannot_be_fetched_is_named(empty_home, tmp_path, monkeypatch):
+    fetch_from(NOWHERE, tmp_path, monkeypatch)
+    monkeypatch.setattr(jars, "PAUSES", ())
+    with pytest.raises(EngineError) as error:
+        ensure_jars([POSTGRES])
+    assert error.value.problem.startswith(f"The jar {POSTGRES.file} could not be fetched: ")
+    assert f"take org.postgresql:postgresql:{POSTGRES.version} from any Maven repository" in error.value.remedy
+    assert str(empty_home / "jars") in error.value.remedy

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.engine.jars import ensure_jars
-from tidemill.engine.session import is_embedded
+from tidemill.declare.names import quoted_text
+from tidemill.engine.jars import ensure_jars, jar_paths
+from tidemill.engine.session import is_embedded, was_started_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,5 +21,7 @@ def ensure_driver(spark: SparkSession, jar: Jar) -> None:
     """
     if not is_embedded():
         return
-    path = ensure_jars([jar])[0]
-    spark.sql(f"ADD JAR '{path}'")
+    path = jar_paths([jar])[0]
+    if not was_started_with(path):
+        ensure_jars([jar])
+        spark.sql(f"ADD JAR {quoted_text(str(path))}")

@@ -38,6 +38,7 @@ class _Engine:
     jvm: gateway.Gateway
     folder: Path
     spark: SparkSession
+    jars: Sequence[Path]
 
 
 _engine: _Engine | None = None
@@ -122,6 +123,11 @@ def is_embedded() -> bool:
     return _engine is not None
 
 
+def was_started_with(jar: Path) -> bool:
+    """Whether the embedded engine has had the jar from its start."""
+    return _engine is not None and jar in _engine.jars
+
+
 def has_died() -> bool:
     """Whether the JVM of the embedded engine has ended without being asked to."""
     return _engine is not None and _engine.jvm.process.poll() is not None
@@ -146,7 +152,7 @@ def _start(jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
         jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
         with handler_kept(_cancel_jobs):
-            _engine = _Engine(jvm, folder, _session(jvm))
+            _engine = _Engine(jvm, folder, _session(jvm), jars)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -140,7 +140,7 @@ def _matching(files: fs.FileSystem, root: str, pattern: str) -> list[fs.FileInfo
     level = [files.get_file_info(root)]
     for part in [part for part in pattern[len(root.rstrip("/")) :].split("/") if part]:
         level = [info for folder in level for info in _children(files, folder, part)]
-    return sorted(level, key=lambda info: str(info.path))
+    return sorted((info for info in level if info.type != fs.FileType.NotFound), key=lambda info: str(info.path))
 
 
 def _children(files: fs.FileSystem, folder: fs.FileInfo, part: str) -> Iterable[fs.FileInfo]:

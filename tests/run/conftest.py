@@ -1,0 +1,1 @@
+from sources.conftest import postgres  # noqa: F401  the same server

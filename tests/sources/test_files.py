@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import StructType
+
+from tidemill.declare.cursors import cursor
+from tidemill.declare.sources import Source
+from tidemill.errors import ArgumentError, ConnectorError, Origin
+from tidemill.sources.failures import failures_of
+from tidemill.sources.protocol import Reading
+from tidemill.sources.registry import connector_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def put(folder: Path, name: str, *lines: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("\n".join(lines) + "\n")
+
+
+def files(folder: Path, kind: str, path: Any = "data", **params: Any) -> Source:
+    return Source("orders", kind, {"path": path, **params}, folder=folder, origin=Origin("shop.sql", 3))
+
+
+def rows(spark: SparkSession, source: Source, like: str | None = None) -> list[tuple[Any, ...]]:
+    reading = Reading(spark, StructType.fromDDL(like) if like else None)
+    with failures_of(source):
+        return sorted((tuple(row) for row in connector_for(source).read(reading).collect()), key=str)
+
+
+def types(spark: SparkSession, source: Source, like: str | None = None) -> dict[str, str]:
+    reading = Reading(spark, StructType.fromDDL(like) if like else None)
+    return {f.name: f.dataType.simpleString() for f in connector_for(source).schema(reading).fields}
+
+
+def test_csv_has_a_header_and_its_types_are_inferred(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,day,at,name", '1,2024-01-02,2024-01-02T10:00:00.123456Z,"say ""hi"""', "2,,,")
+    assert types(spark, files(tmp_path, "CSV")) == {"id": "int", "day": "date", "at": "timestamp", "name": "string"}
+    at = datetime.fromisoformat("2024-01-02T10:00:00.123456")
+    assert rows(spark, files(tmp_path, "csv")) == [(1, date(2024, 1, 2), at, 'say "hi"'), (2, None, None, None)]
+
+
+def test_csv_takes_the_types_of_its_table(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,zip,amount", "1,01234,1.10", "2,x,2")
+    assert rows(spark, files(tmp_path, "csv"), "ID BIGINT, zip STRING, amount DECIMAL(10,2)") == [
+        (1, "01234", Decimal("1.10")),
+        (2, "x", Decimal("2.00")),
+    ]
+
+
+def test_a_column_that_the_table_does_not_have_is_inferred(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,new", "1,7")
+    assert types(spark, files(tmp_path, "csv"), "id STRING") == {"id": "string", "new": "int"}
+
+
+def test_types_can_be_told(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,zip", "1,01234")
+    assert types(spark, files(tmp_path, "csv", types={"zip": "string"})) == {"id": "int", "zip": "string"}
+    put(tmp_path, "bare/a.csv", "1;01234")
+    bare = files(tmp_path, "csv", "bare", header=False, sep=";", schema="id BIGINT, zip STRING")
+    assert rows(spark, bare) == [(1, "01234")]
+
+
+def test_a_row_that_does_not_fit_is_an_error_that_names_the_source(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,amount", "1,2", "two,3")
+    with pytest.raises(ConnectorError) as error:
+        rows(spark, files(tmp_path, "csv"), "id BIGINT, amount INT")
+    assert error.value.code == "source.unreadable"
+    assert error.value.problem.startswith("The source orders could not be read: ")
+    assert str(error.value.origin) == "shop.sql:3"
+    put(tmp_path, "data/a.csv", "id,amount", "1,2,3")
+    with pytest.raises(ConnectorError):
+        rows(spark, files(tmp_path, "csv"), "id BIGINT, amount INT")
+
+
+def test_a_file_with_other_columns_is_an_error(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,amount", "1,2")
+    put(tmp_path, "data/b.csv", "amount,id", "2,1")
+    with pytest.raises(ConnectorError):
+        rows(spark, files(tmp_path, "csv"))
+
+
+def test_json_texts_that_are_moments_are_timestamps_and_others_stay_texts(spark, tmp_path):
+    put(
+        tmp_path,
+        "data/a.json",
+        '{"id": 1, "seen_at": "2024-01-02T10:00:00.5Z", "zip": "12345", "year": "2024"}',
+        '{"id": 2, "seen_at": "2024-01-02T10:00:00+01:00", "zip": "1", "year": "x"}',
+    )
+    assert types(spark, files(tmp_path, "JSON")) == {
+        "id": "bigint",
+        "seen_at": "timestamp",
+        "year": "string",
+        "zip": "string",
+    }
+    assert [row[1] for row in rows(spark, files(tmp_path, "JSON"))] == [
+        datetime.fromisoformat("2024-01-02T10:00:00.500000"),
+        datetime.fromisoformat("2024-01-02T09:00:00"),
+    ]
+
+
+def test_json_fields_that_no_row_has_are_null_with_the_types_of_the_table(spark, tmp_path):
+    put(tmp_path, "data/a.json", '{"id": 1, "new": [1]}')
+    assert types(spark, files(tmp_path, "json"), "id INT, note STRING, price DECIMAL(9,2)") == {
+        "id": "int",
+        "new": "array<bigint>",
+        "note": "string",
+        "price": "decimal(9,2)",
+    }
+    put(tmp_path, "data/a.json", '{"id": 1, "price": 1.10}', '{"id": 2, "price": null}')
+    assert rows(spark, files(tmp_path, "json"), "id INT, price DECIMAL(9,2)") == [(1, Decimal("1.10")), (2, None)]
+
+
+def test_json_that_does_not_fit_is_an_error(spark, tmp_path):
+    put(tmp_path, "data/a.json", '{"id": 1}', '{"id": ')
+    with pytest.raises(ConnectorError):
+        rows(spark, files(tmp_path, "json"))
+    put(tmp_path, "data/a.json", '{"id": 1}', '{"id": "two"}')
+    with pytest.raises(ConnectorError):
+        rows(spark, files(tmp_path, "json"), "id INT")
+
+
+def parquet(path: Path, **columns: list[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def test_columns_that_only_some_parquet_files_have_are_read(spark, tmp_path):
+    parquet(tmp_path / "data/a.parquet", id=[1])
+    parquet(tmp_path / "data/b.parquet", id=[2], new=["x"])
+    assert rows(spark, files(tmp_path, "parquet")) == [(1, None), (2, "x")]
+
+
+def test_partitions_are_columns_and_other_folders_are_read_too(spark, tmp_path):
+    parquet(tmp_path / "data/day=2024-01-01/a.parquet", id=[1])
+    parquet(tmp_path / "data/day=2024-01-02/a.parquet", id=[2])
+    assert rows(spark, files(tmp_path, "parquet")) == [(1, date(2024, 1, 1)), (2, date(2024, 1, 2))]
+    put(tmp_path, "nested/2024/01/a.csv", "id", "1")
+    put(tmp_path, "nested/2024/02/a.csv", "id", "2")
+    assert rows(spark, files(tmp_path, "csv", "nested")) == [(1,), (2,)]
+
+
+def test_patterns_lists_and_odd_names(spark, tmp_path):
+    put(tmp_path, "data/a[1].csv", "id", "1")
+    put(tmp_path, "data/b {x}.csv", "id", "2")
+    put(tmp_path, "data/c.csv", "id", "3")
+    assert rows(spark, files(tmp_path, "csv", "data/*.csv")) == [(1,), (2,), (3,)]
+    assert rows(spark, files(tmp_path, "csv", "data/a[1].csv")) == [(1,)]
+    assert rows(spark, files(tmp_path, "csv", ["data/b {x}.csv", "data/c.csv"])) == [(2,), (3,)]
+
+
+def test_only_the_columns_asked_for_are_given(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,name,at", "1,x,2024-01-01")
+    connector = connector_for(Source("orders", "csv", {"path": str(tmp_path / "data")}, columns=("AT", "id")))
+    assert connector.read(Reading(spark)).columns == ["at", "id"]
+    assert connector.read(Reading(spark), ["name"]).columns == ["name"]
+    with pytest.raises(ConnectorError, match=r"The source orders has no column nam. Did you mean name\?"):
+        connector.read(Reading(spark), ["nam"])
+
+
+def test_read_since_gives_ties_and_nulls_and_skips_files(spark, tmp_path):
+    spark.sql("SELECT id, timestamp_micros(id) at FROM range(10)").coalesce(1).write.parquet(str(tmp_path / "data"))
+    spark.sql("SELECT 99L id, CAST(NULL AS TIMESTAMP) at").write.mode("append").parquet(str(tmp_path / "data"))
+    connector = connector_for(files(tmp_path, "parquet"))
+    since = cursor("timestamp", datetime.fromtimestamp(8e-6, UTC).isoformat())
+    found = connector.read_since(Reading(spark), "AT", since, ["id"])
+    assert sorted(row.id for row in found.collect()) == [8, 9, 99]
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert "PushedFilters: [Or(GreaterThanOrEqual(at," in plan
+
+
+def test_nothing_there_is_an_error_that_names_the_source(spark, tmp_path):
+    with pytest.raises(ConnectorError) as error:
+        rows(spark, files(tmp_path, "csv", "no/*.csv"))
+    assert error.value.code == "source.missing"
+    assert error.value.problem == (f"The source orders could not be read: There is nothing at {tmp_path}/no/*.csv.")
+
+
+def test_an_empty_folder_is_an_empty_source_once_its_columns_are_known(spark, tmp_path):
+    (tmp_path / "data").mkdir()
+    with pytest.raises(ConnectorError, match="orders has no files yet, so its columns are not known"):
+        rows(spark, files(tmp_path, "csv"))
+    assert rows(spark, files(tmp_path, "csv"), "id INT") == []
+    assert types(spark, files(tmp_path, "csv", schema="a INT")) == {"a": "int"}
+
+
+def test_a_header_alone_is_an_empty_source(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,name")
+    assert rows(spark, files(tmp_path, "csv"), "id INT, name STRING") == []
+
+
+def test_the_version_of_files_is_known_without_spark(tmp_path):
+    put(tmp_path, "data/a.csv", "id", "1")
+    connector = connector_for(files(tmp_path, "csv"))
+    before = connector.version()
+    assert connector.version() == before
+    put(tmp_path, "data/b.csv", "id", "2")
+    assert connector.version() != before
+    assert connector_for(files(tmp_path, "csv", sep=";")).version() != connector.version()
+
+
+def test_the_version_of_a_delta_table_is_that_of_its_log(spark, tmp_path):
+    path = str(tmp_path / "data")
+    deltalake.write_deltalake(path, pa.table({"id": [1]}))
+    connector = connector_for(files(tmp_path, "DELTA"))
+    before = connector.version()
+    assert connector.version() == before
+    deltalake.write_deltalake(path, pa.table({"id": [2]}), mode="append")
+    assert connector.version() != before
+    assert rows(spark, files(tmp_path, "delta")) == [(1,), (2,)]
+    (tmp_path / "data").rename(tmp_path / "old")
+    deltalake.write_deltalake(path, pa.table({"id": [1]}))
+    assert connector.version() not in (None, before)
+
+
+def test_orc_is_read(spark, tmp_path):
+    spark.range(3).write.orc(str(tmp_path / "data"))
+    assert rows(spark, files(tmp_path, "orc")) == [(0,), (1,), (2,)]
+
+
+def test_any_spark_data_source_is_read_by_its_name(spark, tmp_path):
+    put(tmp_path, "data/a.txt", "one", "two")
+    assert rows(spark, files(tmp_path, "text")) == [("one",), ("two",)]
+    reading = Reading(spark)
+    found = connector_for(files(tmp_path, "Text")).read_since(reading, "value", cursor("string", "p"))
+    assert [row.value for row in found.collect()] == ["two"]
+
+
+def test_a_kind_that_spark_does_not_know_is_an_error(spark, tmp_path):
+    with pytest.raises(ArgumentError) as error:
+        rows(spark, files(tmp_path, "PARKET"))
+    assert error.value.code == "source.unknown_kind"
+    assert str(error.value) == (
+        "[source.unknown_kind] PARKET is no kind of source: neither Tidemill nor Spark knows it. Did you mean PARQUET?"
+    )
