@@ -38,9 +38,10 @@ class Counts:
 class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
-    `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what
-    was known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and
-    `remainder` names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
+    `reset` names inputs that are to be read from the beginning. `base` is the version that the commit was planned
+    on, and `held` the rows that it held. `counts` holds what was known before the commit; the rest comes from the
+    commit's own metrics (`tidemill.state.counting`), and `remainder` names the count that takes the rows which were
+    neither inserted, updated, nor counted otherwise.
     """
 
     run_id: str
@@ -63,6 +64,7 @@ class Record:
     input_versions: Mapping[str, str] = field(default_factory=dict)
     inferred_schema: str | None = None
     restored_from: int | None = None
+    reset: tuple[str, ...] = ()
     base: int | None = None
     held: int | None = None
     format: int = RECORD_FORMAT
@@ -107,7 +109,7 @@ def _typed(name: str, value: Any) -> Any:
             return {item: cursor(data["type"], data["value"]) for item, data in value.items()}
         case "highest" | "floor":
             return cursor(value["type"], value["value"])
-        case "keys" | "columns":
+        case "keys" | "columns" | "reset":
             return tuple(value)
         case _:
             return value

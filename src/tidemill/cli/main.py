@@ -21,6 +21,8 @@ from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
 from tidemill.cli.run import list_, plan, run, validate
+from tidemill.cli.status import status
+from tidemill.cli.watermarks import reset_watermark, set_watermark, show_watermarks
 from tidemill.errors import ArgumentError, TidemillError
 
 if TYPE_CHECKING:
@@ -85,7 +87,10 @@ def tidemill() -> None:
     """
 
 
-for command in (run, plan, validate, list_, merge, history, restore, doctor, setup):
+PROJECTS = (run, plan, validate, list_, status, show_watermarks, set_watermark, reset_watermark)
+TABLES = (merge, history, restore)
+ENGINE = (doctor, setup)
+for command in (*PROJECTS, *TABLES, *ENGINE):
     tidemill.add_command(command)
 
 

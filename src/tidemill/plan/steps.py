@@ -42,6 +42,8 @@ def _reason(table: Table, snapshot: Snapshot | None) -> str:
     if table.window is None or isinstance(table.strategy, Replace):
         return "everything is read, and only what differs is written"
     record = snapshot.record
+    if record and table.input in record.reset:
+        return "its watermark was reset: everything is read"
     known = record.progress.get(table.input) if record else None
     if known is None:
         return f"adopted: since its highest {table.window.time_column}"

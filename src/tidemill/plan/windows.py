@@ -97,6 +97,8 @@ def _watermark(
     now: datetime,
 ) -> tuple[Cursor | None, str]:
     record = snapshot.record
+    if record and table.input in record.reset:
+        return None, "its watermark was reset: everything is read"
     known = record.progress.get(table.input) if record else None
     if known is not None and known.kind is not kind:
         raise StateError(

@@ -101,9 +101,8 @@ class PostgresTable:
                 "export.no_psycopg", "needs psycopg to write to PostgreSQL", "pip install 'tidemill[postgres]'"
             ) from missing
         given = {"user": self.address.user, "password": self.address.password}
-        return psycopg.connect(
-            self.address.libpq, client_encoding="utf8", **{name: value for name, value in given.items() if value}
-        )
+        named: dict[str, Any] = {name: value for name, value in given.items() if value}
+        return psycopg.connect(self.address.libpq, client_encoding="utf8", **named)
 
     def _stage(self, cursor: Any, schema: t.StructType) -> _Stage:
         """An empty temporary table with the types of the target, which nobody else may write to from here on."""

@@ -232,6 +232,7 @@ class _Step:
             config_hash=self.table.config_hash,
             input_versions={self.table.input: input_version} if input_version else {},
             columns=tuple(prepared.columns),
+            reset=tuple(name for name in (before.reset if before else ()) if name != self.table.input),
             base=self.snapshot.version if self.snapshot else None,
             held=self._held_rows(),
         )

@@ -67,6 +67,11 @@ class DeltaLog:
         actions = self._actions(version)
         return None if actions is None else _commit_of(version, actions)
 
+    def column_types(self) -> dict[str, str]:
+        """The types of the table's plain columns, as Delta calls them, by name in lower case."""
+        fields = json.loads(self._open().schema().to_json())["fields"]
+        return {field["name"].lower(): field["type"] for field in fields if isinstance(field["type"], str)}
+
     def reach(self, ranges: Sequence[KeyRange]) -> Reach:
         """How much of the table may hold a row within all ranges."""
         from tidemill.state.pruning import reach  # noqa: PLC0415  slow to import, and metadata commands need it not

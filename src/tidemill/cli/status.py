@@ -1,0 +1,124 @@
+"""`tidemill status`: tables, rows, watermarks, last runs, freshness, and what incremental runs save."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from tidemill.cli import render
+from tidemill.cli.options import output, variables
+
+if TYPE_CHECKING:
+    from sqlite3 import Row
+
+    from tidemill.declare.tables import Table
+    from tidemill.state.ledger import Ledger
+
+HEADINGS = ("table", "rows", "watermark", "last changed", "last run", "saved")
+_LAST = "SELECT * FROM steps WHERE path = ? ORDER BY at DESC, step_id DESC LIMIT 1"
+_FULL = "SELECT * FROM steps WHERE path = ? AND mode = 'first' AND status <> 'failed' ORDER BY at DESC LIMIT 1"
+_INCREMENTAL = (
+    "SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds FROM steps "
+    "WHERE path = ? AND mode = 'incremental' AND status <> 'failed'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a table's incremental runs cost on average, against its last full one."""
+
+    runs: int
+    rows_read: float
+    seconds: float
+    full_rows_read: int
+    full_seconds: float
+
+    def __str__(self) -> str:
+        rows = f"reads {self.rows_read:,.0f} of {self.full_rows_read:,} rows"
+        return f"{rows}, {self.seconds:.1f} s for {self.full_seconds:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One table as its log and the ledger know it."""
+
+    table: str
+    path: str
+    strategy: str
+    rows: int | None
+    version: int | None
+    watermark: str | None
+    changed_at: str | None
+    last_run: str | None
+    last_status: str | None
+    saved: Saved | None
+
+
+@click.command(short_help="Show tables, watermarks, last runs and what incremental runs save.")
+@click.argument("target", required=False)
+@variables
+@output
+def status(
+    target: str | None,
+    given: dict[str, str],
+    profile: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,  # noqa: ARG001  its callback has done it
+) -> None:
+    """Show what is known of every declared table: from its own log and from the ledger. Starts no Spark."""
+    from tidemill.state.ledger import Ledger, ledger_file  # noqa: PLC0415
+    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
+
+    workspace = Workspace.load(target, profile=profile, given=given)
+    ledger = Ledger(ledger_file(workspace.project.folder))
+    found = [_status(table, ledger) for table in workspace.tables]
+    if form == "json":
+        render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
+    elif not quiet:
+        short = f"{workspace.project.warehouse.schema}."
+        render.table(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}))
+
+
+def _status(table: Table, ledger: Ledger) -> Status:
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+
+    snapshot = DeltaLog(table.path).snapshot()
+    record = snapshot.record if snapshot else None
+    watermark = record.progress.get(table.input) if record else None
+    last = next(iter(ledger.query(_LAST, table.path)), None)
+    return Status(
+        table=table.name,
+        path=table.path,
+        strategy=str(table.strategy),
+        rows=snapshot.rows if snapshot else None,
+        version=snapshot.version if snapshot else None,
+        watermark=str(watermark) if watermark else None,
+        changed_at=record.at if record else None,
+        last_run=last["at"] if last else None,
+        last_status=last["status"] if last else None,
+        saved=_saved(table, ledger),
+    )
+
+
+def _saved(table: Table, ledger: Ledger) -> Saved | None:
+    full = next(iter(ledger.query(_FULL, table.path)), None)
+    since: Row | None = next(iter(ledger.query(_INCREMENTAL, table.path)), None)
+    if full is None or since is None or not since["runs"] or full["seconds"] is None or since["seconds"] is None:
+        return None
+    return Saved(since["runs"], since["rows_read"], since["seconds"], full["rows_read"], full["seconds"])
+
+
+def _line(each: Status, schema: str) -> tuple[str, ...]:
+    rows = "" if each.rows is None else f"{each.rows:,}"
+    last = f"{render.moment(each.last_run)} {each.last_status}" if each.last_run else ""
+    return (
+        each.table.removeprefix(schema),
+        rows if each.version is not None else "not run yet",
+        each.watermark or "",
+        render.moment(each.changed_at or ""),
+        last,
+        str(each.saved) if each.saved else "",
+    )

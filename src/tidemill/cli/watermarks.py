@@ -1,0 +1,211 @@
+"""`tidemill show-watermarks`, `set-watermark`, `reset-watermark`: how far sources have been read."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidemill.cli import render
+from tidemill.cli.options import output, variables
+from tidemill.errors import ArgumentError, did_you_mean
+
+if TYPE_CHECKING:
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.tables import Table
+    from tidemill.state.watermarks import Watermark
+    from tidemill.workspace import Workspace
+
+HEADINGS = ("pipeline", "source", "table", "column", "watermark", "since")
+
+
+@click.command("show-watermarks", short_help="Show how far sources have been read.")
+@click.argument("pipeline", required=False)
+@click.option("--source", metavar="NAME", help="Only this source.")
+@variables
+@output
+def show_watermarks(
+    pipeline: str | None,
+    source: str | None,
+    given: dict[str, str],
+    profile: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,  # noqa: ARG001  its callback has done it
+) -> None:
+    """Show how far each table has read its source; starts no Spark.
+
+    PIPELINE is a pipeline's name (its file's stem) or the path of its file.
+    """
+    from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
+
+    workspace = _workspace(pipeline, given, profile)
+    found = watermarks_of(_chosen(workspace, pipeline, source, None))
+    if form == "json":
+        render.document({"watermarks": [_data(each) for each in found]})
+    elif not quiet and not found:
+        render.say(f"{render.INDENT}nothing here reads its source by a cursor")
+    elif not quiet:
+        render.table(HEADINGS, [_line(each) for each in found], right=frozenset())
+
+
+@click.command("set-watermark", short_help="Read a source from another value on.")
+@click.argument("pipeline")
+@click.argument("source")
+@click.argument("value")
+@click.option("--table", metavar="NAME", help="Only this table; else all tables of the source.")
+@variables
+@output
+def set_watermark(
+    pipeline: str,
+    source: str,
+    value: str,
+    table: str | None,
+    given: dict[str, str],
+    profile: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,  # noqa: ARG001  its callback has done it
+) -> None:
+    """Let the next run read SOURCE from VALUE on (less its lookback). It is a commit in the table's own log."""
+    tables = _chosen(_workspace(pipeline, given, profile), pipeline, source, table)
+    _apply([(each, _value(each, value)) for each in tables], form, quiet=quiet)
+
+
+@click.command("reset-watermark", short_help="Read a source from the beginning.")
+@click.argument("pipeline")
+@click.argument("source")
+@click.option("--table", metavar="NAME", help="Only this table; else all tables of the source.")
+@click.option("--confirm", is_flag=True, help="Do not ask.")
+@variables
+@output
+def reset_watermark(
+    pipeline: str,
+    source: str,
+    table: str | None,
+    confirm: bool,
+    given: dict[str, str],
+    profile: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,  # noqa: ARG001  its callback has done it
+) -> None:
+    """Let the next run read all of SOURCE. Rows that are there already are found, and not doubled."""
+    tables = _chosen(_workspace(pipeline, given, profile), pipeline, source, table)
+    for each in tables:
+        _check_was_run(each)
+    if not confirm:
+        _ask(tables)
+    _apply([(each, None) for each in tables], form, quiet=quiet)
+
+
+def _workspace(pipeline: str | None, given: dict[str, str], profile: str | None) -> Workspace:
+    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
+
+    return Workspace.load(pipeline if pipeline and pipeline.endswith(".sql") else None, profile=profile, given=given)
+
+
+def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
+    """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
+    tables = [each for each in workspace.tables if each.window]
+    if pipeline is not None and not pipeline.endswith(".sql"):
+        tables = _having(tables, 0, pipeline, "pipeline")
+    if source is not None:
+        tables = _having(tables, 1, source, "source")
+    if table is None:
+        return tables
+    full = table if "." in table else f"{workspace.project.warehouse.schema}.{table}"
+    named = [each for each in tables if each.name.lower() == full.lower()]
+    if not named:
+        raise _unknown("table", table, [each.name for each in tables])
+    return named
+
+
+def _having(tables: list[Table], part: int, name: str, word: str) -> list[Table]:
+    parts = {each.name: each.input.partition(".")[::2][part] for each in tables}
+    found = [each for each in tables if parts[each.name].lower() == name.lower()]
+    if not found:
+        raise _unknown(word, name, sorted(set(parts.values())))
+    return found
+
+
+def _unknown(word: str, name: str, known: list[str]) -> ArgumentError:
+    close = did_you_mean(name, known)
+    listed = f"Those that do: {', '.join(known)}." if known else "Nothing here reads its source by a cursor."
+    return ArgumentError(
+        f"watermark.unknown_{word}",
+        f"No {word} {name} reads by a cursor.",
+        f"Did you mean {close}? {listed}" if close else listed,
+    )
+
+
+def _value(table: Table, text: str) -> Cursor:
+    from tidemill.declare.cursors import cursor  # noqa: PLC0415
+    from tidemill.state.watermarks import kind_of_column  # noqa: PLC0415
+
+    _check_was_run(table)
+    kind = kind_of_column(table)
+    if kind is None:
+        raise ArgumentError(
+            "watermark.no_column",
+            f"{table.name} has no column {table.window.time_column if table.window else ''} that orders it.",
+            "Look at it with tidemill history.",
+        )
+    return cursor(kind, text)
+
+
+def _check_was_run(table: Table) -> None:
+    from tidemill.run.watermarks import never_run  # noqa: PLC0415
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+
+    if DeltaLog(table.path).snapshot() is None:
+        raise never_run(table)
+
+
+def _ask(tables: list[Table]) -> None:
+    names = ", ".join(table.name for table in tables)
+    if not sys.stdin.isatty():
+        raise ArgumentError(
+            "watermark.not_confirmed",
+            f"Resetting makes the next run of {names} read everything, and nobody is there to be asked.",
+            "Say --confirm.",
+        )
+    click.confirm(f"The next run of {names} will read everything. Go on?", abort=True)
+
+
+def _apply(changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool) -> None:
+    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+    from tidemill.engine.session import session_for  # noqa: PLC0415
+    from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.run.watermarks import set_watermark as commit  # noqa: PLC0415
+    from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
+
+    with render.working("writing to the log", quiet=quiet or form == "json"), translated("Setting the watermark"):
+        spark = session_for(small=True)
+        for table, value in changes:
+            interruptible(lambda table=table, value=value: commit(spark, table, value))  # type: ignore[misc]
+    found = watermarks_of(table for table, _ in changes)
+    if form == "json":
+        render.document({"watermarks": [_data(each) for each in found]})
+    elif not quiet:
+        render.table(HEADINGS, [_line(each) for each in found], right=frozenset())
+
+
+def _line(each: Watermark) -> tuple[str, ...]:
+    value = str(each.value) if each.value else "reset: everything is read" if each.reset else "not run yet"
+    return (each.pipeline, each.source, each.table, each.column, value, render.moment(each.at or ""))
+
+
+def _data(each: Watermark) -> dict[str, Any]:
+    return {
+        "pipeline": each.pipeline,
+        "source": each.source or None,
+        "table": each.table,
+        "column": each.column,
+        "watermark": each.value.text() if each.value else None,
+        "type": str(each.value.kind) if each.value else None,
+        "reset": each.reset,
+        "at": each.at,
+        "version": each.version,
+    }

@@ -1,0 +1,68 @@
+"""What tables have processed of their sources, read from their logs without a JVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.declare.cursors import CursorKind
+from tidemill.state.delta_log import DeltaLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.tables import Table
+
+_KINDS = {
+    "date": CursorKind.DATE,
+    "timestamp": CursorKind.TIMESTAMP,
+    "timestamp_ntz": CursorKind.TIMESTAMP_NTZ,
+    "string": CursorKind.STRING,
+    **dict.fromkeys(("byte", "short", "integer", "long"), CursorKind.INTEGER),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How far a table has read one input; `value` is None before its first run, and after a reset."""
+
+    pipeline: str
+    source: str
+    table: str
+    column: str
+    value: Cursor | None
+    at: str | None = None
+    version: int | None = None
+    reset: bool = False
+
+
+def watermarks_of(tables: Iterable[Table]) -> list[Watermark]:
+    """The watermarks of the tables that have a window, in their order."""
+    return [_watermark(table) for table in tables if table.window]
+
+
+def _watermark(table: Table) -> Watermark:
+    assert table.window is not None  # noqa: S101  asked only of tables that have one
+    pipeline, _, source = table.input.partition(".")
+    snapshot = DeltaLog(table.path).snapshot()
+    record = snapshot.record if snapshot else None
+    return Watermark(
+        pipeline=pipeline,
+        source=source,
+        table=table.name,
+        column=table.window.time_column,
+        value=record.progress.get(table.input) if record else None,
+        at=record.at if record else None,
+        version=snapshot.version if snapshot else None,
+        reset=bool(record and table.input in record.reset),
+    )
+
+
+def kind_of_column(table: Table) -> CursorKind | None:
+    """The kind of the table's time column, by its log; None where there is no table or no such column."""
+    log = DeltaLog(table.path)
+    if table.window is None or log.snapshot() is None:
+        return None
+    known = log.column_types().get(table.window.time_column.lower(), "")
+    return CursorKind.DECIMAL if known.startswith("decimal") else _KINDS.get(known)

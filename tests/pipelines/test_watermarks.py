@@ -1,0 +1,75 @@
+"""Watermarks can be seen and set; they live in the tables' own logs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from tidemill.cli.main import tidemill
+
+if TYPE_CHECKING:
+    from pipelines.conftest import Shop
+
+TEXT = """
+SOURCE events TYPE CSV PARAMS { "path": "data/events.csv" } INCREMENTAL BY at LOOKBACK 1 HOUR;
+LOAD appended FROM events MODE APPEND;
+LOAD merged FROM events MODE MERGE ON id;
+"""
+ROWS = [(1, "2024-01-01 10:00:00"), (2, "2024-01-02 10:00:00"), (3, "2024-01-03 10:00:00")]
+
+
+@pytest.fixture
+def fed(shop: Shop) -> Shop:
+    shop.says(TEXT).data("events.csv", "id at", *ROWS)
+    shop.run()
+    return shop
+
+
+def command(*args: str) -> dict[str, object]:
+    result = CliRunner().invoke(tidemill, [*args, "--format", "json"])
+    found = json.loads(result.output)
+    assert isinstance(found, dict)
+    return {"exit_code": result.exit_code, **found}
+
+
+def shown(shop: Shop) -> list[str | None]:
+    return [each["watermark"] for each in command("show-watermarks", str(shop.file))["watermarks"]]  # type: ignore[attr-defined]
+
+
+def test_watermarks_are_shown_and_survive_without_a_ledger(fed: Shop) -> None:
+    assert shown(fed) == ["2024-01-03T10:00:00.000000Z"] * 2
+
+
+def test_a_reset_reads_everything_again_and_doubles_nothing(fed: Shop) -> None:
+    refused = command("reset-watermark", str(fed.file), "events")
+    assert (refused["exit_code"], refused["error"]["code"]) == (2, "watermark.not_confirmed")  # type: ignore[index]
+    command("reset-watermark", str(fed.file), "events", "--confirm")
+    assert shown(fed) == [None, None]
+    result = {name: outcome.result for name, outcome in fed.run().items()}
+    assert [each.rows_read for each in result.values()] == [3, 3]
+    assert result["appended"].window.reason == "its watermark was reset: everything is read"
+    assert [len(fed.rows(name)) for name in ("appended", "merged")] == [3, 3]
+
+
+def test_a_watermark_that_is_set_is_where_the_next_run_begins(fed: Shop) -> None:
+    command("set-watermark", str(fed.file), "events", "2024-01-02T10:00:00Z", "--table", "merged")
+    assert shown(fed) == ["2024-01-03T10:00:00.000000Z", "2024-01-02T10:00:00.000000Z"]
+    fed.data("events.csv", "id at", *ROWS, (4, "2024-01-02 11:00:00"))
+    result = {name: outcome.result for name, outcome in fed.run().items()}
+    assert result["merged"].window.reason == "since 2024-01-02 10:00:00 UTC, less 1 hour"
+    assert [len(fed.rows(name)) for name in ("appended", "merged")] == [3, 4]
+
+
+def test_a_value_of_another_type_an_unknown_source_and_a_table_never_run_are_errors(fed: Shop) -> None:
+    wrong = command("set-watermark", str(fed.file), "events", "yesterday")
+    assert wrong["error"]["problem"] == "'yesterday' is not a timestamp."  # type: ignore[index]
+    unknown = command("set-watermark", str(fed.file), "evnets", "2024-01-01")
+    assert unknown["error"]["remedy"] == "Did you mean events? Those that do: events."  # type: ignore[index]
+    fed.file.write_text(TEXT.replace("merged", "fresh"))
+    never = command("set-watermark", str(fed.file), "events", "2024-01-01", "--table", "fresh")
+    assert never["error"]["problem"] == (  # type: ignore[index]
+        "main.fresh has not been run yet, so there is no log to hold its watermark."
+    )
