@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
+from tidemill.cli.naming import located
 from tidemill.cli.options import output
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _PARTS = 3  # a restore is as many commits, and one line
     short_help="Show the commits of a table, with counts and watermarks.",
     epilog="\b\nExamples:\n  tidemill history lake/orders\n  tidemill history lake/orders --limit 5 --format json",
 )
-@click.argument("table_path")
+@click.argument("table_path", metavar="TABLE")
 @click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N commits.")
 @output
 def history(
@@ -31,7 +32,9 @@ def history(
     quiet: bool,
     verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
-    """Show the commits of the table at TABLE_PATH, newest first; starts no Spark.
+    """Show the commits of a table, newest first; starts no Spark.
+
+    TABLE is the path of a table, or the name of one of the project's.
 
     "+200 ~14 -3" are rows inserted, updated and deleted. Commits that are not Tidemill's are shown with what their
     writer called them. Times are by your clock; windows and watermarks as the table has them, in UTC.
@@ -39,7 +42,7 @@ def history(
     from tidemill import api  # noqa: PLC0415
     from tidemill.state.parts import without_parts  # noqa: PLC0415
 
-    commits = list(without_parts(api.history(table_path, limit and limit * _PARTS)))[:limit]
+    commits = list(without_parts(api.history(located(table_path), limit and limit * _PARTS)))[:limit]
     if form == "json":
         render.document({"table": table_path, "commits": [_data(commit) for commit in commits]})
     elif not quiet:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidemill.cli import render
+from tidemill.cli.naming import located
 from tidemill.cli.options import output
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     short_help="Take a table back to an older version.",
     epilog="\b\nExamples:\n  tidemill history lake/orders\n  tidemill restore lake/orders --to 3",
 )
-@click.argument("table_path")
+@click.argument("table_path", metavar="TABLE")
 @click.option(
     "--to", type=click.IntRange(min=0), required=True, metavar="VERSION", help="A version that history shows."
 )
@@ -31,13 +32,16 @@ def restore(
     quiet: bool,
     verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
-    """Take the table at TABLE_PATH back to an older version: its rows and its progress together.
+    """Take a table back to an older version: its rows and its progress together.
+
+    TABLE is the path of a table, or the name of one of the project's.
 
     The restore is a commit of its own, so that nothing is lost: it can be undone by another restore.
     """
-    result = _run(table_path, to, quiet=quiet or form == "json")
+    result = _run(located(table_path), to, quiet=quiet or form == "json")
     if form == "json":
-        path = table_path if "://" in table_path else str(Path(table_path).absolute())
+        found = located(table_path)
+        path = found if "://" in found else str(Path(found).absolute())
         render.document({"table": table_path, "path": path, **asdict(result)})
     elif not quiet:
         show(table_path, result)
