@@ -62,8 +62,8 @@ def embedded_settings(folder: Path) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Opening a local file costs little: by the default of 4 MiB, ten small files weigh as much as a big one, and one
-        # of two cores gets more of the big ones than the other.
+        # Opening a local file costs little: by the default of 4 MiB a few small files outweigh a big one, and one of
+        # two cores gets more of the big ones than the other.
         "spark.sql.files.openCostInBytes": "1048576",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(partitions),
