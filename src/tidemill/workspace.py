@@ -93,7 +93,7 @@ class Workspace:
         from tidemill.run.runner import AT_A_TIME, Runner  # noqa: PLC0415
 
         runner = Runner(
-            session_for(spark),
+            lambda: session_for(spark),
             self.graph,
             Catalog(self.held_path, self.project.warehouse.schema),
             {name: quoted_text(value) for name, value in self.given.items()},

@@ -16,11 +16,11 @@ from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.run.events import Outcome, RunOutcome, Silent
 from tidemill.run.query import QuerySource
-from tidemill.run.step import run_step
+from tidemill.run.step import run_step, up_to_date
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
     from pyspark.sql import SparkSession
@@ -39,9 +39,9 @@ AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait
 
 @dataclass
 class Runner:
-    """One run over a graph of tables and exports."""
+    """One run over a graph of tables and exports. `spark` is asked for a session when a step needs one."""
 
-    spark: SparkSession
+    spark: Callable[[], SparkSession]
     graph: Graph
     catalog: Catalog
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -73,7 +73,8 @@ class Runner:
     def _done(self, node: object) -> StepResult | ExportResult:
         match node:
             case Table():
-                return run_step(self.spark, node, self._source(node), now=self.now)
+                source = self._source(node)
+                return up_to_date(node, source) or run_step(self.spark(), node, source, now=self.now)
             case Export():
                 return self._export(node)
             case _:
@@ -92,8 +93,8 @@ class Runner:
         from tidemill.run.export import write_export  # noqa: PLC0415  needs Spark's writers
 
         assert export.query is not None  # noqa: S101  a pipeline's export has one
-        session = self.catalog.session(self.spark, export.inputs)
-        return write_export(self.spark, session.sql(export.query.filled(self.parameters)), export)
+        session = self.catalog.session(spark := self.spark(), export.inputs)
+        return write_export(spark, session.sql(export.query.filled(self.parameters)), export)
 
 
 class _Walk:
