@@ -11,7 +11,7 @@ from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.names import name_key, quoted_text
 from tidemill.declare.secrets import Masking
 from tidemill.declare.tables import Table
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, TidemillError
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
 from tidemill.plan.graph import Graph, Node
@@ -93,7 +93,7 @@ class Workspace:
         from tidemill.run.runner import AT_A_TIME, Runner  # noqa: PLC0415
 
         runner = Runner(
-            lambda: session_for(spark),
+            lambda: session_for(spark, small=self._is_small()),
             self.graph,
             Catalog(self.held_path, self.project.warehouse.schema),
             {name: quoted_text(value) for name, value in self.given.items()},
@@ -102,6 +102,17 @@ class Workspace:
             fail_fast,
         )
         return runner.run()
+
+    def _is_small(self) -> bool:
+        """Whether all sources together are so small that an engine which starts quickly is the faster one."""
+        from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415  slow to import
+        from tidemill.sources.registry import size_of  # noqa: PLC0415
+
+        try:
+            sizes = [size_of(source) for each in self.declared for source in each.sources]
+        except TidemillError:  # a source that cannot be looked at fails in its own step
+            return True
+        return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
 
     def held_path(self, name: str) -> str | None:
         """Where the table of this name is, if the warehouse holds it."""

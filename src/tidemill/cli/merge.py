@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from tidemill.cli.keeping import Kept
     from tidemill.declare.tables import Table
 
-# A JVM that starts quickly does long work 1.6 times slower. It saves some five seconds, and reading and comparing
-# this many bytes takes less than ten: up to here the quick start wins.
-SMALL_SOURCE = 32 * 1024 * 1024
 EXAMPLES = """\b
 Examples:
   tidemill merge new_orders.csv lake/orders --on order_id
@@ -112,11 +109,12 @@ def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
     from tidemill.api import run_merge  # noqa: PLC0415
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.cli.keeping import keeping  # noqa: PLC0415
+    from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415
     from tidemill.sources.files import FileSource  # noqa: PLC0415
 
     with keeping("merge", f"merge {source} {table.name}", table.name, table.path) as kept:
         kept.strategy = str(table.strategy)
-        small = FileSource(source).size <= SMALL_SOURCE
+        small = FileSource(source).size <= SMALL_WORK
         with render.working(f"merging {source} into {table.name}", quiet=quiet):
             result = interruptible(lambda: run_merge(source, table, small=small))
         _keep(kept, result)

@@ -47,6 +47,16 @@ def connector_for(source: Source) -> Connector:
         return _Named(source, _factory(source.kind)(source))
 
 
+def size_of(source: Source) -> int | None:
+    """How many bytes a source of files has; None for other kinds, which do not tell."""
+    if _OWN.get(source.kind.lower()) != _FILES:
+        return None
+    from tidemill.sources.files import file_source  # noqa: PLC0415  with pyarrow
+
+    with failures_of(source):
+        return file_source(source).size
+
+
 def known_kinds() -> list[str]:
     """The kinds that need no Spark data source."""
     return sorted({*(name.upper() for name in _OWN), *(point.name.upper() for point in entry_points(group=GROUP))})
