@@ -188,7 +188,7 @@ def test_nothing_there_is_an_error_that_names_the_source(spark, tmp_path):
 
 def test_an_empty_folder_is_an_empty_source_once_its_columns_are_known(spark, tmp_path):
     (tmp_path / "data").mkdir()
-    with pytest.raises(ConnectorError, match="orders has no files yet, so its columns are not known"):
+    with pytest.raises(ConnectorError, match="The source orders has no files yet, so its columns are not known"):
         rows(spark, files(tmp_path, "csv"))
     assert rows(spark, files(tmp_path, "csv"), "id INT") == []
     assert types(spark, files(tmp_path, "csv", schema="a INT")) == {"a": "int"}

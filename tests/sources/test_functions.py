@@ -74,7 +74,12 @@ def test_a_function_without_parameters_is_called_without(spark, tmp_path):
 
 
 def test_a_function_is_called_once_however_often_its_rows_are_computed(spark, tmp_path):
-    code = "calls = []\ndef rows():\n    open(__file__ + '.calls', 'a').write('x')\n    return [{'id': 1}]\n"
+    code = """
+def rows():
+    with open(__file__ + ".calls", "a") as calls:
+        calls.write("x")
+    return [{"id": 1}]
+"""
     rows = read(spark, tmp_path, code)
     assert rows.count() == rows.count() == 1
     assert (tmp_path / "fetch.py.calls").read_text() == "x"

@@ -57,7 +57,7 @@ def _said(failure: Exception) -> str:
 
 def _hidden(failure: TidemillError, masking: Masking, source: Source) -> TidemillError:
     problem, remedy = masking.mask(failure.problem), masking.mask(failure.remedy)
-    if isinstance(failure, ConnectorError) and source.name not in problem:
+    if isinstance(failure, ConnectorError) and f"source {source}" not in problem:
         problem = f"The source {source} could not be read: {problem}"
     if (problem, remedy) != (failure.problem, failure.remedy):
         return type(failure)(failure.code, problem, remedy, origin=failure.origin or source.origin)

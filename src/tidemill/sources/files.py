@@ -144,7 +144,7 @@ class FileSource:
         if rows is None:
             raise ConnectorError(
                 "source.no_columns",
-                f"{self} has no files yet, so its columns are not known.",
+                f"The source {self} has no files yet, so its columns are not known.",
                 "Put the first file there, or give the columns in its params (schema).",
             )
         return rows
