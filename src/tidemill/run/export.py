@@ -57,7 +57,9 @@ def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[
     options = Options(export)
     path = absolute(export.target, export.folder)
     partitions = options.names("partition_by")
-    table = Table(export.name, path, export.mode, partition_by=partitions, properties=options.left())
+    # An export is for others, and some readers know no deletion vectors.
+    properties = {"delta.enableDeletionVectors": "false"} | options.left()
+    table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties)
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 
