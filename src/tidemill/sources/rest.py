@@ -55,7 +55,7 @@ def rest_source(source: Source) -> RestSource:
         params.text("cursor_param"),
         _format(params),
         params.count("max_pages", MOST_PAGES),
-        Types(params.text("schema"), params.texts("types")),
+        Types(params.text("schema"), params.texts("types"), source.name),
     )
     params.end()
     return found
