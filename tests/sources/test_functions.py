@@ -123,6 +123,13 @@ def test_modules_beside_the_pipeline_can_be_imported(spark, tmp_path):
     assert listed(read(spark, tmp_path, "", place="helper_of_fetch:all_rows")) == [(7,)]
 
 
+def test_modules_of_one_name_beside_two_pipelines_are_two_modules(spark, tmp_path):
+    for number, name in enumerate(("one", "two")):
+        (tmp_path / name).mkdir()
+        code = f"def rows():\n    return [{{'id': {number}}}]\n"
+        assert listed(read(spark, tmp_path / name, code, place="fetch:rows")) == [(number,)]
+
+
 def test_nothing_is_an_empty_source_once_its_columns_are_known(spark, tmp_path):
     code = "def rows():\n    return None\n"
     with pytest.raises(ConnectorError, match="rows of the source games gave nothing"):

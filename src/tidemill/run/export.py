@@ -16,6 +16,7 @@ from tidemill.run.export_database import write_database
 from tidemill.run.export_files import write_files
 from tidemill.run.export_options import Options
 from tidemill.run.step import run_step
+from tidemill.sources.failures import retold
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.params import absolute
 
@@ -70,11 +71,8 @@ def _failures(export: Export) -> Iterator[None]:
     try:
         yield
     except TidemillError as told:
-        problem, remedy = masking.mask(told.problem), masking.mask(told.remedy)
-        if (problem, remedy) == (told.problem, told.remedy):
-            told.origin = told.origin or export.origin
-            raise
-        raise type(told)(told.code, problem, remedy, origin=told.origin or export.origin) from None
+        retold(told, masking.mask(told.problem), masking.mask(told.remedy), export.origin)
+        raise
     except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
         whole = "".join(traceback.format_exception(failure))
         raise ExportError(
