@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.engine import session
+from tidemill.engine.jars import DRIVERS, ensure_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,5 +25,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
+    ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
     yield session.embedded()
     session.stop(wait=True)

@@ -87,13 +87,12 @@ class Workspace:
         fail_fast: bool = False,
     ) -> RunOutcome:
         """Brings every table up to date and writes every export."""
-        from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
         from tidemill.run.catalog import Catalog  # noqa: PLC0415
         from tidemill.run.events import Silent  # noqa: PLC0415
         from tidemill.run.runner import AT_A_TIME, Runner  # noqa: PLC0415
 
         runner = Runner(
-            lambda: session_for(spark, small=self._is_small()),
+            lambda: self._session(spark),
             self.graph,
             Catalog(self.held_path, self.project.warehouse.schema),
             {name: quoted_text(value) for name, value in self.given.items()},
@@ -102,6 +101,14 @@ class Workspace:
             fail_fast,
         )
         return runner.run()
+
+    def _session(self, spark: SparkSession | None) -> SparkSession:
+        from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
+        from tidemill.sources.registry import fetch_drivers  # noqa: PLC0415
+
+        if spark is None:
+            fetch_drivers(source for each in self.declared for source in each.sources)
+        return session_for(spark, small=self._is_small())
 
     def _is_small(self) -> bool:
         """Whether all sources together are so small that an engine which starts quickly is the faster one."""

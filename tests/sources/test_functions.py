@@ -74,7 +74,12 @@ def test_a_function_without_parameters_is_called_without(spark, tmp_path):
 
 
 def test_a_function_is_called_once_however_often_its_rows_are_computed(spark, tmp_path):
-    code = "calls = []\ndef rows():\n    open(__file__ + '.calls', 'a').write('x')\n    return [{'id': 1}]\n"
+    code = """
+def rows():
+    with open(__file__ + ".calls", "a") as calls:
+        calls.write("x")
+    return [{"id": 1}]
+"""
     rows = read(spark, tmp_path, code)
     assert rows.count() == rows.count() == 1
     assert (tmp_path / "fetch.py.calls").read_text() == "x"
@@ -116,6 +121,13 @@ def test_modules_beside_the_pipeline_can_be_imported(spark, tmp_path):
     code = "from helper_of_fetch import all_rows\ndef rows():\n    return all_rows()\n"
     assert listed(read(spark, tmp_path, code)) == [(7,)]
     assert listed(read(spark, tmp_path, "", place="helper_of_fetch:all_rows")) == [(7,)]
+
+
+def test_modules_of_one_name_beside_two_pipelines_are_two_modules(spark, tmp_path):
+    for number, name in enumerate(("one", "two")):
+        (tmp_path / name).mkdir()
+        code = f"def rows():\n    return [{{'id': {number}}}]\n"
+        assert listed(read(spark, tmp_path / name, code, place="fetch:rows")) == [(number,)]
 
 
 def test_nothing_is_an_empty_source_once_its_columns_are_known(spark, tmp_path):

@@ -62,7 +62,7 @@ def test_the_cursor_goes_along_as_a_parameter(spark, api):
     connector = rest(api, query={"status": "open"}, cursor_param="updated_since", headers={"X-Token": "geheim"})
     connector.read_since(Reading(spark), "at", cursor("timestamp", "2024-01-15T08:30:00.123456Z"))
     assert api.asked[0].query == {"status": "open", "updated_since": "2024-01-15T08:30:00.123456Z"}
-    assert api.asked[0].headers["X-token"] == "geheim"
+    assert api.asked[0].headers["X-Token"] == "geheim"
 
 
 def test_columns_that_are_null_or_missing_have_the_types_of_the_table(spark, api):
@@ -83,7 +83,7 @@ def test_columns_that_are_always_null_are_no_failure_on_a_first_run(spark, api):
 
 
 def test_no_records_are_no_rows_once_the_columns_are_known(spark, api):
-    with pytest.raises(ConnectorError, match="orders gave no records yet, so its columns are not known"):
+    with pytest.raises(ConnectorError, match="The source orders gave no records yet, so its columns are not known"):
         rest(api).read(Reading(spark))
     assert listed(rest(api).read(Reading(spark, like("id INT")))) == []
     assert rest(api, schema="id INT").schema(Reading(spark)).simpleString() == "struct<id:int>"

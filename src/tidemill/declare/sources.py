@@ -69,13 +69,16 @@ def source_of(
     *,
     cursor: str | None = None,
     lookback: Duration | int | None = None,
+    start: str | None = None,
+    primary_key: tuple[str, ...] = (),
     origin: Origin | None = None,
     folder: Path | None = None,
     secrets: frozenset[str] = frozenset(),
 ) -> Source:
     """The declaration that a kind and its params make, with the params that all kinds share taken out of them.
 
-    Those are `columns`, `batch_size`, `primary_key`, `cursor_field` and `start_date`.
+    Those are `columns`, `batch_size`, `primary_key`, `cursor_field` and `start_date`; what is given beside the params
+    wins over them.
     """
     bare = Source(name, kind, origin=origin)
     left = dict(params)
@@ -89,13 +92,15 @@ def source_of(
             raise bad_param(bare, param, wanted)
         return value
 
+    by_param, by_date = taken("cursor_field", as_text, "a text"), taken("start_date", as_text, "a text")
+    by_key = taken("primary_key", as_names, "a name or a list of names")
     return Source(
         name,
         kind,
-        cursor=cursor or taken("cursor_field", as_text, "a text"),
+        cursor=cursor or by_param,
         lookback=lookback,
-        start=taken("start_date", as_text, "a text"),
-        primary_key=taken("primary_key", as_names, "a name or a list of names") or (),
+        start=start or by_date,
+        primary_key=primary_key or by_key or (),
         columns=taken("columns", as_names, "a name or a list of names") or (),
         batch_size=taken("batch_size", as_count, "a whole number above zero"),
         params=left,

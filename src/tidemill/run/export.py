@@ -16,6 +16,7 @@ from tidemill.run.export_database import write_database
 from tidemill.run.export_files import write_files
 from tidemill.run.export_options import Options
 from tidemill.run.step import run_step
+from tidemill.sources.failures import retold
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.params import absolute
 
@@ -57,7 +58,9 @@ def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[
     options = Options(export)
     path = absolute(export.target, export.folder)
     partitions = options.names("partition_by")
-    table = Table(export.name, path, export.mode, partition_by=partitions, properties=options.left())
+    # An export is for others, and some readers know no deletion vectors.
+    properties = {"delta.enableDeletionVectors": "false"} | options.left()
+    table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties)
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 
@@ -68,11 +71,8 @@ def _failures(export: Export) -> Iterator[None]:
     try:
         yield
     except TidemillError as told:
-        problem, remedy = masking.mask(told.problem), masking.mask(told.remedy)
-        if (problem, remedy) == (told.problem, told.remedy):
-            told.origin = told.origin or export.origin
-            raise
-        raise type(told)(told.code, problem, remedy, origin=told.origin or export.origin) from None
+        retold(told, masking.mask(told.problem), masking.mask(told.remedy), export.origin)
+        raise
     except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
         whole = "".join(traceback.format_exception(failure))
         raise ExportError(

@@ -96,13 +96,13 @@ class PostgresTable:
     def _connect(self) -> Any:
         try:
             import psycopg  # noqa: PLC0415  an extra
+            from psycopg.conninfo import make_conninfo  # noqa: PLC0415
         except ImportError as missing:
             raise self.export.wrong(
                 "export.no_psycopg", "needs psycopg to write to PostgreSQL", "pip install 'tidemill[postgres]'"
             ) from missing
-        given = {"user": self.address.user, "password": self.address.password}
-        named: dict[str, Any] = {name: value for name, value in given.items() if value}
-        return psycopg.connect(self.address.libpq, client_encoding="utf8", **named)
+        user, password = self.address.user, self.address.password
+        return psycopg.connect(make_conninfo(self.address.libpq, user=user, password=password, client_encoding="utf8"))
 
     def _stage(self, cursor: Any, schema: t.StructType) -> _Stage:
         """An empty temporary table with the types of the target, which nobody else may write to from here on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.change.operation import compile_change
 from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
 from tidemill.declare.names import quote
+from tidemill.declare.producers import Loaded
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError
@@ -27,6 +28,7 @@ from tidemill.plan.windows import WindowPlan, plan_window
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.retry import with_retries
+from tidemill.sources.failures import failures_of
 from tidemill.sources.protocol import Reading
 from tidemill.stores.delta import DeltaStore
 
@@ -148,9 +150,11 @@ class _Step:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Spark's errors while the rows are read and profiled are the source's."""
+        """Spark's errors while the rows are read and profiled are the source's; a declared one hides its secrets."""
+        producer = self.table.producer
         try:
-            yield
+            with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
+                yield
         except (PySparkException, Py4JError) as failure:
             raise SourceError(
                 "source.unreadable",

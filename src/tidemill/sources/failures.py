@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.secrets import Masking
     from tidemill.declare.sources import Source
+    from tidemill.errors import Origin
 
 _UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
 
@@ -57,11 +58,18 @@ def _said(failure: Exception) -> str:
 
 def _hidden(failure: TidemillError, masking: Masking, source: Source) -> TidemillError:
     problem, remedy = masking.mask(failure.problem), masking.mask(failure.remedy)
-    if isinstance(failure, ConnectorError) and source.name not in problem:
+    if isinstance(failure, ConnectorError) and f"source {source}" not in problem:
         problem = f"The source {source} could not be read: {problem}"
+    return retold(failure, problem, remedy, source.origin)
+
+
+def retold(failure: TidemillError, problem: str, remedy: str, origin: Origin | None) -> TidemillError:
+    """The same error in other words; what it came from is dropped then, because it may hold the first ones."""
+    failure.origin = failure.origin or origin
     if (problem, remedy) != (failure.problem, failure.remedy):
-        return type(failure)(failure.code, problem, remedy, origin=failure.origin or source.origin)
-    failure.origin = failure.origin or source.origin
+        failure.problem, failure.remedy = problem, remedy
+        failure.args = (failure.code, problem, remedy)
+        failure.__cause__, failure.__suppress_context__ = None, True
     return failure
 
 

@@ -45,7 +45,7 @@ def file_source(source: Source) -> FileSource:
         raise ArgumentError(
             "source.bad_param", f"path of the source {source} must be one Delta table.", "Declare a source for each."
         )
-    types = Types(params.text("schema"), params.texts("types"))
+    types = Types(params.text("schema"), params.texts("types"), source.name)
     if kind in _COLUMNAR and (types.schema or types.some):
         raise ArgumentError(
             "source.bad_param",
@@ -144,7 +144,7 @@ class FileSource:
         if rows is None:
             raise ConnectorError(
                 "source.no_columns",
-                f"{self} has no files yet, so its columns are not known.",
+                f"The source {self} has no files yet, so its columns are not known.",
                 "Put the first file there, or give the columns in its params (schema).",
             )
         return rows

@@ -124,9 +124,11 @@ class FunctionSource:
         return function
 
     def _loaded(self) -> Any:
-        if not self.module.endswith(".py"):
+        folder = self.source.folder or Path.cwd()
+        file = folder / (self.module if self.module.endswith(".py") else f"{self.module}.py")
+        if not self.module.endswith(".py") and not file.is_file():
             return importlib.import_module(self.module)
-        file = (self.source.folder or Path.cwd()) / self.module
+        # A file is loaded each time: another pipeline may have a module of the same name beside it.
         if not file.is_file():
             raise ConnectorError("source.missing", f"There is no file {file}.", f"The source {self} names it.")
         spec = importlib.util.spec_from_file_location(file.stem, file)

@@ -68,7 +68,7 @@ class JdbcSource:
 
     def schema(self, reading: Reading) -> StructType:
         """PostgreSQL's `timestamp` is timestamp_ntz and `timestamptz` timestamp. Reads no rows."""
-        return picked(self._frame(reading, self.relation), self.columns, self).schema
+        return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return self._rows(reading, columns or self.columns)

@@ -6,10 +6,12 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from tidemill.engine.jars import POSTGRES, ensure_jars
+from tidemill.engine.session import is_embedded
 from tidemill.sources.failures import failures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -55,6 +57,16 @@ def size_of(source: Source) -> int | None:
 
     with failures_of(source):
         return file_source(source).size
+
+
+def fetch_drivers(sources: Iterable[Source]) -> None:
+    """Fetches the drivers that these sources need; best called before Spark starts.
+
+    One that a running engine gets later works too, but what a database says when a query fails is lost then.
+    """
+    kinds = {source.kind.lower() for source in sources}
+    if kinds & {"postgres", "postgresql"} and not is_embedded():
+        ensure_jars([POSTGRES])
 
 
 def known_kinds() -> list[str]:

@@ -55,7 +55,7 @@ def rest_source(source: Source) -> RestSource:
         params.text("cursor_param"),
         _format(params),
         params.count("max_pages", MOST_PAGES),
-        Types(params.text("schema"), params.texts("types")),
+        Types(params.text("schema"), params.texts("types"), source.name),
     )
     params.end()
     return found
@@ -122,7 +122,7 @@ class RestSource:
         if rows is None:
             raise ConnectorError(
                 "source.no_columns",
-                f"{self} gave no records yet, so its columns are not known.",
+                f"The source {self} gave no records yet, so its columns are not known.",
                 'Give them in its params: "schema": "id BIGINT, updated_at TIMESTAMP".',
             )
         return rows

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.names import quote, spelled
 from tidemill.errors import ConnectorError
+from tidemill.sources.narrow import spelling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,12 +29,16 @@ class Types:
 
     schema: str | None = None
     some: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
 
     def whole(self) -> StructType | None:
         return _ddl(self.schema) if self.schema else None
 
     def over(self, found: StructType) -> StructType:
-        return _typed(found, _ddl(", ".join(f"{quote(name)} {kind}" for name, kind in self.some.items())))
+        return _typed(found, self.told())
+
+    def told(self) -> StructType:
+        return _ddl(", ".join(f"{quote(name)} {kind}" for name, kind in self.some.items()))
 
 
 def read_csv(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> DataFrame:
@@ -53,7 +58,8 @@ def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str]
 def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> StructType:
     """The fields of all rows; those that the table has are there and have its types, also when no row has them."""
     inferring = reading.spark.read.options(**_defaults({"inferTimestamp": "true", "timestampFormat": _ISO}, options))
-    found = types.over(_with_all(_typed(inferring.json([*paths]).schema, reading.like), reading.like))
+    found = _with_all(_typed(inferring.json([*paths]).schema, reading.like), reading.like)
+    found = types.over(_with_all(found, types.told()))
     if not found.fields:
         raise ConnectorError(
             "source.no_columns",
@@ -73,6 +79,8 @@ def _csv_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, st
     """Inferring reads every row, and is done only for columns whose type nobody has told."""
     by_header = {name: value for name, value in options.items() if name.lower() != "inferschema"}
     found = reading.spark.read.options(**by_header).csv([*paths]).schema
+    for name in types.some:
+        spelling(name, found.fieldNames(), types.source)
     told = [*(reading.like.fieldNames() if reading.like else ()), *types.some]
     if not all(spelled(name, told) for name in found.fieldNames()):
         found = reading.spark.read.options(**_defaults({"inferSchema": "true"}, options)).csv([*paths]).schema
