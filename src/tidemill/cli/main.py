@@ -17,6 +17,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.doctor import doctor, setup
 from tidemill.cli.history import history
+from tidemill.cli.init import init
 from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 EXAMPLES = """\b
 Examples:
+  tidemill init shop && cd shop && tidemill run
   tidemill merge new_orders.csv lake/orders --on order_id
   tidemill history lake/orders
   tidemill restore lake/orders --to 3
@@ -85,7 +87,7 @@ def tidemill() -> None:
     """
 
 
-for command in (run, plan, validate, list_, merge, history, restore, doctor, setup):
+for command in (init, run, plan, validate, list_, merge, history, restore, doctor, setup):
     tidemill.add_command(command)
 
 
