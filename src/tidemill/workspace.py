@@ -49,7 +49,9 @@ class Workspace:
             )
         project = Project.load(start, profile)
         variables = project.variables(given)
-        files = [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
+        files = (
+            [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
+        )
         pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project))
         folder = project.folder if project.file else None
         found = tuple(declared(each, project.table_path, project.warehouse.schema, folder) for each in pipelines)
@@ -103,6 +105,10 @@ class Workspace:
             fail_fast,
         )
         return runner.run()
+
+    def short(self, name: str) -> str:
+        """The name as a user writes it: without the schema that goes without saying, and without secrets."""
+        return self.masking.mask(name.removeprefix(f"{self.project.warehouse.schema}."))
 
     def held_path(self, name: str) -> str | None:
         """Where the table of this name is, if the warehouse holds it."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 ORDERS = ("order_id", "customer_id", "status", "amount", "created_at", "updated_at")
 CUSTOMERS = ("customer_id", "name", "region")

@@ -35,9 +35,7 @@ class Declared:
     sources: tuple[Source, ...]
 
 
-def declared(
-    pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path | None = None
-) -> Declared:
+def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path | None = None) -> Declared:
     """The declarations of a pipeline. `path_of` says where a table is, `schema` is that of names without one.
 
     Paths of sources and exports are relative to `folder`, a project's; without one, to the pipeline's file.

@@ -100,7 +100,7 @@ class PostgresTable:
             raise self.export.wrong(
                 "export.no_psycopg", "needs psycopg to write to PostgreSQL", "pip install 'tidemill[postgres]'"
             ) from missing
-        given = {"user": self.address.user, "password": self.address.password}
+        given: dict[str, Any] = {"user": self.address.user, "password": self.address.password}
         return psycopg.connect(
             self.address.libpq, client_encoding="utf8", **{name: value for name, value in given.items() if value}
         )
