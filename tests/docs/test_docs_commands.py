@@ -104,6 +104,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Place]:
     return {document: Place(folder) for document in DOCUMENTS}
 
 
+def _all(document: Path) -> Iterator[Example]:
+    for language, body in BLOCK.findall(document.read_text()):
+        yield from examples(language, body)
+
+
 def _cases() -> Iterator[object]:
     for document in DOCUMENTS:
         for example in _all(document):
@@ -125,11 +130,6 @@ def test_the_documents_start_spark_only_a_few_times():
 def test_the_documents_name_no_machine():
     for document in (*DOCUMENTS, *OTHERS):
         assert not re.search(r"/root/|/home/|/work/|/tmp/", document.read_text()), document
-
-
-def _all(document: Path) -> Iterator[Example]:
-    for language, body in BLOCK.findall(document.read_text()):
-        yield from examples(language, body)
 
 
 def renew() -> None:
