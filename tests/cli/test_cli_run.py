@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidemill.cli.live import Live
+from tidemill.cli.outcome import Shown
+from tidemill.run.events import Outcome
+from tidemill.workspace import Workspace
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -153,7 +158,9 @@ def test_a_failing_third_step_ends_with_1_and_the_first_two_stay(shop: Path, cli
     silent = cli("run", "--quiet")
     assert (silent.exit_code, silent.stdout) == (1, "")
     assert "✗ broken" in silent.stderr
-    steps = json.loads(cli("run", "--format", "json").stdout)["steps"]
+    document = cli("run", "--format", "json")
+    assert (document.exit_code, document.stderr) == (1, "")
+    steps = json.loads(document.stdout)["steps"]
     assert [step["status"] for step in steps] == ["up to date", "up to date", "failed", "not run"]
     assert {frozenset(step) for step in steps} == {frozenset(STEP_KEYS)}
     assert set(steps[2]["error"]) == {"code", "problem", "remedy", "origin"}
@@ -273,6 +280,17 @@ def test_secrets_appear_nowhere(shop: Path, cli, monkeypatch: pytest.MonkeyPatch
     for file in shop.rglob("*"):
         if file.is_file() and file.name not in {".env", "filtered.csv"}:
             assert not [name for name, value in SECRETS.items() if value.encode() in file.read_bytes()], file
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_step_that_is_not_tried_says_why(capsys: pytest.CaptureFixture[str]):
+    shown = Shown(Workspace.load(), Live("starting Spark", quiet=True))
+    shown.ended(Outcome("main.daily", waits_for="main.raw_orders"))
+    shown.ended(Outcome("main.raw_orders", waits_for="main.daily"))
+    assert capsys.readouterr().out == (
+        "  - daily       not run: it reads raw_orders, which this run could not make\n"
+        "  - raw_orders  not run: daily failed, and --fail-fast starts nothing more\n"
+    )
 
 
 def test_lines_reach_a_pipe_while_the_terminal_shows_what_is_being_done():

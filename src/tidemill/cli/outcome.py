@@ -12,6 +12,7 @@ from tidemill.declare.strategies import Merge
 
 if TYPE_CHECKING:
     from tidemill.cli.live import Live
+    from tidemill.errors import TidemillError
     from tidemill.run.events import Outcome, RunOutcome
     from tidemill.run.step import StepResult
     from tidemill.workspace import Workspace
@@ -38,11 +39,15 @@ _NO_RESULT: dict[str, Any] = {
 
 @dataclass
 class Shown:
-    """Listens to a run and shows it. `lines` is false where only its end is asked for: then failures go to stderr."""
+    """Listens to a run and shows it.
+
+    `lines` is false where only its end is asked for: then failures go to stderr, or into the document that is made.
+    """
 
     workspace: Workspace
     live: Live
-    lines: bool
+    lines: bool = True
+    failures: bool = True
 
     def __post_init__(self) -> None:
         self.outcomes: list[Outcome] = []
@@ -75,18 +80,17 @@ class Shown:
         with self._turn:
             self.live.ended(self.workspace.short(outcome.name))
             self.outcomes.append(outcome)
-            if outcome.error is not None:
-                self._show_failure(outcome)
-            elif self.lines:
+            if outcome.error is None and self.lines:
                 self._show(outcome)
+            elif outcome.error is not None and self.failures:
+                self._show_failure(outcome, outcome.error)
 
     def close(self, outcome: RunOutcome) -> None:
         """The closing line: how it ended, and what to do next."""
         render.say(f"{render.INDENT}{render.SEPARATOR.join(self._end(outcome))}")
 
-    def _show_failure(self, outcome: Outcome) -> None:
-        assert outcome.error is not None  # noqa: S101  asked only for steps that failed
-        mask, error = self.workspace.masking.mask, outcome.error
+    def _show_failure(self, outcome: Outcome, error: TidemillError) -> None:
+        mask = self.workspace.masking.mask
         name = self.workspace.short(outcome.name).ljust(self._width)
         render.failed(name, f"error[{error.code}] {mask(error.problem)}", err=not self.lines)
         for line in (error.origin, mask(error.remedy)):
@@ -183,7 +187,7 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
     mask = workspace.masking.mask
     if outcome.error is not None:
         error = render.error_data(outcome.error)
-        return {"status": "failed", "error": {key: mask(text) if text else text for key, text in error.items()}}
+        return {"status": "failed", "error": {key: workspace.masking.mask_data(text) for key, text in error.items()}}
     if outcome.result is None:
         return {"status": "not run", "waits_for": outcome.waits_for}
     result = _step_result(outcome)

@@ -49,11 +49,12 @@ def run(
     if dry_run:
         _show_plan(workspace, form, quiet=quiet)
         return 0
-    silent = quiet or form == "json"
-    shown = Shown(workspace, Live("starting Spark", quiet=silent), lines=not (silent or summary))
+    as_json = form == "json"
+    live = Live("starting Spark", quiet=quiet or as_json)
+    shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
     shown.head()
     outcome = _kept(workspace, target, shown, threads, fail_fast=fail_fast)
-    if form == "json":
+    if as_json:
         render.document(run_data(workspace, outcome))
     elif not quiet:
         shown.close(outcome)
