@@ -49,9 +49,12 @@ class Workspace:
             )
         project = Project.load(start, profile)
         variables = project.variables(given)
-        files = [start] if start.is_file() and start.suffix == ".sql" else project.pipelines
+        files = (
+            [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
+        )
         pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project))
-        found = tuple(declared(each, project.table_path, project.warehouse.schema) for each in pipelines)
+        folder = project.folder if project.file else None
+        found = tuple(declared(each, project.table_path, project.warehouse.schema, folder) for each in pipelines)
         nodes: list[Node] = []
         for each in found:
             nodes += [*each.tables, *each.exports]
@@ -121,12 +124,22 @@ class Workspace:
             return True
         return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
 
+    def short(self, name: str) -> str:
+        """The name as a user writes it: without the schema that goes without saying, and without secrets."""
+        return self.masking.mask(name.removeprefix(f"{self.project.warehouse.schema}."))
+
     def held_path(self, name: str) -> str | None:
         """Where the table of this name is, if the warehouse holds it."""
         if name.count(".") > 1:
             return None
         path = self.project.table_path(name)
         return path if (Path(path) / "_delta_log").is_dir() else None
+
+
+def _from_here(file: Path) -> Path:
+    """The path as a user here would type it."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 class _Held:

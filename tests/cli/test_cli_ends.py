@@ -123,7 +123,7 @@ def test_help_shows_the_commands_and_examples(cli, args):
     result = cli(*args)
     assert result.exit_code == 0
     assert "tidemill merge new_orders.csv lake/orders --on order_id" in result.stdout
-    assert "  history  Show the commits of a table" in result.stdout
+    assert "Show the commits of a table" in result.stdout
 
 
 def test_the_version_is_the_package_version(cli):

@@ -1,6 +1,7 @@
-"""Every command in README.md and docs/merge.md does what stands there.
+"""Every command in README.md and the guides in docs does what stands there.
 
-The documents are run in order, in one folder. Run as a script, this file writes what it sees into them.
+The documents are run in order, each from the same folder on; `cd` holds to the end of a document. A block that names a
+file (```sql file=pipelines/shop.sql) is written there. Run as a script, this file writes what it sees into them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "merge.md")
-BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COLD_STARTS = 6
+DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/merge.md", "docs/pipelines.md"))
+OTHERS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "coming-from.md", *(ROOT / "docs" / "adr").glob("*.md"))
+BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STARTS_SPARK = re.compile(r"tidemill (merge|restore|run)\b|tidemill\.merge\(")
+COLD_STARTS = 10
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,38 @@ class Example:
     output: str
 
 
+@dataclass
+class Place:
+    """Where the commands of one document are run."""
+
+    folder: Path
+    here: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.here = self.folder
+
+    def run(self, example: Example) -> str:
+        env = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "XDG_STATE_HOME": str(self.folder / ".state"),
+        }
+        at = self.folder / ".here"
+        command = [part.replace("@HERE@", str(at)) for part in example.command]
+        done = subprocess.run(
+            command, cwd=self.here, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+        if at.exists():
+            self.here = Path(at.read_text().strip())
+            at.unlink()
+        return done.stdout
+
+
 def examples(language: str, body: str) -> Iterator[Example]:
-    return _console(body) if language == "console" else _python(body)
+    kind, _, file = language.partition(" file=")
+    if file:
+        return iter([Example(f"the file {file}", ["bash", "-c", f"cat > {file} <<'END'\n{body}END\n"], "")])
+    return _console(body) if kind == "console" else _python(body)
 
 
 def _console(body: str) -> Iterator[Example]:
@@ -44,7 +77,7 @@ def _console(body: str) -> Iterator[Example]:
         lines = part.splitlines(keepends=True)
         count = next((n for n, line in enumerate(lines) if n and not line.startswith("> ")), len(lines))
         text = "".join(line[2:] for line in lines[:count])
-        yield Example("".join(lines[:count]), ["bash", "-c", text], "".join(lines[count:]))
+        yield Example("".join(lines[:count]), ["bash", "-c", f"{text}\npwd > @HERE@"], "".join(lines[count:]))
 
 
 def _python(body: str) -> Iterator[Example]:
@@ -56,53 +89,19 @@ def _python(body: str) -> Iterator[Example]:
     yield Example(written, [sys.executable, "-c", code], "".join(example.want for example in found))
 
 
-def run(example: Example, folder: Path) -> str:
-    env = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "XDG_STATE_HOME": str(folder / ".state"),
-    }
-    done = subprocess.run(
-        example.command, cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
-    return done.stdout
-
-
 def settled(text: str) -> str:
-    """Without what differs from run to run: seconds, the time of day, and the spaces around them."""
-    text = re.sub(r"\d+\.\d s$", "# s", text, flags=re.MULTILINE)
+    """Without what differs from run to run: seconds, the time of day, the spaces around them, which step ended first."""
+    text = re.sub(r"\d+\.\d s\b", "# s", text)
     text = re.sub(r"seconds=[\d.]+", "seconds=#", text)
     text = re.sub(r"(today|yesterday) \d\d:\d\d", "today ##:##", text)
-    return re.sub(r" {2,}", "  ", text)
+    lines = re.sub(r" {2,}", "  ", text).splitlines()
+    return "\n".join(sorted(lines, key=lambda line: line if line.startswith("  ✓") else ""))
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("shop")
-
-
-def _cases() -> Iterator[object]:
-    for document in DOCUMENTS:
-        for language, body in BLOCK.findall(document.read_text()):
-            for example in examples(language, body):
-                yield pytest.param(example, id=f"{document.name}: {example.written.splitlines()[0]}")
-
-
-@pytest.mark.parametrize("example", list(_cases()))
-def test_a_command_in_the_documents_prints_what_stands_there(example: Example, shop: Path):
-    assert settled(run(example, shop)) == settled(example.output)
-
-
-def test_the_documents_start_spark_only_a_few_times():
-    texts = [example.written for document in DOCUMENTS for example in _all(document)]
-    assert (
-        sum("tidemill merge" in text or "restore" in text or "tidemill.merge(" in text for text in texts) <= COLD_STARTS
-    )
-
-
-def test_the_documents_name_no_machine():
-    for document in (*DOCUMENTS, ROOT / "CONTRIBUTING.md", *(ROOT / "docs" / "adr").glob("*.md")):
-        assert not re.search(r"/root/|/home/|/work/|/tmp/", document.read_text()), document
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Place]:
+    folder = tmp_path_factory.mktemp("shop")
+    return {document: Place(folder) for document in DOCUMENTS}
 
 
 def _all(document: Path) -> Iterator[Example]:
@@ -110,17 +109,40 @@ def _all(document: Path) -> Iterator[Example]:
         yield from examples(language, body)
 
 
+def _cases() -> Iterator[object]:
+    for document in DOCUMENTS:
+        for example in _all(document):
+            yield pytest.param(document, example, id=f"{document.name}: {example.written.splitlines()[0]}")
+
+
+@pytest.mark.parametrize(("document", "example"), list(_cases()))
+def test_a_command_in_the_documents_prints_what_stands_there(
+    document: Path, example: Example, places: dict[Path, Place]
+):
+    assert settled(places[document].run(example)) == settled(example.output)
+
+
+def test_the_documents_start_spark_only_a_few_times():
+    texts = [example.written for document in DOCUMENTS for example in _all(document)]
+    assert sum(bool(STARTS_SPARK.search(text)) for text in texts) <= COLD_STARTS
+
+
+def test_the_documents_name_no_machine():
+    for document in (*DOCUMENTS, *OTHERS):
+        assert not re.search(r"/root/|/home/|/work/|/tmp/", document.read_text()), document
+
+
 def renew() -> None:
     """Writes what the commands print into the documents."""
     with tempfile.TemporaryDirectory() as folder:
         for document in DOCUMENTS:
-            text = document.read_text()
+            place = Place(Path(folder))
+            document.write_text(BLOCK.sub(lambda block, place=place: _renewed(block, place), document.read_text()))
 
-            def renewed(block: re.Match[str]) -> str:
-                seen = (example.written + run(example, Path(folder)) for example in examples(block[1], block[2]))
-                return f"```{block[1]}\n{''.join(seen)}```"
 
-            document.write_text(BLOCK.sub(renewed, text))
+def _renewed(block: re.Match[str], place: Place) -> str:
+    seen = [(example.written, place.run(example)) for example in examples(block[1], block[2])]
+    return block[0] if "file=" in block[1] else f"```{block[1]}\n{''.join(map(''.join, seen))}```"
 
 
 if __name__ == "__main__":

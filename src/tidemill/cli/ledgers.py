@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def keep_outcomes(workspace: Workspace, command: str, outcomes: list[tuple[Outcome, float]]) -> Iterator[None]:
+def keep_outcomes(workspace: Workspace, command: str, outcomes: list[Outcome]) -> Iterator[None]:
     """A run in the ledger, with the steps that `outcomes` holds when the block ends."""
     at, paths = now(), {table.name: table for table in workspace.tables}
     with Ledger(ledger_file(workspace.project.folder)).run(command) as run:
         try:
             yield
         finally:
-            for outcome, _ in outcomes:
+            for outcome in outcomes:
                 if outcome.name in paths and (outcome.result or outcome.error):
                     run.add(_step(outcome, paths[outcome.name], at))
 

@@ -17,6 +17,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.doctor import doctor, setup
 from tidemill.cli.history import history
+from tidemill.cli.init import init
 from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 EXAMPLES = """\b
 Examples:
+  tidemill init shop && cd shop && tidemill run
   tidemill merge new_orders.csv lake/orders --on order_id
   tidemill history lake/orders
   tidemill restore lake/orders --to 3
@@ -87,7 +89,7 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (run, plan, validate, list_, status, show_watermarks, set_watermark, reset_watermark)
+PROJECTS = (init, run, plan, validate, list_, status, show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, history, restore)
 ENGINE = (doctor, setup)
 for command in (*PROJECTS, *TABLES, *ENGINE):

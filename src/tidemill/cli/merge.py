@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
+from tidemill.cli.live import Live
 from tidemill.cli.options import columns, output
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.declare.tables import SchemaPolicy
@@ -115,7 +116,7 @@ def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
     with keeping("merge", f"merge {source} {table.name}", table.name, table.path) as kept:
         kept.strategy = str(table.strategy)
         small = FileSource(source).size <= SMALL_WORK
-        with render.working(f"merging {source} into {table.name}", quiet=quiet):
+        with Live(f"merging {source} into {table.name}", quiet=quiet):
             result = interruptible(lambda: run_merge(source, table, small=small))
         _keep(kept, result)
         return result

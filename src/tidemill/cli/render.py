@@ -14,7 +14,7 @@ import click
 from tidemill.declare.mistakes import FileErrors, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidemill.errors import TidemillError
 
@@ -67,9 +67,9 @@ def error_data(problem: TidemillError) -> dict[str, Any]:
     }
 
 
-def failed(name: str, problem: str) -> None:
+def failed(name: str, problem: str, *, err: bool = False) -> None:
     """The line of a step that failed."""
-    say(f"{INDENT}{click.style('✗', fg='red')} {click.style(name, bold=True)}  {problem}")
+    say(f"{INDENT}{click.style('✗', fg='red')} {click.style(name, bold=True)}  {problem}", err=err)
 
 
 def passed_over(name: str, why: str) -> None:
@@ -117,21 +117,6 @@ def moment(at: str, today: date | None = None) -> str:
     today = today or datetime.now().astimezone().date()
     days = {today: "today", today - timedelta(days=1): "yesterday"}
     return f"{days.get(local.date(), local.date().isoformat())} {local:%H:%M}"
-
-
-@contextlib.contextmanager
-def working(text: str, *, quiet: bool) -> Iterator[None]:
-    """Shows, on a terminal only, what takes so long and since when."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console  # noqa: PLC0415  slow to import
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    parts = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*parts, console=Console(stderr=True), transient=True) as progress:
-        progress.add_task(text, total=None)
-        yield
 
 
 def _talk_to_nobody(stream: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidemill.cli import render
+from tidemill.cli.live import Live
 from tidemill.cli.naming import located
 from tidemill.cli.options import output
 
@@ -55,7 +56,7 @@ def _run(path: str, to: int, *, quiet: bool) -> RestoreResult:
 
     with keeping("restore", f"restore {path} --to {to}", path, path) as kept:
         api.history(path, 1)  # a table that is not there is found before Spark starts
-        with render.working(f"restoring {path} to version {to}", quiet=quiet):
+        with Live(f"restoring {path} to version {to}", quiet=quiet):
             result = interruptible(lambda: api.restore(path, to=to, spark=session_for(small=True)))
         kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
         return result

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import render
+from tidemill.cli.live import Live
 from tidemill.cli.options import output, variables
+from tidemill.cli.outcome import Shown, run_data
 
 if TYPE_CHECKING:
-    from tidemill.run.events import Outcome, RunOutcome
-    from tidemill.run.export import ExportResult
-    from tidemill.run.step import StepResult
+    from tidemill.run.events import RunOutcome
     from tidemill.workspace import Workspace
 
 FAILED = 1
-_VERBS = {"replace": "replaced", "append": "appended", "delete_insert": "replaced its window of"}
 
 
 @click.command(short_help="Bring the tables of a project or a pipeline file up to date.")
@@ -50,14 +47,17 @@ def run(
 
     workspace = Workspace.load(target, profile=profile, given=given)
     if dry_run:
-        _show_plan(workspace, form)
+        _show_plan(workspace, form, quiet=quiet)
         return 0
-    shown = _Shown(workspace, quiet=quiet or summary or form == "json")
+    as_json = form == "json"
+    live = Live("starting Spark", quiet=quiet or as_json)
+    shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
+    shown.head()
     outcome = _kept(workspace, target, shown, threads, fail_fast=fail_fast)
-    if form == "json":
-        render.document(_data(outcome))
+    if as_json:
+        render.document(run_data(workspace, outcome))
     elif not quiet:
-        _show_end(outcome)
+        shown.close(outcome)
     return 0 if outcome.ok else FAILED
 
 
@@ -77,8 +77,7 @@ def plan(
     from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
 
     workspace = Workspace.load(target, profile=profile, given=given)
-    if not quiet:
-        _show_plan(workspace, form)
+    _show_plan(workspace, form, quiet=quiet)
 
 
 @click.command(short_help="Find everything that is wrong without Spark.")
@@ -125,7 +124,7 @@ def list_(
 
     workspace = Workspace.load(target, profile=profile, given=given)
     nodes = workspace.graph.in_order()
-    data = [_declaration(node) for node in nodes]
+    data = [_declaration(node) | {"name": workspace.masking.mask(node.name)} for node in nodes]
     if form == "json":
         render.document({"project": workspace.project.name, "declared": data})
     elif not quiet:
@@ -147,18 +146,23 @@ def _declaration(node: Any) -> dict[str, Any]:
     }
 
 
-def _show_plan(workspace: Workspace, form: str) -> None:
+def _show_plan(workspace: Workspace, form: str, *, quiet: bool) -> None:
     from dataclasses import asdict  # noqa: PLC0415
 
-    steps = workspace.plan()
+    steps, mask = workspace.plan(), workspace.masking.mask
     if form == "json":
-        render.document({"project": workspace.project.name, "steps": [asdict(step) for step in steps]})
+        data = [asdict(step) | {"reason": mask(step.reason)} for step in steps]
+        exports = [{"to": mask(export.name), "strategy": f"export {export.mode}"} for export in workspace.exports]
+        render.document({"project": workspace.project.name, "steps": data, "exports": exports})
         return
-    lines = [[_short(workspace, step.table), step.strategy, workspace.masking.mask(step.reason)] for step in steps]
+    if quiet:
+        return
+    lines = [[workspace.short(step.table), step.strategy, mask(step.reason)] for step in steps]
+    lines += [[mask(export.name), f"export {export.mode}", "written each run"] for export in workspace.exports]
     render.table(["table", "strategy", "reads"], lines, right=frozenset())
     for step in steps:
         for text in step.notices:
-            render.notice(text)
+            render.notice(mask(text))
 
 
 def _proposals(workspace: Workspace) -> list[str]:
@@ -182,123 +186,13 @@ def _proposals(workspace: Workspace) -> list[str]:
     return found
 
 
-class _Shown:
-    """What a run shows while it lasts: a line per step as it ends, and on a terminal what is being done."""
-
-    def __init__(self, workspace: Workspace, *, quiet: bool) -> None:
-        self.workspace, self.quiet = workspace, quiet
-        self.width = max((len(_short(workspace, name)) for name in workspace.graph.nodes), default=0)
-        self._turn = threading.Lock()
-        self.outcomes: list[tuple[Outcome, float]] = []
-
-    def began(self, name: str) -> None:
-        del name
-
-    def ended(self, outcome: Outcome) -> None:
-        with self._turn:
-            self.outcomes.append((outcome, time.time()))
-            if not self.quiet:
-                self._show(outcome)
-
-    def _show(self, outcome: Outcome) -> None:
-        name = _short(self.workspace, outcome.name).ljust(self.width)
-        mask = self.workspace.masking.mask
-        if outcome.error is not None:
-            render.failed(name, f"error[{outcome.error.code}] {mask(outcome.error.problem)}")
-            for line in (outcome.error.origin, mask(outcome.error.remedy)):
-                if line:
-                    render.say(f"{render.INDENT}{render.INDENT}{line}")
-        elif outcome.result is None:
-            render.passed_over(name, f"not run: it reads {outcome.waits_for}, which failed")
-        else:
-            render.done(name, _facts(outcome.result), outcome.result.seconds)
-            for text in getattr(outcome.result, "notices", ()):
-                render.notice(mask(text))
-
-
-def _facts(result: StepResult | ExportResult) -> list[str]:
-    from tidemill.run.step import StepResult  # noqa: PLC0415  slow to import
-
-    if not isinstance(result, StepResult):
-        return [f"exported {render.rows(result.rows)}", f"to {result.path}"]
-    if result.status == "up to date":
-        return ["up to date", "its inputs are unchanged"]
-    counts = ("inserted", "updated", "deleted", "unchanged", "ignored")
-    counted = [f"{getattr(result.counts, name):,} {name}" for name in counts if getattr(result.counts, name)]
-    if result.status == "unchanged":
-        return ["unchanged", *_window(result)]
-    return [f"{_verb(result)} {render.rows(result.rows_read)}", *counted, *_window(result)]
-
-
-def _verb(result: StepResult) -> str:
-    if result.first_run:
-        return "first run: loaded"
-    return next((verb for word, verb in _VERBS.items() if result.strategy.startswith(word)), "merged")
-
-
-def _window(result: StepResult) -> list[str]:
-    return [result.window.reason] if result.window and not result.first_run else []
-
-
-def _show_end(outcome: RunOutcome) -> None:
-    failed = sum(1 for each in outcome.outcomes if each.error)
-    skipped = sum(1 for each in outcome.outcomes if not each.ok and not each.error)
-    if not failed and all(getattr(each.result, "status", "") == "up to date" for each in outcome.outcomes):
-        render.say(f"{render.INDENT}up to date · nothing read, nothing written")
-        return
-    changed = sum(1 for each in outcome.outcomes if getattr(each.result, "status", "") in {"created", "changed"})
-    words = [f"done in {render.duration(outcome.seconds)}", f"{changed} table{'' if changed == 1 else 's'} changed"]
-    if failed:
-        words = [f"{failed} failed", *([f"{skipped} not run"] if skipped else []), *words[1:]]
-    render.say(f"{render.INDENT}{render.SEPARATOR.join(words)}")
-
-
-def _data(outcome: RunOutcome) -> dict[str, Any]:
-    return {"ok": outcome.ok, "seconds": round(outcome.seconds, 3), "steps": [_step(each) for each in outcome.outcomes]}
-
-
-def _step(outcome: Outcome) -> dict[str, Any]:
-    from tidemill.run.step import StepResult  # noqa: PLC0415  slow to import
-
-    found: dict[str, Any] = {"table": outcome.name}
-    result = outcome.result
-    if outcome.error is not None:
-        return {**found, "status": "failed", "error": render.error_data(outcome.error)}
-    if result is None:
-        return {**found, "status": "not run", "waits_for": outcome.waits_for}
-    if not isinstance(result, StepResult):
-        return {**found, "status": "exported", "rows_written": result.rows, "seconds": round(result.seconds, 3)}
-    counts = ("inserted", "updated", "deleted", "unchanged", "ignored")
-    return {
-        **found,
-        "status": result.status,
-        "strategy": result.strategy,
-        "first_run": result.first_run,
-        "rows_read": result.rows_read,
-        "rows_written": result.counts.written,
-        **{name: getattr(result.counts, name) for name in counts},
-        "total": result.total,
-        "window": result.window.to_json() if result.window else None,
-        "watermark": result.watermark.text() if result.watermark else None,
-        "version": result.version,
-        "seconds": round(result.seconds, 3),
-        "notices": list(result.notices),
-    }
-
-
-def _short(workspace: Workspace, name: str) -> str:
-    """The name as the user wrote it: without the schema that goes without saying."""
-    return name.removeprefix(f"{workspace.project.warehouse.schema}.")
-
-
 def _kept(
-    workspace: Workspace, target: str | None, shown: _Shown, threads: int | None, *, fail_fast: bool
+    workspace: Workspace, target: str | None, shown: Shown, threads: int | None, *, fail_fast: bool
 ) -> RunOutcome:
     """The run, kept in the ledger."""
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.cli.ledgers import keep_outcomes  # noqa: PLC0415
 
     command = f"run {target or ''}".strip()
-    working = render.working(f"running {workspace.project.name}", quiet=shown.quiet)
-    with keep_outcomes(workspace, command, shown.outcomes), working:
+    with keep_outcomes(workspace, command, shown.outcomes), shown.live:
         return interruptible(lambda: workspace.run(listener=shown, threads=threads, fail_fast=fail_fast))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
+from tidemill.cli.live import Live
 from tidemill.cli.options import output, variables
 from tidemill.errors import ArgumentError, did_you_mean
 
@@ -181,7 +182,7 @@ def _apply(changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool
     from tidemill.run.watermarks import set_watermark as commit  # noqa: PLC0415
     from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
 
-    with render.working("writing to the log", quiet=quiet or form == "json"), translated("Setting the watermark"):
+    with Live("writing to the log", quiet=quiet or form == "json"), translated("Setting the watermark"):
         spark = session_for(small=True)
         for table, value in changes:
             interruptible(lambda table=table, value=value: commit(spark, table, value))  # type: ignore[misc]

@@ -20,6 +20,7 @@ from tidemill.language.volatile import reads_clock, volatile_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from tidemill.language.pipeline import Pipeline
 
@@ -34,9 +35,12 @@ class Declared:
     sources: tuple[Source, ...]
 
 
-def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str) -> Declared:
-    """The declarations of a pipeline. `path_of` says where a table is, `schema` is that of names without one."""
-    reader = _Reader(pipeline, path_of, schema)
+def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path | None = None) -> Declared:
+    """The declarations of a pipeline. `path_of` says where a table is, `schema` is that of names without one.
+
+    Paths of sources and exports are relative to `folder`, a project's; without one, to the pipeline's file.
+    """
+    reader = _Reader(pipeline, path_of, schema, folder or pipeline.folder)
     return Declared(
         pipeline.name,
         tuple(reader.table(each) for each in pipeline.tables),
@@ -46,8 +50,8 @@ def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str) -> 
 
 
 class _Reader:
-    def __init__(self, pipeline: Pipeline, path_of: Callable[[str], str], schema: str) -> None:
-        self.pipeline, self.path_of, self.schema = pipeline, path_of, schema
+    def __init__(self, pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path) -> None:
+        self.pipeline, self.path_of, self.schema, self.folder = pipeline, path_of, schema, folder
         self.sources = {name: self._source(each) for name, each in pipeline.sources.items()}
 
     def table(self, statement: said.Load | said.CreateTable) -> Table:
@@ -64,7 +68,7 @@ class _Reader:
             mode=_export_mode(statement.mode),
             options=dict(statement.options),
             origin=statement.origin,
-            folder=self.pipeline.folder,
+            folder=self.folder,
             secrets=self.pipeline.secrets,
         )
 
@@ -81,7 +85,7 @@ class _Reader:
             start=statement.start,
             primary_key=statement.primary_key,
             origin=statement.origin,
-            folder=self.pipeline.folder,
+            folder=self.folder,
             secrets=self.pipeline.secrets,
         )
 

@@ -1,0 +1,210 @@
+"""How a run looks: a head, a line per step as it ends, a closing line; or the same as one JSON document."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from tidemill.cli import render
+from tidemill.declare.strategies import Merge
+
+if TYPE_CHECKING:
+    from tidemill.cli.live import Live
+    from tidemill.errors import TidemillError
+    from tidemill.run.events import Outcome, RunOutcome
+    from tidemill.run.step import StepResult
+    from tidemill.workspace import Workspace
+
+COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
+_VERBS = {"replace": "replaced", "append": "appended", "delete_insert": "replaced"}
+_NO_RESULT: dict[str, Any] = {
+    "status": None,
+    "strategy": None,
+    "first_run": None,
+    "rows_read": None,
+    "rows_written": None,
+    **dict.fromkeys(COUNTS),
+    "total": None,
+    "window": None,
+    "watermark": None,
+    "version": None,
+    "seconds": None,
+    "notices": [],
+    "error": None,
+    "waits_for": None,
+}
+
+
+@dataclass
+class Shown:
+    """Listens to a run and shows it.
+
+    `lines` is false where only its end is asked for: then failures go to stderr, or into the document that is made.
+    """
+
+    workspace: Workspace
+    live: Live
+    lines: bool = True
+    failures: bool = True
+
+    def __post_init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self._turn = threading.Lock()
+        self._width = max((len(self.workspace.short(node.name)) for node in self._nodes), default=0)
+        self._first = bool(self.workspace.tables) and not any(
+            self.workspace.held_path(table.name) for table in self.workspace.tables
+        )
+
+    @property
+    def _nodes(self) -> list[Any]:
+        return self.workspace.graph.in_order()
+
+    def head(self) -> None:
+        if self.lines:
+            count = len(self._nodes)
+            words = (
+                f"Tidemill {version('tidemill').removesuffix('.0')}",
+                self.workspace.project.name,
+                "embedded Spark",
+                f"{count} step{'' if count == 1 else 's'}",
+            )
+            render.say(f"{render.INDENT}{render.SEPARATOR.join(words)}{'   first run' if self._first else ''}")
+
+    def began(self, name: str) -> None:
+        with self._turn:
+            self.live.began(self.workspace.short(name))
+
+    def ended(self, outcome: Outcome) -> None:
+        with self._turn:
+            self.live.ended(self.workspace.short(outcome.name))
+            self.outcomes.append(outcome)
+            if outcome.error is None and self.lines:
+                self._show(outcome)
+            elif outcome.error is not None and self.failures:
+                self._show_failure(outcome, outcome.error)
+
+    def close(self, outcome: RunOutcome) -> None:
+        """The closing line: how it ended, and what to do next."""
+        render.say(f"{render.INDENT}{render.SEPARATOR.join(self._end(outcome))}")
+
+    def _show_failure(self, outcome: Outcome, error: TidemillError) -> None:
+        mask = self.workspace.masking.mask
+        name = self.workspace.short(outcome.name).ljust(self._width)
+        render.failed(name, f"error[{error.code}] {mask(error.problem)}", err=not self.lines)
+        for line in (error.origin, mask(error.remedy)):
+            if line:
+                render.say(f"{render.INDENT * 2}{line}", err=not self.lines)
+
+    def _show(self, outcome: Outcome) -> None:
+        name = self.workspace.short(outcome.name).ljust(self._width)
+        if outcome.result is None:
+            render.passed_over(name, self._why_not(outcome))
+            return
+        did, count, facts = self._did(outcome)
+        aligned = f"{did:10} {count:>12}   {render.SEPARATOR.join(facts)}".rstrip()
+        render.done(name, [aligned], outcome.result.seconds)
+        for text in getattr(outcome.result, "notices", ()):
+            render.notice(self.workspace.masking.mask(text))
+
+    def _why_not(self, outcome: Outcome) -> str:
+        waits_for = outcome.waits_for or ""
+        if waits_for.lower() in self.workspace.graph.upstream(outcome.name.lower()):
+            return f"not run: it reads {self.workspace.short(waits_for)}, which this run could not make"
+        return f"not run: {self.workspace.short(waits_for)} failed, and --fail-fast starts nothing more"
+
+    def _did(self, outcome: Outcome) -> tuple[str, str, list[str]]:
+        """What was done, to how many rows, and all else that is known."""
+        result = _step_result(outcome)
+        if result is None:
+            return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
+        if result.status == "up to date":
+            return "up to date", "", ["its inputs are unchanged"]
+        facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
+        return _verb(result), render.rows(result.rows_read), [*self._keys(result), *facts, *self._window(result)]
+
+    def _keys(self, result: StepResult) -> list[str]:
+        found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
+        return [f"on {', '.join(found.keys)}"] if isinstance(found, Merge) else []
+
+    def _window(self, result: StepResult) -> list[str]:
+        if result.first_run:
+            return [] if self._first else ["first run"]
+        return [self.workspace.masking.mask(result.window.reason)] if result.window else []
+
+    def _end(self, outcome: RunOutcome) -> list[str]:
+        failed = sum(1 for each in outcome.outcomes if each.error)
+        skipped = sum(1 for each in outcome.outcomes if not each.ok and not each.error)
+        steps = [result for each in outcome.outcomes if (result := _step_result(each))]
+        exports = sum(1 for each in outcome.outcomes if each.ok) - len(steps)
+        changed = sum(1 for step in steps if step.status in {"created", "changed"})
+        if not failed and all(step.status == "up to date" for step in steps):
+            return ["up to date", f"no table changed · {_count(exports, 'export')} written" if exports else _NOTHING]
+        tables = f"{_count(changed, 'table')} changed"
+        if failed:
+            passed = [f"{skipped} not run"] if skipped else []
+            return [f"{failed} failed", *passed, tables, "what is done stays: mend the rest and run again"]
+        told = [f"done in {render.duration(outcome.seconds)}", tables]
+        return [*told, "next: tidemill plan shows what another run would read"] if self._first else told
+
+
+_NOTHING = "nothing read, nothing written"
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _step_result(outcome: Outcome) -> StepResult | None:
+    from tidemill.run.step import StepResult  # noqa: PLC0415  slow to import
+
+    return outcome.result if isinstance(outcome.result, StepResult) else None
+
+
+def _verb(result: StepResult) -> str:
+    if result.status == "unchanged":
+        return "unchanged"
+    if result.first_run:
+        return "loaded"
+    return next((verb for word, verb in _VERBS.items() if result.strategy.startswith(word)), "merged")
+
+
+def run_data(workspace: Workspace, outcome: RunOutcome) -> dict[str, Any]:
+    """The run as JSON. Every step has every key, whatever became of it."""
+    return {
+        "project": workspace.project.name,
+        "ok": outcome.ok,
+        "seconds": round(outcome.seconds, 3),
+        "steps": [
+            {"table": workspace.masking.mask(each.name), **_NO_RESULT, **_data(workspace, each)}
+            for each in outcome.outcomes
+        ],
+    }
+
+
+def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
+    mask = workspace.masking.mask
+    if outcome.error is not None:
+        error = render.error_data(outcome.error)
+        return {"status": "failed", "error": {key: workspace.masking.mask_data(text) for key, text in error.items()}}
+    if outcome.result is None:
+        return {"status": "not run", "waits_for": outcome.waits_for}
+    result = _step_result(outcome)
+    if result is None:
+        rows, seconds = getattr(outcome.result, "rows", 0), outcome.result.seconds
+        return {"status": "exported", "rows_written": rows, "seconds": round(seconds, 3)}
+    return {
+        "status": result.status,
+        "strategy": result.strategy,
+        "first_run": result.first_run,
+        "rows_read": result.rows_read,
+        "rows_written": result.counts.written,
+        **{name: getattr(result.counts, name) for name in COUNTS},
+        "total": result.total,
+        "window": result.window.to_json() if result.window else None,
+        "watermark": result.watermark.text() if result.watermark else None,
+        "version": result.version,
+        "seconds": round(result.seconds, 3),
+        "notices": [mask(text) for text in result.notices],
+    }

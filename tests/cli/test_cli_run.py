@@ -1,0 +1,311 @@
+"""`tidemill run`, `plan`, `validate` and `list`, on the shared Spark: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidemill.cli.live import Live
+from tidemill.cli.outcome import Shown
+from tidemill.run.events import Outcome
+from tidemill.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHOP = """
+SOURCE orders TYPE CSV PARAMS { "path": "data/orders/*.csv" } INCREMENTAL BY updated_at LOOKBACK 2 HOURS;
+LOAD raw_orders FROM orders MODE MERGE ON order_id;
+CREATE TABLE daily MODE INCREMENTAL_MERGE ON day AS
+SELECT date(updated_at) AS day, count(*) AS orders FROM raw_orders GROUP BY 1;
+"""
+HEADER = "order_id,updated_at"
+STEP_KEYS = {
+    *("table", "status", "strategy", "first_run", "rows_read", "rows_written", "inserted", "updated", "deleted"),
+    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "error", "waits_for"),
+}
+SECRETS = {"SHOP_PASSWORD": "swordfish-7h$'x", "SHOP_TOKEN": "tok_5e0f99", "SHOP_FOLDER": "hidden-place-31"}
+
+
+def settled(text: str) -> str:
+    """Without seconds and alignment, and the steps of a run in the order of their names."""
+    text = re.sub(r" {2,}", "  ", re.sub(r"\d+\.\d s\b", "# s", text))
+    return "\n".join(sorted(text.splitlines(), key=lambda line: line if line.startswith("  ✓") else ""))
+
+
+@pytest.fixture
+def shop(folder: Path, write_csv) -> Path:
+    """A project with a pipeline, and three orders."""
+    (folder / "tidemill.toml").write_text('name = "shop"\n')
+    (folder / "pipelines").mkdir()
+    (folder / "pipelines" / "shop.sql").write_text(SHOP)
+    write_csv(
+        folder / "data/orders/1.csv",
+        "1,2024-01-01 10:00:00",
+        "2,2024-01-01 12:00:00",
+        "3,2024-01-02 09:00:00",
+        header=HEADER,
+    )
+    return folder
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_new_project_runs_a_second_day_is_a_small_run_and_then_there_is_nothing_to_do(
+    folder: Path, cli, monkeypatch: pytest.MonkeyPatch
+):
+    cli("init", "shop")
+    monkeypatch.chdir(folder / "shop")
+    first = cli("run")
+    assert first.exit_code == 0
+    assert first.stdout.splitlines()[0] == "  Tidemill 0.1 · shop · embedded Spark · 4 steps   first run"
+    assert settled("\n".join(first.stdout.splitlines()[1:])) == (
+        "  done in # s · 3 tables changed · next: tidemill plan shows what another run would read\n"
+        "  ✓ daily  loaded  62 rows  on day, region · 62 inserted  # s\n"
+        "  ✓ out/daily.csv  exported  62 rows  # s\n"
+        "  ✓ raw_customers  loaded  120 rows  120 inserted  # s\n"
+        "  ✓ raw_orders  loaded  1,000 rows  on order_id · 1,000 inserted  # s"
+    )
+    shutil.copy("day2/orders.csv", "data/orders")
+    second = cli("run")
+    assert settled(second.stdout) == (
+        "  Tidemill 0.1 · shop · embedded Spark · 4 steps\n"
+        "  done in # s · 2 tables changed\n"
+        "  ✓ daily  merged  64 rows  on day, region · 2 inserted · 11 updated · 51 unchanged  # s\n"
+        "  ✓ out/daily.csv  exported  64 rows  # s\n"
+        "  ✓ raw_customers  up to date  its inputs are unchanged  # s\n"
+        "  ✓ raw_orders  merged  57 rows  on order_id · 41 inserted · 9 updated · 7 unchanged"
+        " · since 2024-01-31 21:00:00 UTC, less 2 hours  # s"
+    )
+    third = cli("run", "--summary")
+    assert third.stdout == "  up to date · no table changed · 1 export written\n"
+    assert len((folder / "shop/out/daily.csv").read_text().splitlines()) == 65
+
+
+@pytest.mark.usefixtures("spark")
+def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Path, cli, write_csv):
+    cli("run", "--quiet")
+    write_csv(
+        shop / "data/orders/2.csv", "4,2024-01-02 09:00:00", "5,2024-01-02 08:00:00", "1,2024-01-03 00:00:00",
+        header=HEADER,
+    )  # fmt: skip
+    result = cli("run", "--format", "json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr, found["ok"], found["project"]) == (0, "", True, "shop")
+    assert [set(step) for step in found["steps"]] == [STEP_KEYS, STEP_KEYS]
+    assert all(step.pop("seconds") > 0 for step in found["steps"])
+    assert found["steps"][0] == {
+        "table": "main.raw_orders",
+        "status": "changed",
+        "strategy": "merge upsert",
+        "first_run": False,
+        "rows_read": 4,
+        "rows_written": 3,
+        "inserted": 2,
+        "updated": 1,
+        "deleted": 0,
+        "unchanged": 1,
+        "ignored": 0,
+        "total": 5,
+        "window": {
+            "column": "updated_at",
+            "reason": "since 2024-01-02 09:00:00 UTC, less 2 hours",
+            "start": "2024-01-02T07:00:00.000000Z",
+            "exclusive": "false",
+        },
+        "watermark": "2024-01-03T00:00:00.000000Z",
+        "version": 1,
+        "notices": [],
+        "error": None,
+        "waits_for": None,
+    }
+    again = cli("run")
+    assert again.stdout.splitlines()[-1] == "  up to date · nothing read, nothing written"
+    assert cli("plan").stdout.splitlines()[1].split() == [
+        *("raw_orders", "merge", "upsert", "on", "order_id"),
+        *("since", "2024-01-03", "00:00:00", "UTC,", "less", "2", "hours"),
+    ]
+
+
+BROKEN = """
+CREATE TABLE broken AS SELECT no_such_column FROM daily;
+CREATE TABLE report AS SELECT * FROM broken;
+"""
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_failing_third_step_ends_with_1_and_the_first_two_stay(shop: Path, cli):
+    with (shop / "pipelines/shop.sql").open("a") as file:
+        file.write(BROKEN)
+    result = cli("run")
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 1
+    assert [line.split()[:2] for line in lines[1:4]] == [["✓", "raw_orders"], ["✓", "daily"], ["✗", "broken"]]
+    assert "no_such_column" in lines[3]
+    assert lines[-2:] == [
+        "  - report      not run: it reads broken, which this run could not make",
+        "  1 failed · 1 not run · 2 tables changed · what is done stays: mend the rest and run again",
+    ]
+    assert sorted(path.name for path in (shop / "warehouse/main").iterdir()) == ["daily", "raw_orders"]
+    silent = cli("run", "--quiet")
+    assert (silent.exit_code, silent.stdout) == (1, "")
+    assert "✗ broken" in silent.stderr
+    document = cli("run", "--format", "json")
+    assert (document.exit_code, document.stderr) == (1, "")
+    steps = json.loads(document.stdout)["steps"]
+    assert [step["status"] for step in steps] == ["up to date", "up to date", "failed", "not run"]
+    assert {frozenset(step) for step in steps} == {frozenset(STEP_KEYS)}
+    assert set(steps[2]["error"]) == {"code", "problem", "remedy", "origin"}
+    assert steps[3]["waits_for"] == "main.broken"
+
+
+def test_a_dry_run_is_a_plan_and_writes_nothing(shop: Path, cli):
+    planned, dry = cli("plan"), cli("run", "--dry-run")
+    assert (planned.exit_code, planned.stdout) == (0, dry.stdout)
+    assert planned.stdout == (
+        "  table       strategy                  reads\n"
+        "  raw_orders  merge upsert on order_id  first run\n"
+        "  daily       merge upsert on day       first run\n"
+    )
+    assert cli("run", "--dry-run", "--quiet").output == ""
+    assert json.loads(cli("plan", "--format", "json").stdout) == {
+        "project": "shop",
+        "steps": [
+            {"table": "main.raw_orders", "strategy": "merge upsert on order_id", "reason": "first run", "notices": []},
+            {"table": "main.daily", "strategy": "merge upsert on day", "reason": "first run", "notices": []},
+        ],
+        "exports": [],
+    }
+    assert not (shop / "warehouse").exists()
+
+
+@pytest.mark.usefixtures("shop")
+def test_list_shows_what_is_declared_in_order(cli):
+    assert cli("list").stdout == (
+        "  name             strategy      reads            declared in\n"
+        "  main.raw_orders  merge upsert  orders           pipelines/shop.sql:3:1\n"
+        "  main.daily       merge upsert  main.raw_orders  pipelines/shop.sql:4:1\n"
+    )
+    assert json.loads(cli("list", "--format", "json").stdout)["declared"][1] == {
+        "name": "main.daily",
+        "strategy": "merge upsert",
+        "reads": ["main.raw_orders"],
+        "origin": "pipelines/shop.sql:4:1",
+    }
+
+
+def test_all_errors_of_a_file_come_at_once_with_2_and_nothing_is_run(shop: Path, cli):
+    (shop / "pipelines/shop.sql").write_text(
+        'SOURCE orders TYPE CSV PARAMS { "path": "x.csv" };\n'
+        "LAOD raw FROM orders;\n"
+        "LOAD other FROM orders MODE MERGE;\n"
+    )
+    for command in ("validate", "run", "plan", "list"):
+        result = cli(command)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "error[language.unknown_statement]" in result.stderr
+        assert "pipelines/shop.sql:2:1\n    2 │ LAOD raw FROM orders;\n      │ ^^^^ did you mean LOAD?" in result.stderr
+        assert result.stderr.endswith("2 errors · nothing was run\n")
+    error = json.loads(cli("validate", "--format", "json").stdout)["error"]
+    assert (error["code"], error["problem"], len(error["errors"])) == ("files.errors", "2 errors", 2)
+    assert error["errors"][0]["origin"] == "pipelines/shop.sql:2:1"
+    assert set(error["errors"][1]) == {"code", "problem", "remedy", "origin"}
+
+
+def test_outside_of_a_project_the_error_says_what_to_do(cli):
+    result = cli("run")
+    assert result.exit_code == 2
+    assert "Make a project with tidemill init NAME, or name a pipeline file." in result.stderr
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("command", ["validate", "plan", "list"])
+def test_no_spark_is_imported_and_it_takes_less_than_a_second(shell, command: str):
+    code = (
+        "import sys; from tidemill.cli.main import tidemill\n"
+        f"try: tidemill.main(['{command}'])\n"
+        "finally: print(sorted({'pyspark', 'py4j', 'pandas', 'rich'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert min(_seconds(lambda: shell(command)) for _ in range(3)) < 1
+
+
+def _seconds(call) -> float:
+    """The work of a process, which is its wall-clock time on a machine that does nothing else."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert call().returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+GUARDED = """
+SOURCE api TYPE CSV PARAMS { "path": "data/${env:SHOP_FOLDER}/gone.csv" };
+SOURCE db TYPE POSTGRES PARAMS {
+  "url": "postgresql://localhost:1/shop", "table": "orders", "user": "shop", "password": "${env:SHOP_PASSWORD}"
+};
+LOAD raw_api FROM api;
+LOAD raw_db FROM db;
+CREATE TABLE filtered AS SELECT * FROM raw_orders WHERE string(order_id) <> '${SHOP_TOKEN}';
+CREATE TABLE failing AS SELECT no_such_column FROM raw_orders WHERE string(order_id) = '${SHOP_TOKEN}';
+CREATE TABLE casting AS SELECT CAST('${SHOP_TOKEN}' AS INT) AS n FROM raw_orders;
+EXPORT filtered TO "out/${env:SHOP_FOLDER}/filtered.csv" TYPE CSV;
+"""
+
+
+@pytest.mark.usefixtures("spark")
+def test_secrets_appear_nowhere(shop: Path, cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TIDEMILL_HOME", str(shop / "home"))
+    env = "\n".join(f'{name}="{value}"' for name, value in SECRETS.items() if name != "SHOP_TOKEN")
+    (shop / ".env").write_text(f"{env}\n")
+    monkeypatch.setenv("SHOP_TOKEN", SECRETS["SHOP_TOKEN"])
+    with (shop / "pipelines/shop.sql").open("a") as file:
+        file.write(GUARDED)
+    commands = [("validate",), ("list",), ("plan",), ("plan", "--format", "json"), ("list", "--format", "json")]
+    results = [cli(*command) for command in (*commands, ("run", "--verbose"), ("run", "--format", "json"))]
+    assert [result.exit_code for result in results] == [0, 0, 0, 0, 0, 1, 1]
+    assert results[5].stdout.count("✗") == 4
+    assert "***" in results[5].stdout
+    assert "***" in results[6].stdout
+    for result in results:
+        assert not [name for name, value in SECRETS.items() if value in result.output]
+    for file in shop.rglob("*"):
+        if file.is_file() and file.name not in {".env", "filtered.csv"}:
+            assert not [name for name, value in SECRETS.items() if value.encode() in file.read_bytes()], file
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_step_that_is_not_tried_says_why(capsys: pytest.CaptureFixture[str]):
+    shown = Shown(Workspace.load(), Live("starting Spark", quiet=True))
+    shown.ended(Outcome("main.daily", waits_for="main.raw_orders"))
+    shown.ended(Outcome("main.raw_orders", waits_for="main.daily"))
+    assert capsys.readouterr().out == (
+        "  - daily       not run: it reads raw_orders, which this run could not make\n"
+        "  - raw_orders  not run: daily failed, and --fail-fast starts nothing more\n"
+    )
+
+
+def test_lines_reach_a_pipe_while_the_terminal_shows_what_is_being_done():
+    code = (
+        "from tidemill.cli import render\nfrom tidemill.cli.live import Live\n"
+        "with Live('starting Spark', quiet=False) as live:\n"
+        "    live.began('raw_orders'); render.say('a line'); live._progress.refresh(); live.ended('raw_orders')"
+    )
+    terminal, end = pty.openpty()
+    env = {**os.environ, "TERM": "xterm"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, env=env, text=True, check=True)
+    os.close(end)
+    seen = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    assert done.stdout == "a line\n"
+    assert "raw_orders" in seen
+    assert "a line" not in seen
