@@ -154,7 +154,7 @@ def _show_plan(workspace: Workspace, form: str) -> None:
     if form == "json":
         render.document({"project": workspace.project.name, "steps": [asdict(step) for step in steps]})
         return
-    lines = [[_short(workspace, step.table), step.strategy, workspace.masking.mask(step.reason)] for step in steps]
+    lines = [[workspace.short(step.table), step.strategy, workspace.masking.mask(step.reason)] for step in steps]
     render.table(["table", "strategy", "reads"], lines, right=frozenset())
     for step in steps:
         for text in step.notices:
@@ -187,7 +187,7 @@ class _Shown:
 
     def __init__(self, workspace: Workspace, *, quiet: bool) -> None:
         self.workspace, self.quiet = workspace, quiet
-        self.width = max((len(_short(workspace, name)) for name in workspace.graph.nodes), default=0)
+        self.width = max((len(workspace.short(name)) for name in workspace.graph.nodes), default=0)
         self._turn = threading.Lock()
         self.outcomes: list[tuple[Outcome, float]] = []
 
@@ -201,7 +201,7 @@ class _Shown:
                 self._show(outcome)
 
     def _show(self, outcome: Outcome) -> None:
-        name = _short(self.workspace, outcome.name).ljust(self.width)
+        name = self.workspace.short(outcome.name).ljust(self.width)
         mask = self.workspace.masking.mask
         if outcome.error is not None:
             render.failed(name, f"error[{outcome.error.code}] {mask(outcome.error.problem)}")
@@ -284,11 +284,6 @@ def _step(outcome: Outcome) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "notices": list(result.notices),
     }
-
-
-def _short(workspace: Workspace, name: str) -> str:
-    """The name as the user wrote it: without the schema that goes without saying."""
-    return name.removeprefix(f"{workspace.project.warehouse.schema}.")
 
 
 def _kept(

@@ -73,13 +73,14 @@ class Runner:
     def _done(self, node: object) -> StepResult | ExportResult:
         match node:
             case Table():
-                return run_step(self.spark, node, self._source(node), now=self.now)
+                return run_step(self.spark, node, self.source_of(node), now=self.now)
             case Export():
                 return self._export(node)
             case _:
                 raise NotImplementedError(node)
 
-    def _source(self, table: Table) -> Connector:
+    def source_of(self, table: Table) -> Connector:
+        """What gives the table its rows."""
         match table.producer:
             case Loaded(source):
                 return connector_for(source)

@@ -1,0 +1,74 @@
+"""What verifying a table has found: counts, a few samples of each, and what to do about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidemill.errors import TidemillError
+
+
+class Kind(StrEnum):
+    """How a row of the table and of a full run can lie to each other when they are not the same."""
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    DIFFERENT = "different"
+    KEPT = "kept"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One row as text. `instead` has, of a different row, what a full run gives in the columns that differ."""
+
+    row: Mapping[str, str | None]
+    instead: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of one kind. `late` of them lie below the window of the next run, which will not read them.
+
+    `copies` of them stand in the table more often than a full run gives them.
+    """
+
+    count: int = 0
+    late: int = 0
+    copies: int = 0
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """How one table lies to a full run over its source as it is now.
+
+    `rows` is how many rows a full run gives. `kept` are rows that the table keeps by its strategy though a full run
+    would not give them, `ignored` those that it leaves out by its strategy; neither makes a table unequal.
+    """
+
+    table: str
+    against: str
+    there: bool = True
+    rows: int = 0
+    missing: Found = field(default_factory=Found)
+    extra: Found = field(default_factory=Found)
+    different: Found = field(default_factory=Found)
+    kept: Found = field(default_factory=Found)
+    ignored: Found = field(default_factory=Found)
+    notes: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    error: TidemillError | None = None
+
+    @property
+    def equal(self) -> bool:
+        return self.error is None and not (self.missing.count or self.extra.count or self.different.count)
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong: equal, or not there yet."""
+        return self.equal
