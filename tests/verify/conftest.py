@@ -7,5 +7,5 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cli.conftest import cli, folder  # noqa: E402, F401
-from pipelines.conftest import shop  # noqa: E402, F401
+from cli.conftest import cli, folder  # noqa: F401
+from pipelines.conftest import shop  # noqa: F401

@@ -49,7 +49,7 @@ def verify(
     results = _verified(workspace, names, shown=form == "text" and not quiet)
     if form == "json":
         render.document(workspace.masking.mask_data(_data(workspace, results)))
-    return 0 if all(result.ok for result in results) else DIFFERS
+    return 0 if all(result.equal for result in results) else DIFFERS
 
 
 def _split(words: Sequence[str], target: str | None) -> tuple[str | None, list[str]]:
@@ -132,7 +132,7 @@ def _under(line: str) -> None:
 
 
 def _data(workspace: Workspace, results: Sequence[Verified]) -> dict[str, Any]:
-    return {"ok": all(each.ok for each in results), "tables": [_table(workspace, each) for each in results]}
+    return {"ok": all(each.equal for each in results), "tables": [_table(workspace, each) for each in results]}
 
 
 def _table(workspace: Workspace, result: Verified) -> dict[str, Any]:

@@ -22,6 +22,9 @@ class Kind(StrEnum):
     IGNORED = "ignored"
 
 
+WRONG = (Kind.MISSING, Kind.EXTRA, Kind.DIFFERENT)
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One row as text. `instead` has, of a different row, what a full run gives in the columns that differ."""
@@ -55,20 +58,35 @@ class Verified:
     against: str
     there: bool = True
     rows: int = 0
-    missing: Found = field(default_factory=Found)
-    extra: Found = field(default_factory=Found)
-    different: Found = field(default_factory=Found)
-    kept: Found = field(default_factory=Found)
-    ignored: Found = field(default_factory=Found)
+    found: Mapping[Kind, Found] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     error: TidemillError | None = None
 
     @property
-    def equal(self) -> bool:
-        return self.error is None and not (self.missing.count or self.extra.count or self.different.count)
+    def missing(self) -> Found:
+        return self.of(Kind.MISSING)
 
     @property
-    def ok(self) -> bool:
-        """Nothing is wrong: equal, or not there yet."""
-        return self.equal
+    def extra(self) -> Found:
+        return self.of(Kind.EXTRA)
+
+    @property
+    def different(self) -> Found:
+        return self.of(Kind.DIFFERENT)
+
+    @property
+    def kept(self) -> Found:
+        return self.of(Kind.KEPT)
+
+    @property
+    def ignored(self) -> Found:
+        return self.of(Kind.IGNORED)
+
+    @property
+    def equal(self) -> bool:
+        """Nothing is wrong, as far as there is something to compare."""
+        return self.error is None and not any(self.of(kind).count for kind in WRONG)
+
+    def of(self, kind: Kind) -> Found:
+        return self.found.get(kind, Found())

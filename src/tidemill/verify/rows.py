@@ -181,8 +181,9 @@ def _without_near_pairs(surplus: DataFrame, fields: Sequence[t.StructField]) -> 
     floats = [field for field in fields if has_floats(field.dataType)]
     exact = [field for field in fields if not has_floats(field.dataType)]
     rank = "__tidemill_rank"
-    others = [quote(field.name) for field in exact] or [F.lit(0)]
-    window = Window.partitionBy(_NUMBER, *others).orderBy(*[quote(field.name) for field in floats])
+    window = Window.partitionBy(_NUMBER, *[quote(field.name) for field in exact]).orderBy(
+        *[quote(field.name) for field in floats]
+    )
     ranked = settle(surplus.withColumn(rank, F.row_number().over(window)))
     sides = (ranked.where(F.col(_NUMBER) > 0), ranked.where(F.col(_NUMBER) < 0))
 

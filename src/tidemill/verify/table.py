@@ -19,7 +19,7 @@ from tidemill.sources.protocol import Reading
 from tidemill.stores.delta import DeltaStore
 from tidemill.verify.closeness import TOLERANCE, has_floats
 from tidemill.verify.remedies import remedies
-from tidemill.verify.result import Found, Kind, Verified
+from tidemill.verify.result import Verified
 from tidemill.verify.rows import Sides, compared
 from tidemill.verify.rules import bounds_of, rule_for
 
@@ -71,7 +71,7 @@ class _Verifying:
             self.table.name,
             against,
             rows=prepared.change.profile.rows,
-            **{kind.value: found.get(kind, Found()) for kind in Kind},
+            found=found,
             notes=self._notes(prepared, sides, values=rule.values),
             remedies=remedies(self.table, found, reach),
         )
