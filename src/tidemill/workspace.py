@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import Export
 from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.names import name_key, quoted_text
+from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
 from tidemill.declare.tables import Table
 from tidemill.errors import ArgumentError, did_you_mean
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
+    from tidemill.suggest.source import Suggestion
     from tidemill.verify.result import Verified
 
 
@@ -107,6 +109,17 @@ class Workspace:
         runner = self._runner(spark)
         runner.now = now or runner.now
         return (verify_table(runner.spark, table, runner.source_of(table), runner.now) for table in chosen)
+
+    def suggest(self, spark: SparkSession | None = None) -> Iterator[Suggestion]:
+        """Looks at a sample of each source, and proposes how to read it incrementally."""
+        from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
+        from tidemill.suggest.look import look_at  # noqa: PLC0415
+
+        session = session_for(spark)
+        for each in self.declared:
+            for source in each.sources:
+                loading = [t for t in each.tables if isinstance(t.producer, Loaded) and t.producer.source == source]
+                yield look_at(session, source, loading)
 
     def select(self, names: Sequence[str]) -> list[Table]:
         """The tables of these names, in the order of a run; all where none are named."""

@@ -21,6 +21,7 @@ from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
 from tidemill.cli.run import list_, plan, run, validate
+from tidemill.cli.suggest import suggest
 from tidemill.cli.verify import verify
 from tidemill.errors import ArgumentError, TidemillError
 
@@ -86,7 +87,7 @@ def tidemill() -> None:
     """
 
 
-for command in (run, plan, validate, verify, list_, merge, history, restore, doctor, setup):
+for command in (run, plan, validate, verify, suggest, list_, merge, history, restore, doctor, setup):
     tidemill.add_command(command)
 
 
