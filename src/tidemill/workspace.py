@@ -119,7 +119,7 @@ class Workspace:
         for each in self.declared:
             for source in each.sources:
                 loading = [t for t in each.tables if isinstance(t.producer, Loaded) and t.producer.source == source]
-                yield look_at(session, source, loading)
+                yield look_at(session, source, loading, self.short)
 
     def select(self, names: Sequence[str]) -> list[Table]:
         """The tables of these names, in the order of a run; all where none are named."""

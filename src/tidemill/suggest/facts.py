@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LIMIT = 100_000
 _PAIRED = 5
+_COUNTED = 20  # counting distinct values of a column costs a copy of the sample
 _FILES = {"csv", "json", "parquet", "orc"}
 _FILE, _PLACE = "__tidemill_file", "__tidemill_place"
 _KEYS = (CursorKind.INTEGER, CursorKind.STRING, CursorKind.DECIMAL, CursorKind.DATE)
@@ -80,8 +81,8 @@ def _asked(
     limit: int,
 ) -> SourceFacts:
     ordered = [each for each in simple if kind_of(each.dataType) in _ORDERED]
-    keys = [each for each in simple if kind_of(each.dataType) in _KEYS]
-    pairs = list(itertools.combinations(_promising(keys, primary), 2))
+    keys = _promising([each for each in simple if kind_of(each.dataType) in _KEYS], primary)
+    pairs = list(itertools.combinations([each.name for each in keys[:_PAIRED]], 2))
     tops = sample.agg(*[F.max(quote(each.name)).alias(f"top{n}") for n, each in enumerate(ordered)] or [F.lit(1)])
     before = Window.partitionBy(_FILE).orderBy(_PLACE)
     steps = sample.select(
@@ -119,8 +120,8 @@ def _column(field: t.StructField, data: Mapping[str, Any]) -> ColumnFacts:
     return ColumnFacts(field.name, kind_of(field.dataType), **asked)
 
 
-def _promising(keys: Sequence[t.StructField], primary: Sequence[str]) -> list[str]:
-    """A few columns that may be a key together: what is declared as one, what looks like one, then the rest."""
+def _promising(keys: Sequence[t.StructField], primary: Sequence[str]) -> list[t.StructField]:
+    """The columns that may be keys: what is declared as one, what looks like one, then some of the rest."""
     declared = {name.lower() for name in primary}
     ranked = sorted(keys, key=lambda each: (each.name.lower() not in declared, not like_a_key(each.name)))
-    return [each.name for each in ranked[:_PAIRED]]
+    return ranked[:_COUNTED]

@@ -11,7 +11,7 @@ from tidemill.suggest.facts import LIMIT, facts_of
 from tidemill.suggest.source import Suggestion, Verdict, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
 
 
-def look_at(spark: SparkSession, source: Source, tables: Sequence[Table], limit: int = LIMIT) -> Suggestion:
+def look_at(
+    spark: SparkSession, source: Source, tables: Sequence[Table], short: Callable[[str], str] = str, limit: int = LIMIT
+) -> Suggestion:
     """What is proposed for a source and the tables that load it, by its first `limit` rows."""
     try:
-        return suggestion(source, tables, facts_of(spark, source, connector_for(source), limit))
+        return suggestion(source, tables, facts_of(spark, source, connector_for(source), limit), short)
     except TidemillError as failure:
         return _failed(source, failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this source's own

@@ -12,7 +12,7 @@ from tidemill.suggest.advice import Choice, choose_cursor, choose_keys, doubts_a
 from tidemill.suggest.names import Moves, moves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tidemill.declare.sources import Source
     from tidemill.declare.tables import Table
@@ -51,14 +51,18 @@ class Suggestion:
     error: TidemillError | None = None
 
 
-def suggestion(source: Source, tables: Sequence[Table], facts: SourceFacts) -> Suggestion:
-    """The advice that these facts allow."""
-    return _Advising(source, tables, facts).suggestion()
+def suggestion(
+    source: Source, tables: Sequence[Table], facts: SourceFacts, short: Callable[[str], str] = str
+) -> Suggestion:
+    """The advice that these facts allow. `short` gives a table's name as the user wrote it."""
+    return _Advising(source, tables, facts, short).suggestion()
 
 
 class _Advising:
-    def __init__(self, source: Source, tables: Sequence[Table], facts: SourceFacts) -> None:
-        self.source, self.tables, self.facts = source, tables, facts
+    def __init__(
+        self, source: Source, tables: Sequence[Table], facts: SourceFacts, short: Callable[[str], str]
+    ) -> None:
+        self.source, self.tables, self.facts, self.short = source, tables, facts, short
         self.keys = choose_keys(facts, source.primary_key, source.name)
 
     def suggestion(self) -> Suggestion:
@@ -70,7 +74,7 @@ class _Advising:
             return self._made(Verdict.NOTHING, reasons=cursor.reasons)
         synced = [table for table in self.tables if _deletes(table)]
         if synced:
-            names = ", ".join(table.name for table in synced)
+            names = ", ".join(self.short(table.name) for table in synced)
             why = f"{cursor.columns[0]} would do, but FULL_MERGE of {names} needs all rows to see which are gone"
             return self._made(Verdict.NOTHING, reasons=(why,))
         (name,) = cursor.columns
@@ -95,7 +99,7 @@ class _Advising:
                 column = self.facts.column(key)
                 if column is None or column.nulls:
                     what = "is not there" if column is None else f"is NULL in {column.nulls:,} rows"
-                    yield f"the key {key} of {table.name} {what}"
+                    yield f"the key {key} of {self.short(table.name)} {what}"
 
     def _loads(self, cursor: str) -> Iterator[Line]:
         """The LOADs that should have another mode to go with this cursor."""
@@ -112,8 +116,7 @@ class _Advising:
 
     def _load(self, table: Table, mode: str, why: str) -> Line:
         options = written(table.origin, "OPTIONS")
-        name = table.name.rpartition(".")[2] if table.name.startswith("main.") else table.name
-        text = f"LOAD {name} FROM {self.source.name} MODE {mode}{f' {options}' if options else ''};"
+        text = f"LOAD {self.short(table.name)} FROM {self.source.name} MODE {mode}{f' {options}' if options else ''};"
         return Line(text, why)
 
     def _declaration(self) -> str:
