@@ -108,7 +108,7 @@ class Workspace:
         chosen = self.select(names)
         runner = self._runner(spark)
         runner.now = now or runner.now
-        return (verify_table(runner.spark, table, runner.source_of(table), runner.now) for table in chosen)
+        return (verify_table(runner.spark, table, runner.source_of, runner.now) for table in chosen)
 
     def suggest(self, spark: SparkSession | None = None) -> Iterator[Suggestion]:
         """Looks at a sample of each source, and proposes how to read it incrementally."""

@@ -2,10 +2,5 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from cli.conftest import cli, folder  # noqa: F401
 from pipelines.conftest import shop  # noqa: F401

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
+from tidemill.declare.strategies import Append, DeleteInsert, Merge
 from tidemill.verify.result import Found, Kind
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def remedies(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None
     """A line for each thing that was found; `reach` is the window of the next run, None where it reads everything."""
     return (
         *_unread(found, reach),
-        *_extra(table.strategy, found.get(Kind.EXTRA, Found())),
+        *_extra(table, found.get(Kind.EXTRA, Found())),
         *_kept(table.strategy, found.get(Kind.KEPT, Found())),
         *_ignored(found.get(Kind.IGNORED, Found())),
     )
@@ -48,12 +48,13 @@ def _unread(found: Mapping[Kind, Found], reach: WindowPlan | None) -> Iterator[s
         )
 
 
-def _extra(strategy: Strategy, extra: Found) -> Iterator[str]:
+def _extra(table: Table, extra: Found) -> Iterator[str]:
     if extra.copies:
-        yield f"{_rows(extra.copies)} stand{_s(extra.copies)} here more often than in the source: {_doubled(strategy)}"
+        often = f"{_rows(extra.copies)} stand{_s(extra.copies)} here more often than in the source"
+        yield f"{often}: {_doubled(table.strategy, table)}"
     others = extra.count - extra.copies
     if others:
-        yield f"{_rows(others)} {_are(others)} here that the source does not give: {_only_here(strategy)}"
+        yield f"{_rows(others)} {_are(others)} here that the source does not give: {_only_here(table.strategy)}"
 
 
 @singledispatch
@@ -75,17 +76,19 @@ def _(strategy: DeleteInsert) -> str:  # noqa: ARG001  dispatched on
 
 
 @singledispatch
-def _doubled(strategy: Strategy) -> str:  # noqa: ARG001  dispatched on
-    return "a restore to the version before, or a full refresh, takes them out"
-
-
-@_doubled.register(Replace)
-def _(strategy: Replace) -> str:  # noqa: ARG001  dispatched on
+def _doubled(strategy: Strategy, table: Table) -> str:  # noqa: ARG001  dispatched on
     return _RUN
 
 
+@_doubled.register(Append)
+def _(strategy: Append, table: Table) -> str:  # noqa: ARG001  dispatched on
+    if table.window is None:
+        return "APPEND without a cursor adds all rows each time; INCREMENTAL BY a time column lets each enter once"
+    return "somebody else added them; tidemill restore goes back to a version without them"
+
+
 @_doubled.register(Merge)
-def _(strategy: Merge) -> str:
+def _(strategy: Merge, table: Table) -> str:  # noqa: ARG001  dispatched on
     return f"somebody else added them; dedup_order_by leaves one row of each ({', '.join(strategy.keys)})"
 
 

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from tidemill.change.columns import align, widened
-from tidemill.declare.names import quote
+from tidemill.declare.names import quote, spelled
 from tidemill.declare.producers import Loaded
 from tidemill.declare.tables import SchemaPolicy
 from tidemill.engine.translate import as_tidemill, one_line
@@ -24,6 +24,7 @@ from tidemill.verify.rows import Sides, compared
 from tidemill.verify.rules import bounds_of, rule_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
 
 
-def verify_table(spark: SparkSession, table: Table, source: Connector, now: datetime) -> Verified:
+def verify_table(spark: SparkSession, table: Table, source_of: Callable[[Table], Connector], now: datetime) -> Verified:
     """How the table lies to a full run. Reads all of both, and writes nothing; an error of the table is its result."""
     against = "a full load" if isinstance(table.producer, Loaded) else "its query"
     try:
@@ -43,7 +44,7 @@ def verify_table(spark: SparkSession, table: Table, source: Connector, now: date
         snapshot = store.snapshot()
         if snapshot is None:
             return Verified(table.name, against, there=False)
-        return _Verifying(spark, table, source, store, snapshot, now).result(against)
+        return _Verifying(spark, table, source_of(table), store, snapshot, now).result(against)
     except TidemillError as failure:
         return Verified(table.name, against, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
@@ -72,7 +73,7 @@ class _Verifying:
             against,
             rows=prepared.change.profile.rows,
             found=found,
-            notes=self._notes(prepared, sides, values=rule.values),
+            notes=self._notes(prepared, sides, here.columns, values=rule.values),
             remedies=remedies(self.table, found, reach),
         )
 
@@ -97,8 +98,11 @@ class _Verifying:
         bounded = here.where(bounds_of(prepared.strategy, whole.predicate if whole else None))
         return Sides(full, widened(bounded, full.schema), prepared.change.volatile, reach.predicate if reach else None)
 
-    def _notes(self, prepared: Prepared, sides: Sides, *, values: bool) -> tuple[str, ...]:
+    def _notes(self, prepared: Prepared, sides: Sides, held: Sequence[str], *, values: bool) -> tuple[str, ...]:
         notes = [*prepared.notices]
+        unknown = [name for name in held if spelled(name, sides.full.columns) is None]
+        if unknown:
+            notes.append(f"not compared, as the source has no such column: {', '.join(unknown)}")
         left_out = [name for name in sides.full.columns if name.lower() in prepared.change.volatile]
         if left_out:
             notes.append(f"not compared, as every run gives other values: {', '.join(left_out)}")
