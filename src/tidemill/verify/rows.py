@@ -165,7 +165,7 @@ def _surplus(sides: Sides, fields: Sequence[t.StructField]) -> DataFrame:
         sides.here.select(*comparable(sides.here, sides.volatile), F.lit(-1).alias(_NUMBER))
     )
     names = [quote(field.name) for field in fields]
-    totals = both.groupBy(*names).agg(F.sum(_NUMBER).alias(_NUMBER), (F.count_distinct(_NUMBER) > 1).alias(_COPY))
+    totals = both.groupBy(*names).agg(F.sum(_NUMBER).alias(_NUMBER), (F.min(_NUMBER) < F.max(_NUMBER)).alias(_COPY))
     apart = totals.where(F.col(_NUMBER) != 0)
     times = F.explode(F.sequence(F.lit(1), F.abs(_NUMBER)))
     return apart.select(*names, _COPY, F.signum(_NUMBER).alias(_NUMBER), times.alias("__tidemill_times")).drop(
