@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import Export
 from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.names import name_key, quoted_text
+from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
 from tidemill.declare.tables import Table
-from tidemill.errors import ArgumentError, TidemillError
+from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
 from tidemill.plan.graph import Graph, Node
@@ -20,11 +21,15 @@ from tidemill.project import Project
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
     from tidemill.run.events import Listener, RunOutcome
+    from tidemill.run.runner import Runner
+    from tidemill.suggest.source import Suggestion
+    from tidemill.verify.result import Verified
 
 
 @dataclass(frozen=True)
@@ -90,20 +95,53 @@ class Workspace:
         fail_fast: bool = False,
     ) -> RunOutcome:
         """Brings every table up to date and writes every export."""
-        from tidemill.run.catalog import Catalog  # noqa: PLC0415
-        from tidemill.run.events import Silent  # noqa: PLC0415
-        from tidemill.run.runner import AT_A_TIME, Runner  # noqa: PLC0415
+        from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
+        from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
-        runner = Runner(
+        runner = self._runner(spark)
+        runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
+        return runner.run()
+
+    def verify(
+        self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
+    ) -> Iterator[Verified]:
+        """Compares these tables, or all, with what a full run over their sources as they are now would give."""
+        from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
+
+        chosen = self.select(names)
+        runner = self._runner(spark)
+        runner.now = now or runner.now
+        return (verify_table(runner.spark(), table, runner.source_of, runner.now) for table in chosen)
+
+    def suggest(self, spark: SparkSession | None = None) -> Iterator[Suggestion]:
+        """Looks at a sample of each source, and proposes how to read it incrementally."""
+        from tidemill.suggest.look import look_at  # noqa: PLC0415
+
+        session = self._session(spark)
+        for each in self.declared:
+            for source in each.sources:
+                loading = [t for t in each.tables if isinstance(t.producer, Loaded) and t.producer.source == source]
+                yield look_at(session, source, loading, self.short)
+
+    def select(self, names: Sequence[str]) -> list[Table]:
+        """The tables of these names, in the order of a run; all where none are named."""
+        known = {table.name.lower(): table for table in self.tables}
+        wanted = {name_key(name, self.project.warehouse.schema): name for name in names}
+        for key, name in wanted.items():
+            if key not in known:
+                raise unknown_table(name, [self.short(table.name) for table in self.tables])
+        return [table for key, table in known.items() if not wanted or key in wanted]
+
+    def _runner(self, spark: SparkSession | None) -> Runner:
+        from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.runner import Runner  # noqa: PLC0415
+
+        return Runner(
             lambda: self._session(spark),
             self.graph,
             Catalog(self.held_path, self.project.warehouse.schema),
             {name: quoted_text(value) for name, value in self.given.items()},
-            listener or Silent(),
-            threads or AT_A_TIME,
-            fail_fast,
         )
-        return runner.run()
 
     def _session(self, spark: SparkSession | None) -> SparkSession:
         from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
@@ -140,6 +178,15 @@ def _from_here(file: Path) -> Path:
     """The path as a user here would type it."""
     here = Path.cwd()
     return file.relative_to(here) if file.is_relative_to(here) else file
+
+
+def unknown_table(name: str, known: Sequence[str]) -> ArgumentError:
+    close = did_you_mean(name, known)
+    return ArgumentError(
+        "table.unknown",
+        f"No table {name} is declared.",
+        f"Did you mean {close}?" if close else f"The tables are {', '.join(known) or 'none'}.",
+    )
 
 
 class _Held:

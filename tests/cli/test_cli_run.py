@@ -68,7 +68,7 @@ def test_a_new_project_runs_a_second_day_is_a_small_run_and_then_there_is_nothin
     assert first.exit_code == 0
     assert first.stdout.splitlines()[0] == "  Tidemill 0.1 · shop · embedded Spark · 4 steps   first run"
     assert settled("\n".join(first.stdout.splitlines()[1:])) == (
-        "  done in # s · 3 tables changed · next: tidemill plan shows what another run would read\n"
+        "  done in # s · 3 tables changed · next: tidemill status\n"
         "  ✓ daily  loaded  62 rows  on day, region · 62 inserted  # s\n"
         "  ✓ out/daily.csv  exported  62 rows  # s\n"
         "  ✓ raw_customers  loaded  120 rows  120 inserted  # s\n"

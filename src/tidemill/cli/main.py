@@ -23,6 +23,8 @@ from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
 from tidemill.cli.run import list_, plan, run, validate
 from tidemill.cli.status import status
+from tidemill.cli.suggest import suggest
+from tidemill.cli.verify import verify
 from tidemill.cli.watermarks import reset_watermark, set_watermark, show_watermarks
 from tidemill.errors import ArgumentError, TidemillError
 
@@ -89,7 +91,7 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, validate, list_, status, show_watermarks, set_watermark, reset_watermark)
+PROJECTS = (init, run, plan, validate, list_, status, verify, suggest, show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, history, restore)
 ENGINE = (doctor, setup)
 for command in (*PROJECTS, *TABLES, *ENGINE):

@@ -83,6 +83,12 @@ def done(name: str, facts: Iterable[str], seconds: float) -> None:
     say(f"{INDENT}{mark} {click.style(name, bold=True)}  {SEPARATOR.join(facts)}   {duration(seconds)}")
 
 
+def verdict(name: str, fact: str, *, good: bool) -> None:
+    """A line that says of a table how it is, as a sentence."""
+    mark = click.style("✓", fg="green") if good else click.style("✗", fg="red")
+    say(f"{INDENT}{mark} {click.style(name, bold=True)} {fact}")
+
+
 def notice(text: str) -> None:
     say(f"{INDENT}{click.style('notice', fg='yellow')}  {text}")
 

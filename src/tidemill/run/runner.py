@@ -73,14 +73,15 @@ class Runner:
     def _done(self, node: object) -> StepResult | ExportResult:
         match node:
             case Table():
-                source = self._source(node)
+                source = self.source_of(node)
                 return up_to_date(node, source) or run_step(self.spark(), node, source, now=self.now)
             case Export():
                 return self._export(node)
             case _:
                 raise NotImplementedError(node)
 
-    def _source(self, table: Table) -> Connector:
+    def source_of(self, table: Table) -> Connector:
+        """What gives the table its rows."""
         match table.producer:
             case Loaded(source):
                 return connector_for(source)

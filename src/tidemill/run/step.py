@@ -12,22 +12,18 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
-from tidemill.change.columns import require
-from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.change.operation import compile_change
 from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
-from tidemill.declare.names import quote
 from tidemill.declare.producers import Loaded
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError
-from tidemill.plan.windows import WindowPlan, plan_window
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.retry import with_retries
+from tidemill.run.windows import window_of
 from tidemill.sources.failures import failures_of
 from tidemill.sources.protocol import Reading
 from tidemill.stores.delta import DeltaStore
@@ -41,6 +37,7 @@ if TYPE_CHECKING:
     from tidemill.contracts import Change, CommitResult
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
+    from tidemill.plan.windows import WindowPlan
     from tidemill.sources.protocol import Connector
 
 logger = logging.getLogger("tidemill")
@@ -172,23 +169,7 @@ class _Step:
             )
 
     def _window(self, schema: StructType) -> WindowPlan | None:
-        if self.table.window is None:
-            return None
-        name = self.table.name
-        column = require([self.table.window.time_column], schema.names, "The time column", f"the source of {name}")[0]
-        kind = time_kind(column, schema[column].dataType, name)
-        return plan_window(
-            self.table, kind, schema.names, self.snapshot, lambda version: self._held_highest(column, version), self.now
-        )
-
-    def _held_highest(self, column: str, version: int) -> Cursor | None:
-        """The highest time that a version holds, by a query: file statistics still know deleted rows."""
-        assert self.snapshot is not None  # noqa: S101  asked only of a table that is there
-        held = self.store.read(self.spark, None if version == self.snapshot.version else version)
-        spelling = require([column], held.columns, "The time column", self.table.name)[0]
-        kind = time_kind(spelling, held.schema[spelling].dataType, self.table.name)
-        found = held.agg(exact(F.max(quote(spelling)), kind).alias("highest")).first()
-        return highest(found["highest"] if found else None, kind)
+        return window_of(self.spark, self.store, self.table, schema, self.snapshot, self.now)
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if self.snapshot is None or held is None:

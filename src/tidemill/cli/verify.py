@@ -1,0 +1,153 @@
+"""`tidemill verify`: incremental equals full, on the user's own data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidemill.cli import render
+from tidemill.cli.live import Live
+from tidemill.cli.options import output, variables
+from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidemill.verify.result import Found, Sample, Verified
+    from tidemill.workspace import Workspace
+
+DIFFERS = 1
+_SHOWN = ("missing", "extra", "different", "kept", "ignored")
+_WRONG = ("missing", "extra", "different")
+
+
+@click.command(short_help="Prove that tables equal a full run over their sources.")
+@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@click.option("--target", help="A pipeline file or a project's folder; a TABLE that is one of these counts as it.")
+@variables
+@output
+def verify(
+    tables: tuple[str, ...],
+    target: str | None,
+    given: dict[str, str],
+    profile: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,  # noqa: ARG001  its callback has done it
+) -> int:
+    """Compare each TABLE, or all, with what one full run over its source as it is now would give.
+
+    Reads all of both and changes nothing. Ends with 1 when rows are missing, extra or different.
+    """
+    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
+
+    target, names = _split(tables, target)
+    workspace = Workspace.load(target, profile=profile, given=given)
+    workspace.select(names)  # a wrong name is told before Spark starts
+    results = _verified(workspace, names, shown=form == "text" and not quiet)
+    if form == "json":
+        render.document(workspace.masking.mask_data(_data(workspace, results)))
+    return 0 if all(result.equal for result in results) else DIFFERS
+
+
+def _split(words: Sequence[str], target: str | None) -> tuple[str | None, list[str]]:
+    """What is a file or a folder is the target, the rest are tables."""
+    places = [word for word in words if _is_place(word)]
+    if len(places) + (target is not None) > 1:
+        raise ArgumentError(
+            "cli.two_targets",
+            f"One target at a time: {', '.join([*([target] if target else []), *places])}.",
+            "Name one pipeline file or project folder, and tables of it.",
+        )
+    return target or next(iter(places), None), [word for word in words if word not in places]
+
+
+def _is_place(word: str) -> bool:
+    path = Path(word)
+    return path.is_dir() or (path.suffix == ".sql" and path.is_file())
+
+
+def _verified(workspace: Workspace, names: Sequence[str], *, shown: bool) -> list[Verified]:
+    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+
+    def all_of_them() -> list[Verified]:
+        found = []
+        for result in workspace.verify(names):
+            found.append(result)
+            if shown:
+                _show(workspace, result)
+        return found
+
+    with Live(f"verifying {workspace.project.name}", quiet=not shown):
+        return interruptible(all_of_them)
+
+
+def _show(workspace: Workspace, result: Verified) -> None:
+    mask, name = workspace.masking.mask, workspace.short(result.table)
+    if result.error is not None:
+        render.failed(name, f"error[{result.error.code}] {mask(result.error.problem)}")
+        _under(mask(result.error.remedy))
+        return
+    if not result.there:
+        render.passed_over(name, "not there yet: tidemill run makes it")
+        return
+    if result.equal:
+        render.verdict(name, f"equals {result.against} ({render.rows(result.rows)})", good=True)
+    else:
+        render.verdict(name, f"differs from {result.against}: {_counts(result)}", good=False)
+    for kind in _SHOWN:
+        for sample in getattr(result, kind).samples:
+            _under(mask(f"{kind}  {_sample(sample)}"))
+    for line in (*result.remedies, *result.notes):
+        _under(mask(line))
+
+
+def _counts(result: Verified) -> str:
+    found: list[tuple[str, Found]] = [(kind, getattr(result, kind)) for kind in _WRONG]
+    words = [(kind, each.count) for kind, each in found if each.count]
+    (first, count), *rest = words
+    return ", ".join([f"{render.rows(count)} {first}", *(f"{count:,} {kind}" for kind, count in rest)])
+
+
+def _sample(sample: Sample) -> str:
+    row = _pairs({name: value for name, value in sample.row.items() if name not in sample.instead})
+    if not sample.instead:
+        return row
+    apart = [f"{name} {_value(sample.row[name])} → {_value(value)}" for name, value in sample.instead.items()]
+    return f"{row}: {', '.join(apart)}"
+
+
+def _pairs(row: Mapping[str, str | None]) -> str:
+    return " ".join(f"{name}={_value(value)}" for name, value in row.items())
+
+
+def _value(value: str | None) -> str:
+    return "NULL" if value is None else value
+
+
+def _under(line: str) -> None:
+    render.say(f"{render.INDENT}{render.INDENT}{line}")
+
+
+def _data(workspace: Workspace, results: Sequence[Verified]) -> dict[str, Any]:
+    return {"ok": all(each.equal for each in results), "tables": [_table(workspace, each) for each in results]}
+
+
+def _table(workspace: Workspace, result: Verified) -> dict[str, Any]:
+    found: dict[str, Any] = {"table": workspace.short(result.table), "against": result.against}
+    if result.error is not None:
+        return {**found, "status": "failed", "equal": False, "error": render.error_data(result.error)}
+    if not result.there:
+        return {**found, "status": "not there yet", "equal": None}
+    return {
+        **found,
+        "status": "equal" if result.equal else "different",
+        "equal": result.equal,
+        "rows": result.rows,
+        **{kind: asdict(getattr(result, kind)) for kind in _SHOWN},
+        "remedies": list(result.remedies),
+        "notes": list(result.notes),
+    }

@@ -1,0 +1,45 @@
+"""The window of a table's next run, asked of its log and, where that does not tell, of its rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from tidemill.change.columns import require
+from tidemill.change.cursors import exact, highest, time_kind
+from tidemill.declare.names import quote
+from tidemill.plan.windows import WindowPlan, plan_window
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.contracts import Snapshot
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.tables import Table
+    from tidemill.stores.delta import DeltaStore
+
+
+def window_of(
+    spark: SparkSession, store: DeltaStore, table: Table, schema: StructType, snapshot: Snapshot | None, now: datetime
+) -> WindowPlan | None:
+    """What the next run reads of a source with this schema; without a snapshot, what a first run does."""
+    if table.window is None:
+        return None
+    name = table.name
+    column = require([table.window.time_column], schema.names, "The time column", f"the source of {name}")[0]
+    kind = time_kind(column, schema[column].dataType, name)
+
+    def held_highest(version: int) -> Cursor | None:
+        """The highest time that a version holds, by a query: file statistics still know deleted rows."""
+        assert snapshot is not None  # noqa: S101  asked only of a table that is there
+        held = store.read(spark, None if version == snapshot.version else version)
+        spelling = require([column], held.columns, "The time column", name)[0]
+        held_kind = time_kind(spelling, held.schema[spelling].dataType, name)
+        found = held.agg(exact(F.max(quote(spelling)), held_kind).alias("highest")).first()
+        return highest(found["highest"] if found else None, held_kind)
+
+    return plan_window(table, kind, schema.names, snapshot, held_highest, now)

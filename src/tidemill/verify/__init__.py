@@ -1,0 +1,1 @@
+"""Proves on the user's own data that a table equals what one full run would give."""

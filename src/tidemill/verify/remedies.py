@@ -1,0 +1,119 @@
+"""What to do about each difference."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from tidemill.declare.strategies import Append, DeleteInsert, Merge
+from tidemill.verify.result import Found, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tidemill.declare.strategies import Strategy
+    from tidemill.declare.tables import Table
+    from tidemill.plan.windows import WindowPlan
+
+_RUN = "tidemill run mends it"
+
+
+def remedies(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None) -> tuple[str, ...]:
+    """A line for each thing that was found; `reach` is the window of the next run, None where it reads everything."""
+    return (
+        *_unread(found, reach),
+        *_extra(table, found.get(Kind.EXTRA, Found())),
+        *_kept(table.strategy, found.get(Kind.KEPT, Found())),
+        *_ignored(found.get(Kind.IGNORED, Found())),
+    )
+
+
+def _unread(found: Mapping[Kind, Found], reach: WindowPlan | None) -> Iterator[str]:
+    """Rows that a full run has and the table lacks, or has otherwise: will the next run read them?"""
+    missing, different = found.get(Kind.MISSING, Found()), found.get(Kind.DIFFERENT, Found())
+    soon = missing.count - missing.late + different.count - different.late
+    if soon:
+        what = "has not been read yet or was changed here by somebody else"
+        yield f"{_rows(soon)} {_have(soon, what)}: {_RUN}"
+    since = f"what a run reads ({reach.column} from {reach.start} on)" if reach and reach.start else "what a run reads"
+    if missing.late:
+        yield (
+            f"{_rows(missing.late)} came later than the lookback, below {since}: a longer LOOKBACK takes such rows "
+            "in time, a backfill (tidemill run --start) takes these"
+        )
+    if different.late:
+        yield (
+            f"{_rows(different.late)} changed without a newer {reach.column if reach else 'cursor'}, below {since}: "
+            "a backfill (tidemill run --start) writes them again"
+        )
+
+
+def _extra(table: Table, extra: Found) -> Iterator[str]:
+    if extra.copies:
+        often = f"{_rows(extra.copies)} stand{_s(extra.copies)} here more often than in the source"
+        yield f"{often}: {_doubled(table.strategy, table)}"
+    others = extra.count - extra.copies
+    if others:
+        yield f"{_rows(others)} {_are(others)} here that the source does not give: {_only_here(table.strategy)}"
+
+
+@singledispatch
+def _only_here(strategy: Strategy) -> str:  # noqa: ARG001  dispatched on
+    return _RUN
+
+
+@_only_here.register(Append)
+def _(strategy: Append) -> str:  # noqa: ARG001  dispatched on
+    return (
+        "corrected there (then both versions are here), removed there, or added here by somebody else; "
+        "MODE MERGE ON the keys keeps one version of a row"
+    )
+
+
+@_only_here.register(DeleteInsert)
+def _(strategy: DeleteInsert) -> str:  # noqa: ARG001  dispatched on
+    return "tidemill run replaces those of its window, a backfill (tidemill run --start) the others"
+
+
+@singledispatch
+def _doubled(strategy: Strategy, table: Table) -> str:  # noqa: ARG001  dispatched on
+    return _RUN
+
+
+@_doubled.register(Append)
+def _(strategy: Append, table: Table) -> str:  # noqa: ARG001  dispatched on
+    if table.window is None:
+        return "APPEND without a cursor adds all rows each time; INCREMENTAL BY a time column lets each enter once"
+    return "somebody else added them; tidemill restore goes back to a version without them"
+
+
+@_doubled.register(Merge)
+def _(strategy: Merge, table: Table) -> str:  # noqa: ARG001  dispatched on
+    return f"somebody else added them; dedup_order_by leaves one row of each ({', '.join(strategy.keys)})"
+
+
+def _kept(strategy: Strategy, kept: Found) -> Iterator[str]:
+    if kept.count and isinstance(strategy, Merge):
+        gone = f"{kept.count:,} key{'' if kept.count == 1 else 's'} kept that the source no longer gives"
+        yield f"{gone}: MODE FULL_MERGE ON {', '.join(strategy.keys)} deletes such keys"
+
+
+def _ignored(ignored: Found) -> Iterator[str]:
+    if ignored.count:
+        yield f"{_rows(ignored.count)} ignored: update changes only keys that are here; upsert takes new ones"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _have(count: int, what: str) -> str:
+    return what if count == 1 else what.replace("has ", "have ", 1).replace("was ", "were ", 1)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _s(count: int) -> str:
+    return "s" if count == 1 else ""

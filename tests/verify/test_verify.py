@@ -1,0 +1,150 @@
+"""`verify` finds every row by which a table is not what one full run would give, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cli.conftest import Cli
+    from pipelines.conftest import Shop
+
+    from tidemill.verify.result import Verified
+
+COLUMNS = "id at v"
+PIPELINE = """
+SOURCE orders TYPE CSV PARAMS { "path": "data/orders/*.csv" } INCREMENTAL BY at LOOKBACK 2 HOURS;
+SOURCE events TYPE CSV PARAMS { "path": "data/orders/*.csv", "start_date": "2023-12-31" }
+INCREMENTAL BY at LOOKBACK 2 HOURS;
+SOURCE names TYPE CSV PARAMS { "path": "data/names.csv" };
+LOAD merged FROM orders MODE MERGE ON id;
+LOAD appended FROM events MODE APPEND;
+LOAD kept FROM names MODE MERGE ON id;
+LOAD synced FROM names MODE FULL_MERGE ON id;
+CREATE TABLE hourly MODE INCREMENTAL BY hour LOOKBACK 2 HOURS AS
+SELECT date_trunc('HOUR', at) AS hour, count(*) AS n, sum(cast(v AS DOUBLE)) AS v FROM appended
+WHERE at >= @start_dt AND at < @end_dt GROUP BY 1;
+CREATE TABLE daily MODE INCREMENTAL_MERGE ON day AS
+SELECT date(at) AS day, count(*) AS n, current_timestamp() AS made_at FROM merged GROUP BY 1;
+"""
+
+
+def verified(shop: Shop, *names: str) -> dict[str, Verified]:
+    return {each.table.removeprefix("main."): each for each in shop.load().verify(names, shop.spark)}
+
+
+def counts(found: Verified) -> tuple[int, int, int, int]:
+    return found.missing.count, found.extra.count, found.different.count, found.kept.count
+
+
+def test_tables_equal_a_full_run_until_rows_come_late_are_corrected_or_go_and_then_each_is_told(shop: Shop) -> None:
+    shop.says(PIPELINE).data("names.csv", "id name", (1, "a"), (2, None), (3, "c"))
+    shop.data("orders/1.csv", COLUMNS, (1, "2024-01-01 10:00:00", 1), (2, "2024-01-02 10:00:00", 2))
+    nothing = verified(shop)
+    assert [(each.there, each.equal) for each in nothing.values()] == [(False, True)] * 6
+
+    shop.run()
+    first = verified(shop)
+    assert [name for name, each in first.items() if not each.equal] == []
+    assert {name: each.rows for name, each in first.items()} == {
+        "merged": 2, "appended": 2, "kept": 3, "synced": 3, "hourly": 2, "daily": 2
+    }  # fmt: skip
+    assert first["daily"].notes == ("not compared, as every run gives other values: made_at",)
+    assert first["daily"].against == "its query"
+    assert first["hourly"].notes == ("floats are the same within 1e-09 of their size",)
+
+    shop.data("names.csv", "id name", (2, "b"), (3, "c"))
+    shop.data("orders/1.csv", COLUMNS, (1, "2024-01-01 10:00:00", 9), (2, "2024-01-02 10:00:00", 2))
+    shop.data("orders/2.csv", COLUMNS, (3, "2024-01-01 00:00:00", 3), (4, "2024-01-02 09:00:00", 4))
+    behind = verified(shop, "merged", "main.Synced")
+    assert {name: counts(each) for name, each in behind.items()} == {
+        "merged": (2, 0, 1, 0),
+        "synced": (0, 1, 1, 0),
+    }
+    assert (behind["merged"].missing.late, behind["merged"].different.late) == (1, 1)
+    assert [sample.row["id"] for sample in behind["merged"].missing.samples] == ["3", "4"]
+    (different,) = behind["merged"].different.samples
+    assert (different.row, different.instead) == ({"id": "1", "v": "1"}, {"v": "9"})
+
+    shop.run()
+    after = verified(shop, "merged", "appended", "kept", "synced")
+    assert {name: counts(each) for name, each in after.items()} == {
+        "merged": (1, 0, 1, 0),
+        "appended": (2, 1, 0, 0),
+        "kept": (0, 0, 0, 1),
+        "synced": (0, 0, 0, 0),
+    }
+    assert after["kept"].equal
+    assert after["kept"].remedies == (
+        "1 key kept that the source no longer gives: MODE FULL_MERGE ON id deletes such keys",
+    )
+    late = "what a run reads (at from 2024-01-02 08:00:00 UTC on)"
+    came_late = "a longer LOOKBACK takes such rows in time, a backfill (tidemill run --start) takes these"
+    assert after["merged"].remedies == (
+        f"1 row came later than the lookback, below {late}: {came_late}",
+        f"1 row changed without a newer at, below {late}: a backfill (tidemill run --start) writes them again",
+    )
+    assert "corrected there (then both versions are here)" in after["appended"].remedies[-1]
+
+
+def test_doubled_and_foreign_rows_are_extra_and_floats_differ_only_beyond_the_tolerance(shop: Shop) -> None:
+    shop.says(
+        """
+        SOURCE s TYPE PARQUET PARAMS { "path": "data/s" };
+        LOAD plain FROM s;
+        LOAD keyed FROM s MODE MERGE ON id;
+        """
+    )
+    columns = "id INT, f DOUBLE, m MAP<STRING,DOUBLE>"
+    nan = float("nan")
+    rows = [(1, 0.3, {"a": 1.0, "b": 0.3}), (2, nan, None), (3, None, {"a": nan}), (4, 5.0, {}), (5, 100.0, {})]
+    source = str(shop.folder / "data" / "s")
+    shop.spark.createDataFrame(rows, columns).write.parquet(source)
+    shop.run()
+    assert all(each.equal for each in verified(shop).values())
+    noisy = [(1, 0.1 + 0.2, {"b": 0.1 + 0.2, "a": 1.0}), *rows[1:3], (4, float("inf"), {}), (5, 100.001, {})]
+    shop.spark.createDataFrame(noisy, columns).write.mode("overwrite").parquet(source)
+    for table in ("plain", "keyed"):
+        again = shop.spark.createDataFrame([rows[0]], columns)
+        again.write.format("delta").mode("append").save(str(shop.path(table)))
+    found = verified(shop)
+    assert {name: counts(each) for name, each in found.items()} == {"plain": (2, 3, 0, 0), "keyed": (0, 1, 2, 0)}
+    assert found["keyed"].extra.copies == 1
+    assert [(each.row["id"], each.instead["f"]) for each in found["keyed"].different.samples] == [
+        ("4", "Infinity"),
+        ("5", "100.001"),
+    ]
+
+
+def test_the_command_shows_what_is_equal_what_differs_and_what_cannot_be_read(
+    shop: Shop, cli: Cli, monkeypatch
+) -> None:
+    monkeypatch.setenv("WHO", "hunter2secret")
+    shop.says(
+        """
+        SOURCE orders TYPE CSV PARAMS { "path": "data/orders.csv" };
+        SOURCE gone TYPE CSV PARAMS { "path": "data/gone.csv" };
+        LOAD raw_orders FROM orders MODE MERGE ON id;
+        LOAD raw_gone FROM gone;
+        CREATE TABLE daily AS SELECT id, v FROM raw_orders WHERE v <> '${env:WHO}';
+        """
+    ).data("orders.csv", "id v", (1, "x"), (2, "y"))
+    shop.data("gone.csv", "id", (1,))
+    shop.run()
+    (shop.folder / "data/gone.csv").unlink()
+    shop.data("orders.csv", "id v", (1, "hunter2secret"), (3, "z"))
+    text = cli("verify", shop.file)
+    assert text.exit_code == 1
+    lines = text.output.splitlines()
+    assert lines[:4] == [
+        "  ✗ raw_orders differs from a full load: 1 row missing, 1 different",
+        "    missing  id=3 v=z",
+        "    different  id=1: v x → ***",
+        "    kept  id=2 v=y",
+    ]
+    assert "  ✓ daily equals its query (2 rows)" in lines
+    assert any(line.startswith("  ✗ raw_gone  error[") for line in lines)
+    document = json.loads(cli("verify", "daily", "--target", shop.file, "--format", "json").output)
+    assert [(each["table"], each["status"], each["rows"]) for each in document["tables"]] == [("daily", "equal", 2)]
+    wrong = cli("verify", "dayly", shop.file)
+    assert (wrong.exit_code, "Did you mean daily?" in wrong.output) == (2, True)
