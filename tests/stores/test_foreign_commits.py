@@ -21,11 +21,12 @@ from tidemill.run.step import run_step
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.declare.strategies import Strategy
+    from tidemill.sources.protocol import Reading
 
 FIRST = events((1, 1, "a"), (2, 2, "b"), (3, 3, "c"), (4, 3, "d"))
 ALL = events((1, 1, "a"), (2, 2, "b"), (3, 3, "c"), (4, 3, "d"), (5, 4, "e"))
@@ -177,8 +178,8 @@ class Gate:
         gate = self
 
         class Gated(Rows):
-            def rows(self, spark: SparkSession, like: object = None) -> object:  # noqa: ARG002
-                frame = super().rows(spark).coalesce(1)
+            def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+                frame = super().read(reading, columns).coalesce(1)
                 return frame.mapInArrow(_waiting(str(gate.folder), gate.evaluation), frame.schema)
 
         return Gated(table, settled=True)
