@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,7 @@ class Workspace:
         from tidemill.run.runner import Runner  # noqa: PLC0415
 
         return Runner(
-            lambda: self._session(spark),
+            cache(lambda: self._session(spark)),
             self.graph,
             Catalog(self.held_path, self.project.warehouse.schema),
             {name: quoted_text(value) for name, value in self.given.items()},

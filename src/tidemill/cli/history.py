@@ -30,7 +30,6 @@ def history(
     limit: int | None,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
     """Show the commits of a table, newest first; starts no Spark.
 

@@ -25,7 +25,7 @@ _TEXTS = {
 @click.command(short_help="Make a project that runs as it is.")
 @click.argument("name")
 @output
-def init(name: str, form: str, quiet: bool, verbose: bool) -> None:  # noqa: ARG001  its callback has done it
+def init(name: str, form: str, quiet: bool) -> None:
     """Make a folder NAME with a pipeline, sample data and a second day of data."""
     folder = _free(name)
     files = _files(name)

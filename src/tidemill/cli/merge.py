@@ -79,7 +79,6 @@ def merge(
     table_format: str | None,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
     """Merge the rows of SOURCE into the table TARGET, in one commit, or in none when nothing differs.
 

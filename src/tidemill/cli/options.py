@@ -13,6 +13,10 @@ from tidemill.cli import render
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tidemill.workspace import Workspace
+
+    Load = Callable[[str | None], Workspace]
+
 LOGGER = logging.getLogger("tidemill")
 
 
@@ -48,23 +52,38 @@ def columns(flag: str, **how: Any) -> Callable[..., Any]:
 
 
 def variables(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--var`, `--vars` and `--profile`, as every command about a project has them; the first two become `given`."""
+    """`--var`, `--vars` and `--profile`, as every command about a project has them.
+
+    They become `load`, which takes a target and gives its workspace.
+    """
 
     @functools.wraps(command)
-    def with_given(*args: Any, pairs: tuple[str, ...], document: str | None, **rest: Any) -> Any:
+    def with_load(pairs: tuple[str, ...], document: str | None, profile: str | None, **rest: Any) -> Any:
         from tidemill.declare.variables import given_variables  # noqa: PLC0415
+        from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
 
-        return command(*args, given=given_variables(document, pairs), **rest)
+        load = functools.partial(Workspace.load, profile=profile, given=given_variables(document, pairs))
+        return command(load=load, **rest)
 
     options = (
         click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="A variable; may be given again."),
         click.option("--vars", "document", metavar="JSON", help="Variables as a JSON object."),
         click.option("--profile", help="A profile of tidemill.toml."),
     )
-    found: Callable[..., Any] = with_given
+    found: Callable[..., Any] = with_load
     for option in reversed(options):
         found = option(found)
     return found
+
+
+def on_project(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command about the project that TARGET is in, or about one pipeline file; it is given the `workspace`."""
+
+    @functools.wraps(command)
+    def with_workspace(target: str | None, load: Load, **rest: Any) -> Any:
+        return command(workspace=load(target), **rest)
+
+    return click.argument("target", required=False)(variables(with_workspace))
 
 
 def output(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,6 +97,7 @@ def output(command: Callable[..., Any]) -> Callable[..., Any]:
             "-v",
             "--verbose",
             is_flag=True,
+            expose_value=False,
             callback=_verbose,
             help="Say on stderr what is done and why; show the details of unexpected errors.",
         ),

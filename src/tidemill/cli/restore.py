@@ -31,7 +31,6 @@ def restore(
     to: int,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
     """Take a table back to an older version: its rows and its progress together.
 

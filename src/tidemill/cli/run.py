@@ -8,10 +8,11 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.options import output, variables
+from tidemill.cli.options import on_project, output, variables
 from tidemill.cli.outcome import Shown, run_data
 
 if TYPE_CHECKING:
+    from tidemill.cli.options import Load
     from tidemill.run.events import RunOutcome
     from tidemill.workspace import Workspace
 
@@ -28,24 +29,20 @@ FAILED = 1
 @output
 def run(
     target: str | None,
-    given: dict[str, str],
-    profile: str | None,
+    load: Load,
     threads: int | None,
     fail_fast: bool,
     dry_run: bool,
     summary: bool,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> int:
     """Bring every table up to date: in the project that TARGET is in, or in one pipeline file.
 
     Each table is changed in one commit, or in none when nothing differs. A failed step stops what reads its table;
     the rest goes on.
     """
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
-
-    workspace = Workspace.load(target, profile=profile, given=given)
+    workspace = load(target)
     if dry_run:
         _show_plan(workspace, form, quiet=quiet)
         return 0
@@ -62,40 +59,18 @@ def run(
 
 
 @click.command(short_help="Show what a run would do, and why.")
-@click.argument("target", required=False)
-@variables
+@on_project
 @output
-def plan(
-    target: str | None,
-    given: dict[str, str],
-    profile: str | None,
-    form: str,
-    quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
-) -> None:
+def plan(workspace: Workspace, form: str, quiet: bool) -> None:
     """Show what tidemill run would do, and why. Starts no Spark and changes nothing."""
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
-
-    workspace = Workspace.load(target, profile=profile, given=given)
     _show_plan(workspace, form, quiet=quiet)
 
 
 @click.command(short_help="Find everything that is wrong without Spark.")
-@click.argument("target", required=False)
-@variables
+@on_project
 @output
-def validate(
-    target: str | None,
-    given: dict[str, str],
-    profile: str | None,
-    form: str,
-    quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
-) -> None:
+def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
-
-    workspace = Workspace.load(target, profile=profile, given=given)
     proposals = _proposals(workspace)
     counts = {"tables": len(workspace.tables), "exports": len(workspace.exports)}
     if form == "json":
@@ -108,21 +83,10 @@ def validate(
 
 
 @click.command("list", short_help="Show what is declared.")
-@click.argument("target", required=False)
-@variables
+@on_project
 @output
-def list_(
-    target: str | None,
-    given: dict[str, str],
-    profile: str | None,
-    form: str,
-    quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
-) -> None:
+def list_(workspace: Workspace, form: str, quiet: bool) -> None:
     """Show the tables and exports that a project or a pipeline file declares, each after what it reads."""
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
-
-    workspace = Workspace.load(target, profile=profile, given=given)
     nodes = workspace.graph.in_order()
     data = [_declaration(node) | {"name": workspace.masking.mask(node.name)} for node in nodes]
     if form == "json":

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from tidemill.cli import render
-from tidemill.cli.options import output, variables
+from tidemill.cli.options import on_project, output
 
 if TYPE_CHECKING:
     from sqlite3 import Row
 
     from tidemill.declare.tables import Table
     from tidemill.state.ledger import Ledger
+    from tidemill.workspace import Workspace
 
 HEADINGS = ("table", "rows", "watermark", "last changed", "last run", "saved")
 _LAST = "SELECT * FROM steps WHERE path = ? ORDER BY at DESC, step_id DESC LIMIT 1"
@@ -57,22 +58,12 @@ class Status:
 
 
 @click.command(short_help="Show tables, watermarks, last runs and what incremental runs save.")
-@click.argument("target", required=False)
-@variables
+@on_project
 @output
-def status(
-    target: str | None,
-    given: dict[str, str],
-    profile: str | None,
-    form: str,
-    quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
-) -> None:
+def status(workspace: Workspace, form: str, quiet: bool) -> None:
     """Show what is known of every declared table: from its own log and from the ledger. Starts no Spark."""
     from tidemill.state.ledger import Ledger, ledger_file  # noqa: PLC0415
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
 
-    workspace = Workspace.load(target, profile=profile, given=given)
     ledger = Ledger(ledger_file(workspace.project.folder))
     found = [_status(table, ledger) for table in workspace.tables]
     if form == "json":

@@ -9,7 +9,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.options import output, variables
+from tidemill.cli.options import on_project, output
 
 if TYPE_CHECKING:
     from tidemill.suggest.source import Suggestion
@@ -17,25 +17,15 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Propose how sources can be read incrementally.")
-@click.argument("target", required=False)
-@variables
+@on_project
 @output
-def suggest(
-    target: str | None,
-    given: dict[str, str],
-    profile: str | None,
-    form: str,
-    quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
-) -> int:
+def suggest(workspace: Workspace, form: str, quiet: bool) -> int:
     """Look at each source of a project or a pipeline file, and propose a cursor, a mode and keys.
 
     At most 100,000 rows of each are read, and nothing is changed. What is not safe is not proposed.
     """
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
 
-    workspace = Workspace.load(target, profile=profile, given=given)
     with Live(f"looking at the sources of {workspace.project.name}", quiet=quiet or form == "json"):
         found = interruptible(lambda: list(workspace.suggest()))
     if form == "json":

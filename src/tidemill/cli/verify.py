@@ -16,6 +16,7 @@ from tidemill.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tidemill.cli.options import Load
     from tidemill.verify.result import Found, Sample, Verified
     from tidemill.workspace import Workspace
 
@@ -32,20 +33,16 @@ _WRONG = ("missing", "extra", "different")
 def verify(
     tables: tuple[str, ...],
     target: str | None,
-    given: dict[str, str],
-    profile: str | None,
+    load: Load,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> int:
     """Compare each TABLE, or all, with what one full run over its source as it is now would give.
 
     Reads all of both and changes nothing. Ends with 1 when rows are missing, extra or different.
     """
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
-
     target, names = _split(tables, target)
-    workspace = Workspace.load(target, profile=profile, given=given)
+    workspace = load(target)
     workspace.select(names)  # a wrong name is told before Spark starts
     results = _verified(workspace, names, shown=form == "text" and not quiet)
     if form == "json":

@@ -13,6 +13,7 @@ from tidemill.cli.options import output, variables
 from tidemill.errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
+    from tidemill.cli.options import Load
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.state.watermarks import Watermark
@@ -29,11 +30,9 @@ HEADINGS = ("pipeline", "source", "table", "column", "watermark", "since")
 def show_watermarks(
     pipeline: str | None,
     source: str | None,
-    given: dict[str, str],
-    profile: str | None,
+    load: Load,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
     """Show how far each table has read its source; starts no Spark.
 
@@ -41,7 +40,7 @@ def show_watermarks(
     """
     from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
 
-    workspace = _workspace(pipeline, given, profile)
+    workspace = _workspace(pipeline, load)
     found = watermarks_of(_chosen(workspace, pipeline, source, None))
     if form == "json":
         render.document({"watermarks": [_data(each) for each in found]})
@@ -63,14 +62,12 @@ def set_watermark(
     source: str,
     value: str,
     table: str | None,
-    given: dict[str, str],
-    profile: str | None,
+    load: Load,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
     """Let the next run read SOURCE from VALUE on (less its lookback). It is a commit in the table's own log."""
-    tables = _chosen(_workspace(pipeline, given, profile), pipeline, source, table)
+    tables = _chosen(_workspace(pipeline, load), pipeline, source, table)
     _apply([(each, _value(each, value)) for each in tables], form, quiet=quiet)
 
 
@@ -86,14 +83,12 @@ def reset_watermark(
     source: str,
     table: str | None,
     confirm: bool,
-    given: dict[str, str],
-    profile: str | None,
+    load: Load,
     form: str,
     quiet: bool,
-    verbose: bool,  # noqa: ARG001  its callback has done it
 ) -> None:
     """Let the next run read all of SOURCE. Rows that are there already are found, and not doubled."""
-    tables = _chosen(_workspace(pipeline, given, profile), pipeline, source, table)
+    tables = _chosen(_workspace(pipeline, load), pipeline, source, table)
     for each in tables:
         _check_was_run(each)
     if not confirm:
@@ -101,10 +96,8 @@ def reset_watermark(
     _apply([(each, None) for each in tables], form, quiet=quiet)
 
 
-def _workspace(pipeline: str | None, given: dict[str, str], profile: str | None) -> Workspace:
-    from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
-
-    return Workspace.load(pipeline if pipeline and pipeline.endswith(".sql") else None, profile=profile, given=given)
+def _workspace(pipeline: str | None, load: Load) -> Workspace:
+    return load(pipeline if pipeline and pipeline.endswith(".sql") else None)
 
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:

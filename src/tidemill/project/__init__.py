@@ -1,15 +1,8 @@
 """The project file: warehouse, Spark, variables, outside data, profiles; and `.env`. Knows no Spark."""
 
-from tidemill.project.project import (
-    PROJECT_FILE,
-    Flags,
-    OutsideSource,
-    Project,
-    ProjectError,
-    SparkSettings,
-    Warehouse,
-    find_project,
-)
+from tidemill.declare.project_file import PROJECT_FILE, find_project
+from tidemill.project.project import Flags, OutsideSource, Project, SparkSettings, Warehouse
+from tidemill.project.toml import ProjectError
 
 __all__ = [
     "PROJECT_FILE",

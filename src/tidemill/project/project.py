@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 from tidemill.declare.mistakes import FileErrors, suggestion
 from tidemill.declare.names import DEFAULT_SCHEMA, qualified
+from tidemill.declare.project_file import PROJECT_FILE, find_project
 from tidemill.declare.variables import Variables, as_text
 from tidemill.errors import ArgumentError
 from tidemill.project.dotenv import read_dotenv
 from tidemill.project.shape import PROJECT, Checker
-from tidemill.project.toml import ProjectError, read_toml
+from tidemill.project.toml import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.project.toml import Document, Key
 
-PROJECT_FILE = "tidemill.toml"
 _TABLE_NAME = re.compile(r"\w+\.\w+")
 Data = Mapping[str, object]
 
@@ -114,14 +114,6 @@ class Project:
     def variables(self, given: Mapping[str, str] | None = None) -> Variables:
         """Variables in their order; `given` is what --var and --vars say. Reads `.env` and the environment."""
         return Variables(given=given or {}, project=self.vars, dotenv=read_dotenv(self.folder / ".env"))
-
-
-def find_project(start: Path | str = ".") -> Path | None:
-    """The project file in the folder of `start`, or in the nearest folder above."""
-    start = Path(start).absolute()
-    if start.name == PROJECT_FILE and start.is_file():
-        return start
-    return next((file for folder in (start, *start.parents) if (file := folder / PROJECT_FILE).is_file()), None)
 
 
 def _loaded(file: Path, profile: str | None) -> Project:
@@ -228,15 +220,3 @@ def _by_name(key: Key, given: Data) -> Iterator[tuple[str, tuple[Key, Data]]]:
             yield from ((f"{part}.{name}", each) for name, each in _by_name((*key, part), table))
         else:
             yield part, ((*key, part), table)
-
-
-__all__ = [
-    "PROJECT_FILE",
-    "Flags",
-    "OutsideSource",
-    "Project",
-    "ProjectError",
-    "SparkSettings",
-    "Warehouse",
-    "find_project",
-]

@@ -15,7 +15,7 @@ from tidemill.change.operation import one_predicate
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts import Change
-from tidemill.declare.names import needs_mapping, spelled
+from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, spelled
 from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.engine.translate import one_line
@@ -179,15 +179,14 @@ def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> tuple[Dat
 
 def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None, name: str) -> None:
     """A new column may have a name that Parquet cannot hold only where the table maps its columns' names."""
-    if held is None or snapshot is None or "delta.columnMapping.mode" in snapshot.properties:
+    if held is None or snapshot is None or COLUMN_MAPPING in snapshot.properties:
         return
     odd = [column for column in rows.columns if needs_mapping(column) and not spelled(column, held.columns)]
     if odd:
         raise SchemaError(
             "schema.needs_mapping",
             f"{name} cannot take a column named {', '.join(map(repr, odd))}: its files hold plain names only.",
-            "Rename it in the source, or set the table's property delta.columnMapping.mode to name. "
-            "The table is unchanged.",
+            f"Rename it in the source, or set the table's property {COLUMN_MAPPING} to name. The table is unchanged.",
         )
 
 

@@ -11,18 +11,18 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.sources.listing import Listing
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
-from tidemill.sources.protocol import Reading
 from tidemill.sources.text import Types, empty, read_csv, read_json
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.sources import Source
+    from tidemill.sources.protocol import Reading
 
 FORMATS = {
     ".parquet": "parquet",
@@ -117,10 +117,6 @@ class FileSource:
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         """Columnar files that hold no such row are passed over."""
         return picked(since(self._all(reading), column, value, self), columns or self.columns, self)
-
-    def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:
-        """All rows. Text files take the types of `like` for the columns it has; a row that does not fit fails."""
-        return self.read(Reading(spark, like))
 
     def _all(self, reading: Reading) -> DataFrame:
         found = self._now

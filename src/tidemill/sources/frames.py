@@ -36,7 +36,7 @@ class FrameSource:
         return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        return picked(self.rows(reading.spark), columns, self)
+        return picked(self._frame(reading.spark), columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         del column, value  # the caller's own filter does as well
@@ -46,7 +46,7 @@ class FrameSource:
         """A frame does not tell whether what it reads has changed."""
         return None
 
-    def rows(self, spark: SparkSession, like: StructType | None = None) -> DataFrame:  # noqa: ARG002  it has its types
+    def _frame(self, spark: SparkSession) -> DataFrame:
         if is_spark_frame(self.frame):
             return self.frame
         if not self._made or self._made[0].sparkSession is not spark:

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.contracts import Commit, Counts, Record
+from tidemill.declare.project_file import find_project
 from tidemill.errors import StateError, TidemillError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import DeltaLog
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tidemill")
 
-PROJECT_FILE = "tidemill.toml"
 SCHEMA = 1
 NO_COUNTS = Counts()
 _PATIENCE = 10.0  # seconds to wait for another process; a write takes milliseconds
@@ -130,10 +130,9 @@ class Run:
 
 def ledger_file(folder: Path | None = None) -> Path:
     """The ledger of the project that `folder` is in; outside of projects, the user's own."""
-    folder = (folder or Path.cwd()).absolute()
-    for place in (folder, *folder.parents):
-        if (place / PROJECT_FILE).is_file():
-            return place / ".tidemill" / "ledger.db"
+    project = find_project(folder or Path.cwd())
+    if project is not None:
+        return project.parent / ".tidemill" / "ledger.db"
     state = os.environ.get("XDG_STATE_HOME")
     root = Path(state).expanduser() if state else Path.home() / ".local" / "state"
     return root / "tidemill" / "ledger.db"

@@ -17,7 +17,7 @@ from tidemill.contracts import (
     ReplaceRows,
     UpsertRows,
 )
-from tidemill.declare.names import needs_mapping, of, quote, quoted_text
+from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, of, quote, quoted_text
 from tidemill.engine.session import delta_version, step_session
 from tidemill.engine.translate import is_conflict, one_line
 from tidemill.state.counting import counts_of
@@ -39,7 +39,6 @@ OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "
 _REPLACES_ON = (4, 4)
 # What a MERGE keeps and a replacement loses: an update as one, and a row's identity.
 _UPDATES_MATTER = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
-MAPPING = "delta.columnMapping.mode"
 
 
 class DeltaStore:
@@ -101,8 +100,8 @@ class DeltaStore:
 
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
-        if MAPPING not in snapshot.properties:
-            self.set_properties(spark, {MAPPING: "name"})
+        if COLUMN_MAPPING not in snapshot.properties:
+            self.set_properties(spark, {COLUMN_MAPPING: "name"})
         names = ", ".join(map(quote, columns))
         with only_writer(self.path), _conflicts():
             _preparing(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
@@ -251,7 +250,7 @@ def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
 
 def _mapping(columns: Sequence[str]) -> dict[str, str]:
     """Delta's column mapping, where a name holds what Parquet cannot."""
-    return {MAPPING: "name"} if any(map(needs_mapping, columns)) else {}
+    return {COLUMN_MAPPING: "name"} if any(map(needs_mapping, columns)) else {}
 
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:
