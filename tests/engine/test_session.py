@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -78,11 +79,15 @@ def test_ctrl_c_ends_a_long_job_and_its_jvm_without_a_java_traceback():
         start_new_session=True,
         env={**os.environ, "TIDEMILL_DRIVER_MEMORY": "1g"},
     )
-    assert process.stdout is not None
-    jvm = int(process.stdout.readline())
-    time.sleep(3)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        assert process.stdout is not None
+        jvm = int(process.stdout.readline())
+        time.sleep(3)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert errors == "stopped\n"
     assert process.returncode == 1
     assert _ends(jvm)

@@ -61,6 +61,8 @@ def embedded_settings(folder: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
+        # A step's small queries are some hundred generated classes; with the default of 100 each step compiled them anew.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Opening a local file costs little: by the default of 4 MiB a few small files outweigh a big one, and one of
         # two cores gets more of the big ones than the other.
