@@ -1,8 +1,9 @@
 """`make bench`: every claim about speed, measured in one run on this machine.
 
-python benchmarks/run.py                 all of it (half an hour on two cores, 10 GB of disk)
+python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental
+python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cold
+import incremental
 import memory
 import merges
+import pipelines
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -27,7 +30,11 @@ from tidemill.engine.session import embedded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTS = ("first", "single", "ten", "tenth", "memory", "cold")
+    Measures = dict[str, Callable[[], list[merges.Claim]]]
+
+MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
+PIPELINES = ("overhead", "incremental")
+PARTS = (*MERGES, *PIPELINES)
 
 
 def main() -> int:
@@ -48,20 +55,10 @@ def main() -> int:
 
 def measure(arguments: argparse.Namespace, folder: Path, console: Console) -> list[merges.Claim]:
     """The claims of the parts asked for, each shown as soon as it is measured."""
-    parts, scale = arguments.only.split(","), 100 if arguments.small else 1
-    spark, sizes = embedded(), (10_000_000,) if arguments.ten or "single" not in parts else (10_000_000, 30_000_000)
-    stages = [Stage(spark, folder, rows // scale) for rows in sizes]
-    console.print(f"[dim]making tables of {' and '.join(f'{stage.rows:,}' for stage in stages)} rows[/dim]")
-    for stage in stages:
-        stage.build()
-    ten, repeat = stages[0], arguments.repeat
-    measures: dict[str, Callable[[], list[merges.Claim]]] = {
-        "first": lambda: [merges.first_load(ten, repeat)],
-        "single": lambda: merges.single_claims(stages, sizes, repeat, small=arguments.small),
-        "ten": lambda: merges.ten_changes(ten, repeat),
-        "tenth": lambda: [merges.tenth_changed(ten, repeat)],
-        "memory": lambda: memory.growing_changes(ten),
-        "cold": lambda: cold.cold_command(ten, repeat),
+    parts = arguments.only.split(",")
+    measures = {
+        **(_merges(arguments, folder, parts, console) if any(part in MERGES for part in parts) else {}),
+        **_pipelines(arguments, folder, console),
     }
     claims: list[merges.Claim] = []
     for part in PARTS:
@@ -70,6 +67,46 @@ def measure(arguments: argparse.Namespace, folder: Path, console: Console) -> li
             claims.extend(found)
             console.print(_table(found))
     return claims
+
+
+def _merges(arguments: argparse.Namespace, folder: Path, parts: list[str], console: Console) -> Measures:
+    """The measures on one big table; making it takes a while."""
+    small, repeat, scale = arguments.small, arguments.repeat, _scale(arguments)
+    spark, sizes = embedded(), (10_000_000,) if arguments.ten or "single" not in parts else (10_000_000, 30_000_000)
+    stages = [Stage(spark, folder, rows // scale) for rows in sizes]
+    console.print(f"[dim]making tables of {' and '.join(f'{stage.rows:,}' for stage in stages)} rows[/dim]")
+    for stage in stages:
+        stage.build()
+    ten = stages[0]
+    return {
+        "first": lambda: [merges.first_load(ten, repeat)],
+        "single": lambda: merges.single_claims(stages, sizes, repeat, small=small),
+        "ten": lambda: merges.ten_changes(ten, repeat),
+        "tenth": lambda: [merges.tenth_changed(ten, repeat)],
+        "memory": lambda: memory.growing_changes(ten),
+        "cold": lambda: cold.cold_command(ten, repeat),
+    }
+
+
+def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) -> Measures:
+    """The measures on pipelines, each with sources of its own."""
+    scale, repeat = _scale(arguments), arguments.repeat
+
+    def overhead() -> list[merges.Claim]:
+        shop = pipelines.Shop(embedded(), folder / "overhead", pipelines.ROWS // scale)
+        shop.build()
+        return pipelines.overhead(shop, repeat)
+
+    def full_and_incremental() -> list[merges.Claim]:
+        orders = incremental.Orders(embedded(), folder / "incremental", incremental.ROWS // scale)
+        orders.build()
+        return incremental.full_and_incremental(orders, repeat, console, arguments.plot)
+
+    return {"overhead": overhead, "incremental": full_and_incremental}
+
+
+def _scale(arguments: argparse.Namespace) -> int:
+    return 100 if arguments.small else 1
 
 
 def _table(claims: list[merges.Claim]) -> Table:
@@ -88,6 +125,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ten", action="store_true", help="tables of 10 million rows only")
     parser.add_argument("--repeat", type=int, default=3, help="how often each is timed; medians count")
     parser.add_argument("--folder", help="where to put the tables; the system's temporary folder unless given")
+    parser.add_argument("--plot", help="also draw what `incremental` finds into this SVG file")
     parser.add_argument("--json", help="also write the figures to this file")
     return parser.parse_args()
 

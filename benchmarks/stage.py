@@ -64,8 +64,7 @@ class Stage:
         """A table of its own at no cost: the files of a Delta table never change, so links to them do."""
         target = self.folder / name
         shutil.rmtree(target, ignore_errors=True)
-        subprocess.run(["cp", "-al", str(table), str(target)], check=True)
-        return target
+        return linked(table, target)
 
     def change(self, kind: str, salt: int, rows: int = CHANGE) -> Path:
         """A change as a Parquet folder; another `salt` changes other values."""
@@ -85,6 +84,13 @@ class Stage:
                 return self.spark.range(end, end + rows).selectExpr("id AS k")
             case _:  # spread over all keys
                 return self.spark.range(0, rows).selectExpr(f"id * {step} + 7 % {step} AS k")
+
+
+def linked(folder: Path, target: Path) -> Path:
+    """A copy by links; into a folder that is there, its files beside those."""
+    target.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-alf", f"{folder}/.", str(target)], check=True)
+    return target
 
 
 def plain_merge(spark: SparkSession, change: Path, table: Path) -> None:

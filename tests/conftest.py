@@ -25,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--histories", type=int, default=42, help="how many random histories test_incremental_equals_full tries"
     )
+    parser.addoption("--renew-golden", action="store_true", help="test_golden writes what it finds as what is expected")
 
 
 @pytest.fixture(scope="session")

@@ -90,6 +90,6 @@ def _moment(bound: Cursor | None) -> datetime | None:
             return None
 
 
-def _table_version(path: str | None) -> int | None:
-    snapshot = DeltaLog(path).snapshot() if path else None
-    return snapshot.version if snapshot else None
+def _table_version(path: str | None) -> str | None:
+    """Not its number alone: a table that was dropped and made again may have come to the same one."""
+    return DeltaLog(path).identity() if path else None

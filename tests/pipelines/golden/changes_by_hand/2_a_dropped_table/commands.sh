@@ -1,0 +1,4 @@
+rm -r warehouse/main/growing
+tidemill plan shop.sql > plan.txt
+tidemill run shop.sql --threads 1 > run.txt
+tidemill show-watermarks shop.sql > watermarks.txt

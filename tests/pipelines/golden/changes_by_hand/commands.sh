@@ -1,0 +1,2 @@
+tidemill plan shop.sql > plan.txt
+tidemill run shop.sql --threads 1 > run.txt

@@ -1,0 +1,5 @@
+tidemill plan shop.sql > plan.txt
+tidemill run shop.sql --threads 1 > run.txt
+tidemill show-watermarks shop.sql > watermarks.txt
+# the order that came later than the lookback is shown
+tidemill verify shop.sql > verify.txt
