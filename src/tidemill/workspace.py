@@ -18,15 +18,16 @@ from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
 from tidemill.plan.graph import Graph, Node
 from tidemill.plan.steps import PlannedStep, plan_step
-from tidemill.project import Project
+from tidemill.project import Filling, Project
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import SparkSession
 
+    from tidemill.declare.sources import Source
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
     from tidemill.suggest.source import Suggestion
@@ -42,6 +43,7 @@ class Workspace:
     graph: Graph
     given: Mapping[str, str] = field(default_factory=dict)
     masking: Masking = field(default_factory=lambda: Masking(frozenset()))
+    outside: Mapping[str, Source] = field(default_factory=dict)
 
     @classmethod
     def load(
@@ -58,14 +60,16 @@ class Workspace:
         files = (
             [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
         )
-        pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project))
+        filling = Filling(variables)
+        outside = project.outside(filling)
+        pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project, outside))
         folder = project.folder if project.file else None
         found = tuple(declared(each, project.table_path, project.warehouse.schema, folder) for each in pipelines)
         nodes: list[Node] = []
         for each in found:
             nodes += [*each.tables, *each.exports]
-        secrets = frozenset(secret for each in pipelines for secret in each.secrets)
-        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets))
+        secrets = frozenset(filling.secrets).union(*(each.secrets for each in pipelines))
+        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets), outside)
         workspace.check()
         return workspace
 
@@ -79,9 +83,13 @@ class Workspace:
         return [node for node in self.graph.in_order() if isinstance(node, Export)]
 
     def check(self) -> None:
-        errors = self.graph.check(_Held(self.project).__contains__)
+        errors = [_declared_twice(self.graph.nodes[name], source) for name, source in self._doubled()]
+        errors += self.graph.check(_Held(self.project, self.outside).__contains__)
         if errors:
             raise FileErrors(errors)
+
+    def _doubled(self) -> list[tuple[str, Source]]:
+        return [(name, source) for name, source in self.outside.items() if name in self.graph.nodes]
 
     def plan(self) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
@@ -107,12 +115,10 @@ class Workspace:
         self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
     ) -> Iterator[Verified]:
         """Compares these tables, or all, with what a full run over their sources as they are now would give."""
-        from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
-
         chosen = self.select(names)
         runner = self._runner(spark)
         runner.now = now or runner.now
-        return (verify_table(runner.spark(), table, runner.source_of, runner.now) for table in chosen)
+        return _verified(runner, chosen)
 
     def suggest(self, spark: SparkSession | None = None) -> Iterator[Suggestion]:
         """Looks at a sample of each source, and proposes how to read it incrementally."""
@@ -135,12 +141,14 @@ class Workspace:
 
     def _runner(self, spark: SparkSession | None) -> Runner:
         from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.outside import Outside  # noqa: PLC0415
         from tidemill.run.runner import Runner  # noqa: PLC0415
 
+        outside = {name: Outside(source) for name, source in self.outside.items()}
         return Runner(
             cache(lambda: self._session(spark)),
             self.graph,
-            Catalog(self.held_path, self.project.warehouse.schema),
+            Catalog(self.held_path, self.project.warehouse.schema, outside),
             {name: quoted_text(value) for name, value in self.given.items()},
         )
 
@@ -149,7 +157,7 @@ class Workspace:
         from tidemill.sources.registry import fetch_drivers  # noqa: PLC0415
 
         if spark is None:
-            fetch_drivers(source for each in self.declared for source in each.sources)
+            fetch_drivers(self._sources())
         return session_for(spark, small=self._is_small())
 
     def _is_small(self) -> bool:
@@ -158,10 +166,16 @@ class Workspace:
         from tidemill.sources.registry import size_of  # noqa: PLC0415
 
         try:
-            sizes = [size_of(source) for each in self.declared for source in each.sources]
+            sizes = [size_of(source) for source in self._sources()]
         except TidemillError:  # a source that cannot be looked at fails in its own step
             return True
         return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
+
+    def _sources(self) -> list[Source]:
+        """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
+        read = {name.lower() for node in self.graph.nodes.values() for name in node.inputs}
+        own = [source for each in self.declared for source in each.sources]
+        return [*own, *(source for name, source in self.outside.items() if name in read)]
 
     def short(self, name: str) -> str:
         """The name as a user writes it: without the schema that goes without saying, and without secrets."""
@@ -173,6 +187,16 @@ class Workspace:
             return None
         path = self.project.table_path(name)
         return path if (Path(path) / "_delta_log").is_dir() else None
+
+
+def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
+    from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
+
+    try:
+        for table in tables:
+            yield verify_table(runner.spark(), table, runner.source_of, runner.now)
+    finally:
+        runner.catalog.close()
 
 
 def _from_here(file: Path) -> Path:
@@ -190,12 +214,20 @@ def unknown_table(name: str, known: Sequence[str]) -> ArgumentError:
     )
 
 
+def _declared_twice(node: Node, source: Source) -> ArgumentError:
+    return ArgumentError(
+        "project.source_is_table",
+        f"{source} is declared as outside data, and as a table at {node.origin}.",
+        "Give one of them another name.",
+        origin=source.origin,
+    )
+
+
 class _Held:
     """The tables that nothing declares and that are there all the same: outside data, and what the warehouse holds."""
 
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self.outside = {name_key(name, project.warehouse.schema) for name in project.sources}
+    def __init__(self, project: Project, outside: Container[str]) -> None:
+        self.project, self.outside = project, outside
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tidemill.declare.mistakes import FileErrors, suggestion
-from tidemill.declare.names import DEFAULT_SCHEMA, qualified
+from tidemill.declare.names import DEFAULT_SCHEMA, name_key, qualified
 from tidemill.declare.project_file import PROJECT_FILE, find_project
+from tidemill.declare.sources import source_of
 from tidemill.declare.variables import Variables, as_text
 from tidemill.errors import ArgumentError
 from tidemill.project.dotenv import read_dotenv
@@ -20,7 +21,9 @@ from tidemill.project.toml import read_toml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tidemill.declare.sources import Source
     from tidemill.errors import Origin
+    from tidemill.project.filling import Filling
     from tidemill.project.toml import Document, Key
 
 _TABLE_NAME = re.compile(r"\w+\.\w+")
@@ -53,6 +56,11 @@ class OutsideSource:
     kind: str
     params: dict[str, object] = field(repr=False)
     origin: Origin
+
+    def source(self, filling: Filling, folder: Path) -> Source:
+        """As what can be read, with the values of its variables."""
+        params, secrets = filling.fill(self.params, self.origin), frozenset(filling.secrets)
+        return source_of(self.name, self.kind, params, origin=self.origin, folder=folder, secrets=secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,11 @@ class Project:
     def variables(self, given: Mapping[str, str] | None = None) -> Variables:
         """Variables in their order; `given` is what --var and --vars say. Reads `.env` and the environment."""
         return Variables(given=given or {}, project=self.vars, dotenv=read_dotenv(self.folder / ".env"))
+
+    def outside(self, filling: Filling) -> dict[str, Source]:
+        """Outside data by name, in lower case and with its schema. Relative paths start at the project's folder."""
+        schema, found = self.warehouse.schema, self.sources.values()
+        return {name_key(each.name, schema): each.source(filling, self.folder) for each in found}
 
 
 def _loaded(file: Path, profile: str | None) -> Project:
@@ -204,6 +217,9 @@ def _sources(checker: Checker, profile: str | None, below: Data, above: Data) ->
     for name in base | over:
         key, changed = over.get(name, base.get(name, ((), {})))
         params = _overlaid(base[name][1], changed) if name in base else dict(changed)
+        if not _TABLE_NAME.fullmatch(qualified(name)):
+            checker.note(key, "project.bad_source_name", f"{name} is no name of a table", "name it schema.table")
+            continue
         if "type" not in params:
             checker.note(key, "project.source_without_type", f"source {name} has no type", 'write type = "parquet"')
             continue

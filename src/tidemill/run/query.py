@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind
-from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,8 +57,7 @@ class QuerySource:
         """The versions of the tables that it reads; None where one is not ours to know, or the clock has a say."""
         if self.query.clock or self.query.parameters or not self.inputs:
             return None
-        paths = {name: self.catalog.path_of(name) for name in self.inputs}
-        versions = {name: _table_version(path) for name, path in paths.items()}
+        versions = {name: self.catalog.version(name) for name in self.inputs}
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
@@ -87,8 +85,3 @@ def _moment(start: Cursor | None) -> datetime:
             return datetime(day.year, day.month, day.day, tzinfo=UTC)
         case _:
             return _BEGINNING
-
-
-def _table_version(path: str | None) -> int | None:
-    snapshot = DeltaLog(path).snapshot() if path else None
-    return snapshot.version if snapshot else None
