@@ -12,6 +12,7 @@ from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.names import name_key, quoted_text
 from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
+from tidemill.declare.spark import SparkSettings
 from tidemill.declare.tables import Table
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.language.declared import Declared, declared
@@ -44,6 +45,7 @@ class Workspace:
     given: Mapping[str, str] = field(default_factory=dict)
     masking: Masking = field(default_factory=lambda: Masking(frozenset()))
     outside: Mapping[str, Source] = field(default_factory=dict)
+    spark: SparkSettings = field(default_factory=SparkSettings)
 
     @classmethod
     def load(
@@ -61,7 +63,7 @@ class Workspace:
             [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
         )
         filling = Filling(variables)
-        outside = project.outside(filling)
+        outside, spark = project.outside(filling), project.engine(filling)
         pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project, outside))
         folder = project.folder if project.file else None
         found = tuple(declared(each, project.table_path, project.warehouse.schema, folder) for each in pipelines)
@@ -69,7 +71,7 @@ class Workspace:
         for each in found:
             nodes += [*each.tables, *each.exports]
         secrets = frozenset(filling.secrets).union(*(each.secrets for each in pipelines))
-        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets), outside)
+        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets), outside, spark)
         workspace.check()
         return workspace
 
@@ -158,7 +160,7 @@ class Workspace:
 
         if spark is None:
             fetch_drivers(self._sources())
-        return session_for(spark, small=self._is_small())
+        return session_for(spark, small=self._is_small(), settings=self.spark)
 
     def _is_small(self) -> bool:
         """Whether all sources together are so small that an engine which starts quickly is the faster one."""

@@ -9,7 +9,7 @@ import pytest
 from tidemill.declare.mistakes import FileErrors, excerpt
 from tidemill.declare.variables import given_variables
 from tidemill.errors import ArgumentError, Origin
-from tidemill.project import Flags, OutsideSource, Project, SparkSettings, Warehouse, find_project
+from tidemill.project import Filling, Flags, OutsideSource, Project, SparkSettings, Warehouse, find_project
 
 SHOP = """\
 name = "shop"
@@ -97,6 +97,17 @@ def test_a_profile_lies_over_the_rest():
     assert project.sources["t_project.source_table"].params == {"path": "/lake/source"}
     assert project.table_path("daily") == "s3://lake/shop/shop/daily"
     assert project.profile == "prod"
+
+
+def test_settings_of_spark_may_hold_variables_and_secrets(folder, monkeypatch):
+    write('[spark]\nremote = "sc://${host}"\n[spark.conf]\n"spark.hadoop.key" = "${env:LAKE_KEY}"\n[vars]\nhost = "a"')
+    monkeypatch.setenv("LAKE_KEY", "swordfish")
+    project = Project.load()
+    filling = Filling(project.variables({"host": "b:1"}))
+    assert project.engine(filling) == SparkSettings(remote="sc://b:1", conf={"spark.hadoop.key": "swordfish"})
+    assert filling.secrets == {"swordfish"}
+    assert "swordfish" not in repr(project.engine(filling))
+    assert str(project.spark.origin) == f"{folder / 'tidemill.toml'}:1:2"
 
 
 def test_a_project_needs_to_say_nothing(folder):
@@ -262,6 +273,15 @@ error[project.two_engines] spark has a master and a remote
   tidemill.toml:1:2
     1 │ [spark]
       │  ^^^^^ keep one of them
+""",
+    ),
+    "a remote that is none": (
+        '[spark]\nremote = "spark://x:7077"',
+        """
+error[project.bad_value] spark.remote must begin with sc://
+  tidemill.toml:2:1
+    2 │ remote = "spark://x:7077"
+      │ ^^^^^^ write remote = "sc://host:15002", or name a cluster as master
 """,
     ),
     "no TOML": (

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidemill.declare.spark import SparkSettings
 
 
 def located(table: str) -> str:
@@ -12,3 +16,13 @@ def located(table: str) -> str:
     if "/" in table or Path(table).exists() or find_project() is None:
         return table
     return Project.load().table_path(table)
+
+
+def spark_here() -> SparkSettings:
+    """The Spark that the project of the current folder names; the embedded one where there is no project."""
+    from tidemill.project import Filling, Project, SparkSettings, find_project  # noqa: PLC0415
+
+    if find_project() is None:
+        return SparkSettings()
+    project = Project.load()
+    return project.engine(Filling(project.variables()))

@@ -1,8 +1,9 @@
 """The project file: warehouse, Spark, variables, outside data, profiles; and `.env`. Knows no Spark."""
 
 from tidemill.declare.project_file import PROJECT_FILE, find_project
+from tidemill.declare.spark import SparkSettings
 from tidemill.project.filling import Filling
-from tidemill.project.project import Flags, OutsideSource, Project, SparkSettings, Warehouse
+from tidemill.project.project import Flags, OutsideSource, Project, Warehouse
 from tidemill.project.toml import ProjectError
 
 __all__ = [

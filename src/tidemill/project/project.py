@@ -12,6 +12,7 @@ from tidemill.declare.mistakes import FileErrors, suggestion
 from tidemill.declare.names import DEFAULT_SCHEMA, name_key, qualified
 from tidemill.declare.project_file import PROJECT_FILE, find_project
 from tidemill.declare.sources import source_of
+from tidemill.declare.spark import LOCAL, SparkSettings
 from tidemill.declare.variables import Variables, as_text
 from tidemill.errors import ArgumentError
 from tidemill.project.dotenv import read_dotenv
@@ -37,15 +38,6 @@ class Warehouse:
     path: str
     schema: str = DEFAULT_SCHEMA
     format: str = "delta"
-
-
-@dataclass(frozen=True, slots=True)
-class SparkSettings:
-    """`remote` is the address of a Spark Connect server, `master` that of a cluster; never both."""
-
-    master: str = "local[*]"
-    remote: str | None = None
-    conf: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +115,12 @@ class Project:
         """Variables in their order; `given` is what --var and --vars say. Reads `.env` and the environment."""
         return Variables(given=given or {}, project=self.vars, dotenv=read_dotenv(self.folder / ".env"))
 
+    def engine(self, filling: Filling) -> SparkSettings:
+        """Which Spark does the work, with the values of variables."""
+        given, at = self.spark, self.spark.origin
+        master, remote = filling.fill(given.master, at), filling.fill(given.remote, at)
+        return SparkSettings(master, remote, filling.fill(given.conf, at), at)
+
     def outside(self, filling: Filling) -> dict[str, Source]:
         """Outside data by name, in lower case and with its schema. Relative paths start at the project's folder."""
         schema, found = self.warehouse.schema, self.sources.values()
@@ -136,15 +134,14 @@ def _loaded(file: Path, profile: str | None) -> Project:
     _refuse(checker)
     above = _profile(document, profile)
     settings = _overlaid(document.data, above)
-    if {"master", "remote"} <= _table(settings, "spark").keys():
-        checker.note(("spark",), "project.two_engines", "spark has a master and a remote", "keep one of them")
+    _check_engine(checker, _table(settings, "spark"))
     sources = _sources(checker, profile, _table(document.data, "sources"), _table(above, "sources"))
     _refuse(checker)
     return Project(
         name=str(settings.get("name", file.parent.name)),
         folder=file.parent,
         warehouse=_warehouse(file.parent, _table(settings, "warehouse")),
-        spark=_spark(_table(settings, "spark")),
+        spark=_spark(checker, _table(settings, "spark")),
         vars={name: as_text(value) for name, value in _table(settings, "vars").items()},
         sources=sources,
         flags=Flags(**cast("dict[str, str]", _table(settings, "flags"))),
@@ -193,12 +190,21 @@ def _warehouse(folder: Path, given: Data) -> Warehouse:
     return Warehouse(path, str(given.get("schema", DEFAULT_SCHEMA)), str(given.get("format", "delta")))
 
 
-def _spark(given: Data) -> SparkSettings:
+def _check_engine(checker: Checker, given: Data) -> None:
+    if {"master", "remote"} <= given.keys():
+        checker.note(("spark",), "project.two_engines", "spark has a master and a remote", "keep one of them")
+    if not str(given.get("remote", "sc://")).startswith(("sc://", "${")):
+        remedy = 'write remote = "sc://host:15002", or name a cluster as master'
+        checker.note(("spark", "remote"), "project.bad_value", "spark.remote must begin with sc://", remedy)
+
+
+def _spark(checker: Checker, given: Data) -> SparkSettings:
     remote = given.get("remote")
     return SparkSettings(
-        master=str(given.get("master", "local[*]")),
+        master=str(given.get("master", LOCAL)),
         remote=None if remote is None else str(remote),
         conf=_flat(_table(given, "conf")),
+        origin=checker.document.span(("spark",)).origin if given else None,
     )
 
 
