@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidemill.declare.strategies import Append, Merge, Strategy
 from tidemill.declare.tables import Table, Window, lookback
-from tidemill.run.step import StepResult, run_step
+from tidemill.run.step import run_step
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tidemill.declare.cursors import Cursor
+    from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Reading
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)

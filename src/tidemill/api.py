@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tidemill.contracts import Commit
     from tidemill.run.restore import RestoreResult
-    from tidemill.run.step import StepResult
+    from tidemill.run.results import StepResult
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 

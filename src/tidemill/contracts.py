@@ -33,15 +33,18 @@ class Counts:
     def written(self) -> int:
         return self.inserted + self.updated
 
+    def plus(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
-    `reset` names inputs that are to be read from the beginning. `base` is the version that the commit was planned
-    on, and `held` the rows that it held. `counts` holds what was known before the commit; the rest comes from the
-    commit's own metrics (`tidemill.state.counting`), and `remainder` names the count that takes the rows which were
-    neither inserted, updated, nor counted otherwise.
+    `reset` names inputs that are to be read from the beginning, `backfill` is how far a backfill in batches has come.
+    `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
+    known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
+    names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
     """
 
     run_id: str
@@ -65,6 +68,7 @@ class Record:
     inferred_schema: str | None = None
     restored_from: int | None = None
     reset: tuple[str, ...] = ()
+    backfill: Mapping[str, str] = field(default_factory=dict)
     base: int | None = None
     held: int | None = None
     format: int = RECORD_FORMAT
@@ -230,7 +234,7 @@ class Target:
     """The table that a change is about to enter.
 
     `reach` tells how much of it a change can meet, `window` is the run's window as a filter, `highest` the highest time
-    that the table can hold, where known.
+    that the table can hold, where known. `beyond` holds for rows that the window ends before: they stay as they are.
     """
 
     name: str
@@ -239,6 +243,7 @@ class Target:
     reach: Callable[[Sequence[KeyRange]], Reach]
     window: str | None = None
     highest: Cursor | None = None
+    beyond: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
 from tidemill.plan.graph import Graph, Node
+from tidemill.plan.requests import USUAL
+from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
 from tidemill.project import Filling, Project
 from tidemill.state.delta_log import DeltaLog
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.declare.sources import Source
+    from tidemill.plan.requests import Request
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
     from tidemill.suggest.source import Suggestion
@@ -93,9 +96,20 @@ class Workspace:
     def _doubled(self) -> list[tuple[str, Source]]:
         return [(name, source) for name, source in self.outside.items() if name in self.graph.nodes]
 
-    def plan(self) -> list[PlannedStep]:
+    def choose(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> Workspace:
+        """The same, but for the tables and exports that are not selected (`plan.selection` has the rules)."""
+        graph = chosen(self.graph, select, exclude, self.short)
+        for node in graph.nodes.values():
+            for name in node.inputs:
+                unmade = name.lower() in self.graph.nodes and self.held_path(name) is None
+                if unmade and name.lower() not in graph.nodes:
+                    raise _not_made(self.short(node.name), self.short(name))
+        return replace(self, graph=graph)
+
+    def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
-        return [plan_step(table, DeltaLog(table.path).snapshot()) for table in self.tables]
+        self._check_request(request)
+        return [plan_step(table, DeltaLog(table.path).snapshot(), request) for table in self.tables]
 
     def run(
         self,
@@ -104,12 +118,15 @@ class Workspace:
         *,
         threads: int | None = None,
         fail_fast: bool = False,
+        request: Request = USUAL,
     ) -> RunOutcome:
-        """Brings every table up to date and writes every export."""
+        """Brings every table up to date and writes every export; or does what is asked for instead."""
         from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
         from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
+        self._check_request(request)
         runner = self._runner(spark)
+        runner.request = request
         runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
         return runner.run()
 
@@ -140,6 +157,14 @@ class Workspace:
             if key not in known:
                 raise unknown_table(name, [self.short(table.name) for table in self.tables])
         return [table for key, table in known.items() if not wanted or key in wanted]
+
+    def _check_request(self, request: Request) -> None:
+        if request.backfill and not any(table.reads_windows for table in self.tables):
+            raise ArgumentError(
+                "backfill.no_time_column",
+                "None of these tables has a time column, so there is nothing to read from one time to another.",
+                "Leave out --start, --end and --batch: every run reads their sources whole.",
+            )
 
     def _runner(self, spark: SparkSession | None) -> Runner:
         from tidemill.run.catalog import Catalog  # noqa: PLC0415
@@ -199,6 +224,14 @@ def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
             yield verify_table(runner.spark(), table, runner.source_of, runner.now)
     finally:
         runner.catalog.close()
+
+
+def _not_made(name: str, missing: str) -> ArgumentError:
+    return ArgumentError(
+        "plan.not_made",
+        f"{name} reads {missing}, which is not selected and has not been made yet.",
+        f"Select what it reads too: --select +{name}",
+    )
 
 
 def _from_here(file: Path) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window, lookback
 from tidemill.errors import TidemillError
-from tidemill.run.step import StepResult, run_step
+from tidemill.run.step import run_step
 from tidemill.sources.frames import FrameSource
 from tidemill.stores.delta import DeltaStore
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.declare.strategies import Strategy
+    from tidemill.run.results import StepResult
 
 NOW = datetime(2024, 1, 20, tzinfo=UTC)
 UTC_MICROS = pa.timestamp("us", tz="UTC")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.run.step import StepResult
+    from tidemill.run.results import StepResult
 
 PLAIN = {"id": pa.int64(), "v": pa.string()}
 SALES = {"day": pa.date32(), "region": pa.string(), "v": pa.int64()}

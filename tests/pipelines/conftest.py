@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.run.step import StepResult
+from tidemill.run.results import StepResult
 from tidemill.state.delta_log import DeltaLog
 from tidemill.workspace import Workspace
 

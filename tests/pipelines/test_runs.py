@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pipelines.conftest import Shop
 
-    from tidemill.run.step import StepResult
+    from tidemill.run.results import StepResult
 
     Counted = Callable[[StepResult], tuple[int, ...]]
 

@@ -11,7 +11,7 @@ from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.sources.addresses import read_address
 from tidemill.sources.failures import failures_of
-from tidemill.sources.jdbc import at_or_above
+from tidemill.sources.jdbc import between
 from tidemill.sources.registry import connector_for, known_kinds
 from tidemill.sources.rest import sent
 
@@ -143,7 +143,7 @@ def test_addresses_of_databases_part_from_their_passwords(url, jdbc, user, passw
     ],
 )
 def test_a_cursor_is_a_condition_that_postgres_reads_exactly(kind, text, where):
-    assert at_or_above('a"b', cursor(kind, text)) == where
+    assert between('a"b', cursor(kind, text), None) == where
 
 
 @pytest.mark.parametrize(

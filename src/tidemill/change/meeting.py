@@ -86,10 +86,16 @@ class Meeting:
     @property
     def newer(self) -> Column:
         """The row of the change may replace the stored one."""
+        within = ~F.coalesce(F.expr(self.target.beyond or "false"), F.lit(False))  # noqa: FBT003
         if self.strategy.only_newer is None:
-            return F.lit(True)  # noqa: FBT003
+            return within
         stored, given = F.col(of(HELD, self.strategy.only_newer)), F.col(of(COMING, self.strategy.only_newer))
-        return stored.isNull() | F.coalesce(given >= stored, F.lit(False))  # noqa: FBT003
+        return within & (stored.isNull() | F.coalesce(given >= stored, F.lit(False)))  # noqa: FBT003
+
+    @property
+    def may_keep(self) -> bool:
+        """A stored row may stay, though the change has its key."""
+        return self.strategy.only_newer is not None or self.target.beyond is not None
 
     @property
     def out_of_reach(self) -> bool:

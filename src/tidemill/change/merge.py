@@ -47,7 +47,7 @@ def _collapses(meeting: Meeting) -> bool:
         return False
     twice = meeting.held_twice()
     count = twice.count()
-    if count and (meeting.strategy.form not in _COLLAPSING or meeting.strategy.only_newer):
+    if count and (meeting.strategy.form not in _COLLAPSING or meeting.may_keep):
         raise target_duplicates(twice, count, keys, target.name)
     return bool(count)
 

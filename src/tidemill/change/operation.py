@@ -80,7 +80,7 @@ def _(strategy: Replace, change: Change, target: Target) -> Compiled:
             return unchanged(change)
         kept = change.profile.rows - apart.only_left
         counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
-    return Compiled(OverwriteRows(change.rows), counts, _ALL, notices=notices)
+    return Compiled(OverwriteRows(change.rows), counts, ALL_COUNTS, notices=notices)
 
 
 def one_predicate(strategy: DeleteInsert, window: str | None) -> str:
@@ -98,10 +98,10 @@ def _(strategy: DeleteInsert, change: Change, target: Target) -> Compiled:
         return unchanged(change)
     kept = change.profile.rows - apart.only_left
     counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
-    return Compiled(ReplaceRows(change.rows, predicate), counts, _ALL)
+    return Compiled(ReplaceRows(change.rows, predicate), counts, ALL_COUNTS)
 
 
-_ALL = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
+ALL_COUNTS = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
 
 
 def _column_types(rows: DataFrame) -> list[tuple[str, str]]:

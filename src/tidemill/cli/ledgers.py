@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING
 
-from tidemill.run.step import StepResult
+from tidemill.run.results import StepResult
 from tidemill.state.ledger import Ledger, Step, ledger_file, now
 
 if TYPE_CHECKING:

@@ -37,6 +37,11 @@ class Live:
             self.ended(self._first)
             self._lines[name] = self._progress.add_task(name, total=None)
 
+    def moved(self, name: str, where: str) -> None:
+        line = self._lines.get(name)
+        if self._progress is not None and line is not None:
+            self._progress.update(line, description=f"{name}  {where}")
+
     def ended(self, name: str) -> None:
         line = self._lines.pop(name, None)
         if self._progress is not None and line is not None:

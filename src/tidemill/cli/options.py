@@ -70,20 +70,75 @@ def variables(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--vars", "document", metavar="JSON", help="Variables as a JSON object."),
         click.option("--profile", help="A profile of tidemill.toml."),
     )
-    found: Callable[..., Any] = with_load
-    for option in reversed(options):
-        found = option(found)
-    return found
+    return _having(options, with_load)
+
+
+def selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--select` and `--exclude`: the workspace that the command is given holds only what is chosen."""
+    options = (
+        click.option(
+            "-s",
+            "--select",
+            multiple=True,
+            metavar="NAME,…",
+            callback=_names,
+            help="Only these: a name, a wildcard, tag:NAME; +NAME takes what it reads too, NAME+ what reads it.",
+        ),
+        click.option("-e", "--exclude", multiple=True, metavar="NAME,…", callback=_names, help="All but these."),
+    )
+
+    @functools.wraps(command)
+    def with_choice(load: Load, select: tuple[str, ...], exclude: tuple[str, ...], **rest: Any) -> Any:
+        def chosen(target: str | None) -> Workspace:
+            workspace = load(target)
+            return workspace.choose(select, exclude) if select or exclude else workspace
+
+        return command(load=chosen, **rest)
+
+    return _having(options, with_choice)
+
+
+def requested(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--full-refresh`, `--start`, `--end` and `--batch`, as one `request`."""
+    options = (
+        click.option(
+            "--full-refresh", is_flag=True, help="Make the tables what a first run gives now, in one commit each."
+        ),
+        click.option("--start", metavar="TIME", help="Read again from this time, date or number on (a backfill)."),
+        click.option(
+            "--end", metavar="TIME", help="Read up to here: a day or a whole number is included, a moment is not."
+        ),
+        click.option(
+            "--batch", metavar="LENGTH", help='Commit a backfill piece by piece, such as "7 days"; a cut one goes on.'
+        ),
+    )
+
+    @functools.wraps(command)
+    def with_request(full_refresh: bool, start: str | None, end: str | None, batch: str | None, **rest: Any) -> Any:
+        from tidemill.plan.backfills import backfill_of  # noqa: PLC0415
+        from tidemill.plan.requests import Request  # noqa: PLC0415
+
+        return command(request=Request(full_refresh, backfill_of(start, end, batch)), **rest)
+
+    return _having(options, with_request)
 
 
 def on_project(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command about the project that TARGET is in, or about one pipeline file; it is given the `workspace`."""
+    return click.argument("target", required=False)(variables(_loaded(command)))
 
+
+def on_selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command about chosen tables of a project; the `workspace` that it is given has no others."""
+    return click.argument("target", required=False)(variables(selection(_loaded(command))))
+
+
+def _loaded(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_workspace(target: str | None, load: Load, **rest: Any) -> Any:
         return command(workspace=load(target), **rest)
 
-    return click.argument("target", required=False)(variables(with_workspace))
+    return with_workspace
 
 
 def output(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,6 +157,10 @@ def output(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Say on stderr what is done and why; show the details of unexpected errors.",
         ),
     )
+    return _having(options, command)
+
+
+def _having(options: Sequence[Callable[..., Any]], command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command

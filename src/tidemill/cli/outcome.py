@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tidemill.cli.live import Live
     from tidemill.errors import TidemillError
     from tidemill.run.events import Outcome, RunOutcome
-    from tidemill.run.step import StepResult
+    from tidemill.run.results import StepResult
     from tidemill.workspace import Workspace
 
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
@@ -23,6 +23,8 @@ _NO_RESULT: dict[str, Any] = {
     "status": None,
     "strategy": None,
     "first_run": None,
+    "rebuilt": None,
+    "batches": None,
     "rows_read": None,
     "rows_written": None,
     **dict.fromkeys(COUNTS),
@@ -75,6 +77,10 @@ class Shown:
     def began(self, name: str) -> None:
         with self._turn:
             self.live.began(self.workspace.short(name))
+
+    def moved(self, name: str, where: str) -> None:
+        with self._turn:
+            self.live.moved(self.workspace.short(name), where)
 
     def ended(self, outcome: Outcome) -> None:
         with self._turn:
@@ -129,9 +135,12 @@ class Shown:
         return [f"on {', '.join(found.keys)}"] if isinstance(found, Merge) else []
 
     def _window(self, result: StepResult) -> list[str]:
-        if result.first_run:
+        batches = [f"{result.batches} batches"] if result.batches > 1 else []
+        if result.first_run and not (result.window and result.window.is_backfill):
             return [] if self._first else ["first run"]
-        return [self.workspace.masking.mask(result.window.reason)] if result.window else []
+        if result.rebuilt:
+            return ["full refresh"]
+        return [*batches, self.workspace.masking.mask(result.window.reason)] if result.window else []
 
     def _end(self, outcome: RunOutcome) -> list[str]:
         failed = sum(1 for each in outcome.outcomes if each.error)
@@ -157,7 +166,7 @@ def _count(count: int, word: str) -> str:
 
 
 def _step_result(outcome: Outcome) -> StepResult | None:
-    from tidemill.run.step import StepResult  # noqa: PLC0415  slow to import
+    from tidemill.run.results import StepResult  # noqa: PLC0415  slow to import
 
     return outcome.result if isinstance(outcome.result, StepResult) else None
 
@@ -167,6 +176,8 @@ def _verb(result: StepResult) -> str:
         return "unchanged"
     if result.first_run:
         return "loaded"
+    if result.rebuilt:
+        return "rebuilt"
     return next((verb for word, verb in _VERBS.items() if result.strategy.startswith(word)), "merged")
 
 
@@ -198,6 +209,8 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         "status": result.status,
         "strategy": result.strategy,
         "first_run": result.first_run,
+        "rebuilt": result.rebuilt,
+        "batches": result.batches,
         "rows_read": result.rows_read,
         "rows_written": result.counts.written,
         **{name: getattr(result.counts, name) for name in COUNTS},

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.options import on_project, output, variables
+from tidemill.cli.options import on_project, on_selection, output, requested, selection, variables
 from tidemill.cli.outcome import Shown, run_data
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidemill.cli.options import Load
+    from tidemill.plan.requests import Request
     from tidemill.run.events import RunOutcome
     from tidemill.workspace import Workspace
 
@@ -22,6 +26,8 @@ FAILED = 1
 @click.command(short_help="Bring the tables of a project or a pipeline file up to date.")
 @click.argument("target", required=False)
 @variables
+@selection
+@requested
 @click.option("--threads", type=click.IntRange(min=1), help="How many steps run at the same time.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more once a step has failed.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, as tidemill plan does.")
@@ -30,6 +36,7 @@ FAILED = 1
 def run(
     target: str | None,
     load: Load,
+    request: Request,
     threads: int | None,
     fail_fast: bool,
     dry_run: bool,
@@ -44,13 +51,14 @@ def run(
     """
     workspace = load(target)
     if dry_run:
-        _show_plan(workspace, form, quiet=quiet)
+        _show_plan(workspace, request, form, quiet=quiet)
         return 0
     as_json = form == "json"
+    how: dict[str, Any] = {"threads": threads, "fail_fast": fail_fast, "request": request}
     live = Live("starting Spark", quiet=quiet or as_json)
     shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
     shown.head()
-    outcome = _kept(workspace, target, shown, threads, fail_fast=fail_fast)
+    outcome = _kept(workspace, target, shown, partial(workspace.run, None, shown, **how))
     if as_json:
         render.document(run_data(workspace, outcome))
     elif not quiet:
@@ -59,11 +67,12 @@ def run(
 
 
 @click.command(short_help="Show what a run would do, and why.")
-@on_project
+@requested
+@on_selection
 @output
-def plan(workspace: Workspace, form: str, quiet: bool) -> None:
+def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None:
     """Show what tidemill run would do, and why. Starts no Spark and changes nothing."""
-    _show_plan(workspace, form, quiet=quiet)
+    _show_plan(workspace, request, form, quiet=quiet)
 
 
 @click.command(short_help="Find everything that is wrong without Spark.")
@@ -83,7 +92,7 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
 
 
 @click.command("list", short_help="Show what is declared.")
-@on_project
+@on_selection
 @output
 def list_(workspace: Workspace, form: str, quiet: bool) -> None:
     """Show the tables and exports that a project or a pipeline file declares, each after what it reads."""
@@ -110,10 +119,10 @@ def _declaration(node: Any) -> dict[str, Any]:
     }
 
 
-def _show_plan(workspace: Workspace, form: str, *, quiet: bool) -> None:
+def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool) -> None:
     from dataclasses import asdict  # noqa: PLC0415
 
-    steps, mask = workspace.plan(), workspace.masking.mask
+    steps, mask = workspace.plan(request), workspace.masking.mask
     if form == "json":
         data = [asdict(step) | {"reason": mask(step.reason)} for step in steps]
         exports = [{"to": mask(export.name), "strategy": f"export {export.mode}"} for export in workspace.exports]
@@ -150,13 +159,11 @@ def _proposals(workspace: Workspace) -> list[str]:
     return found
 
 
-def _kept(
-    workspace: Workspace, target: str | None, shown: Shown, threads: int | None, *, fail_fast: bool
-) -> RunOutcome:
+def _kept(workspace: Workspace, target: str | None, shown: Shown, run: Callable[[], RunOutcome]) -> RunOutcome:
     """The run, kept in the ledger."""
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.cli.ledgers import keep_outcomes  # noqa: PLC0415
 
     command = f"run {target or ''}".strip()
     with keep_outcomes(workspace, command, shown.outcomes), shown.live:
-        return interruptible(lambda: workspace.run(listener=shown, threads=threads, fail_fast=fail_fast))
+        return interruptible(run)

@@ -98,10 +98,38 @@ class Cursor:
             case _:
                 raise _bad_lookback(lookback, self.kind, str(self))
 
+    def plus(self, length: Duration | int, times: int) -> Cursor:
+        """The value that lies `times` lengths behind this one."""
+        match self.value, length:
+            case (datetime() | date()) as moment, Duration() as step:
+                return Cursor(self.kind, step.after(moment, times))
+            case (int() | Decimal()) as number, int() as amount:
+                return Cursor(self.kind, number + amount * times)
+            case _:
+                raise ArgumentError(
+                    "backfill.bad_batch",
+                    f"A {self.kind} cursor ({self}) cannot be cut into batches of {length}.",
+                    'Use a length of time ("7 days") on dates and timestamps, and a whole number on numbers.',
+                )
+
     @property
     def is_last(self) -> bool:
         """The last moment that Python can hold; it also stands for all later ones, which Spark can hold."""
         return self.value in {date.max, datetime.max, datetime.max.replace(tzinfo=UTC)}  # noqa: DTZ901  timestamp_ntz
+
+
+def present(kind: CursorKind, now: datetime) -> Cursor:
+    """The moment `now` as a cursor of this kind, which is one of time."""
+    moment = now.astimezone(UTC)
+    value: date | datetime
+    match kind:
+        case CursorKind.DATE:
+            value = moment.date()
+        case CursorKind.TIMESTAMP_NTZ:
+            value = moment.replace(tzinfo=None)
+        case _:
+            value = moment
+    return Cursor(kind, value)
 
 
 def check_lookback(lookback: Duration | int | None, kind: CursorKind, column: str) -> None:

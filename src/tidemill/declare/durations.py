@@ -43,6 +43,15 @@ class Duration:
             return moment - length
         return (datetime(moment.year, moment.month, moment.day) - length).date()  # noqa: DTZ001
 
+    def after(self, moment: Moment, times: int = 1) -> Moment:
+        """The moment that lies this long behind, `times` times; a date moves by whole days, and by one at least."""
+        if self.unit in _MONTHS:
+            return _months_before(moment, -self.amount * _MONTHS[self.unit] * times)
+        length = _FIXED[self.unit] * self.amount
+        if isinstance(moment, datetime):
+            return moment + length * times
+        return moment + max(timedelta(days=-(-length // timedelta(days=1))), timedelta(days=1)) * times
+
 
 def _months_before(moment: Moment, months: int) -> Moment:
     count = moment.year * 12 + moment.month - 1 - months

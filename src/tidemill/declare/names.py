@@ -20,6 +20,7 @@ def name_key(name: str, schema: str = DEFAULT_SCHEMA) -> str:
     return qualified(name, schema).lower()
 
 
+RESET_ALLOWED = "pipelines.reset.allowed"  # the table property by which others say `reset_allowed`
 COLUMN_MAPPING = "delta.columnMapping.mode"  # the table property under which `needs_mapping` names may be used
 _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
-from tidemill.declare.strategies import Merge, MergeStrategy, Strategy
+from tidemill.declare.strategies import Merge, MergeStrategy, Replace, Strategy
 from tidemill.errors import ArgumentError, Origin
 
 if TYPE_CHECKING:
@@ -74,6 +74,11 @@ class Table:
         """Changes when something of the declaration does that decides which rows the table holds."""
         parts = (self.strategy, self.window, sorted(self.volatile), self.schema_policy, self.owns_window)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+    @property
+    def reads_windows(self) -> bool:
+        """Whether a run may read a part of the source; others read it whole."""
+        return self.window is not None and not isinstance(self.strategy, Replace)
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, Merge) and self.window and self.strategy.form is MergeStrategy.FULL_MERGE:

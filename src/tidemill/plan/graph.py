@@ -50,6 +50,15 @@ class Graph:
         node = self.nodes[name]
         return tuple(each.lower() for each in node.inputs if each.lower() in self.nodes and each.lower() != name)
 
+    def downstream(self, name: str) -> tuple[str, ...]:
+        """The nodes that read this one, directly."""
+        return tuple(each for each in self.nodes if name in self.upstream(each))
+
+    def only(self, names: Iterable[str]) -> Graph:
+        """The graph of these nodes, each with what it reads among them."""
+        kept = set(names)
+        return Graph({name: node for name, node in self.nodes.items() if name in kept})
+
     def in_order(self) -> list[Node]:
         """What is read stands before what reads it; else the order of declaration is kept."""
         done: dict[str, Node] = {}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.declare.strategies import Append, Merge, Replace
+from tidemill.declare.strategies import Append, Merge
+from tidemill.plan.requests import USUAL
 
 if TYPE_CHECKING:
     from tidemill.contracts import Snapshot
     from tidemill.declare.tables import Table
+    from tidemill.plan.requests import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,13 @@ class PlannedStep:
     notices: tuple[str, ...] = ()
 
 
-def plan_step(table: Table, snapshot: Snapshot | None) -> PlannedStep:
+def plan_step(table: Table, snapshot: Snapshot | None, request: Request = USUAL) -> PlannedStep:
     """What the next run of a table would read, as far as its own log tells."""
+    if request.full_refresh and snapshot is not None:
+        reason = "full refresh: everything is read, and the table becomes what a first run gives"
+        return PlannedStep(table.name, _strategy(table), reason)
+    if request.backfill and table.reads_windows:
+        return PlannedStep(table.name, _strategy(table), f"backfill {request.backfill}")
     notices = (_changed_query(table),) if _query_changed(table, snapshot) else ()
     return PlannedStep(table.name, _strategy(table), _reason(table, snapshot), notices)
 
@@ -39,7 +46,7 @@ def _strategy(table: Table) -> str:
 def _reason(table: Table, snapshot: Snapshot | None) -> str:
     if snapshot is None:
         return "first run"
-    if table.window is None or isinstance(table.strategy, Replace):
+    if table.window is None or not table.reads_windows:
         return "everything is read, and only what differs is written"
     record = snapshot.record
     if record and table.input in record.reset:
@@ -59,5 +66,9 @@ def _query_changed(table: Table, snapshot: Snapshot | None) -> bool:
 
 
 def _changed_query(table: Table) -> str:
-    rest = "rows before this window were made by the old one" if table.window else "the next run makes it anew"
-    return f"{table.name}: its query changed since the last run; {rest}"
+    if not table.window:
+        return f"{table.name}: its query changed since the last run; the next run makes it anew"
+    return (
+        f"{table.name}: its query changed since the last run; rows before this window were made by the old one. "
+        f"Rebuild them with: tidemill run -s {table.name} --full-refresh"
+    )

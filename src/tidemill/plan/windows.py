@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidemill.declare.cursors import Cursor, CursorKind, check_lookback, cursor
+from tidemill.declare.cursors import check_lookback, cursor, present
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append
 from tidemill.declare.tables import NullTime
 from tidemill.errors import StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from tidemill.contracts import Record, Snapshot
+    from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.tables import Table, Window
+    from tidemill.plan.backfills import Part
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """The window of one run. An open start reads everything; the end is open."""
+    """The window of one run. An open start reads everything; the end, where there is one, lies outside.
+
+    `mark` is what the record keeps of a backfill, so that it can be taken up again.
+    """
 
     column: str
     kind: CursorKind
@@ -32,30 +37,44 @@ class WindowPlan:
     floor: Cursor | None = None
     watermark: Cursor | None = None
     notice: str | None = None
+    end: Cursor | None = None
+    mark: Mapping[str, str] | None = field(default=None)
+
+    @property
+    def is_backfill(self) -> bool:
+        return self.mark is not None
 
     @property
     def predicate(self) -> str:
         """The rows to read, as a filter. Rows without a time are read where they are wanted, or to be counted."""
         column = quote(self.column)
-        bound = f"{column} {'>' if self.exclusive else '>='} {self.start.literal()}" if self.start else None
+        low = [f"{column} {'>' if self.exclusive else '>='} {self.start.literal()}"] if self.start else []
+        high = [f"{column} < {self.end.literal()}"] if self.end else []
+        bound = " AND ".join([*low, *high])
         if self.null_time is NullTime.SKIP:
             return bound or f"{column} IS NOT NULL"
-        if bound is None:
+        if not bound:
             return "true"
         hidden = self.exclusive and self.null_time is NullTime.INCLUDE
         return bound if hidden else f"({bound} OR {column} IS NULL)"
 
     def next_watermark(self, highest: Cursor | None, now: datetime) -> Cursor | None:
-        """The highest time committed, never moved back, and for times never past the start of the run."""
-        if highest is None:
+        """The highest time committed, never moved back, and for times never past the start of the run.
+
+        A backfill that begins above it leaves a gap, so it does not move it.
+        """
+        leaves_gap = self.is_backfill and self.start and self.watermark and self.watermark < self.start
+        if highest is None or leaves_gap:
             return self.watermark
-        reached = min(highest, _present(self.kind, now)) if self.kind.is_time else highest
+        reached = min(highest, present(self.kind, now)) if self.kind.is_time else highest
         return reached if self.watermark is None else max(self.watermark, reached)
 
     def to_json(self) -> dict[str, str]:
         found = {"column": self.column, "reason": self.reason}
         if self.start:
             found |= {"start": self.start.text(), "exclusive": str(self.exclusive).lower()}
+        if self.end:
+            found["end"] = self.end.text()
         return found
 
 
@@ -66,8 +85,12 @@ def plan_window(
     snapshot: Snapshot | None,
     held_highest: Callable[[int], Cursor | None],
     now: datetime,
+    part: Part | None = None,
 ) -> WindowPlan:
-    """The window of the next run. `held_highest` asks a version of the table for its highest time."""
+    """The window of the next run, or of one batch of a backfill.
+
+    `held_highest` asks a version of the table for its highest time.
+    """
     window = table.window
     assert window is not None  # noqa: S101  asked only for tables that have one
     check_lookback(window.lookback, kind, window.time_column)
@@ -79,14 +102,30 @@ def plan_window(
         start=_literal_start(window, kind),
     )
     if snapshot is None:
-        return first
+        return _given(first, part) if part else first
     watermark, reason = _watermark(table, kind, snapshot, held_highest, now)
     if watermark is None:
-        return replace(first, reason=reason)
-    since = replace(
-        first, watermark=watermark, start=_later(first.start, watermark.less(window.lookback)), reason=reason
+        since = replace(first, reason=reason)
+    else:
+        start = _later(first.start, watermark.less(window.lookback))
+        since = replace(first, watermark=watermark, start=start, reason=reason)
+    floored = _floored(since, table, columns, snapshot.record)
+    return _given(floored, part) if part else floored
+
+
+def _given(plan: WindowPlan, part: Part) -> WindowPlan:
+    """The window with the bounds of a backfill's batch; a bound that is not given stays as it would be."""
+    if part.start is None:
+        return replace(plan, end=part.end, mark=part.mark, reason=f"{plan.reason}, up to {part.end}")
+    notice = None
+    if plan.floor is not None and part.start <= plan.floor:
+        notice = (
+            f"its query or its columns changed: rows up to {plan.floor} were made by the old query, "
+            "and such as the new one gives otherwise enter beside them"
+        )
+    return replace(
+        plan, start=part.start, exclusive=False, end=part.end, mark=part.mark, notice=notice, reason=f"backfill {part}"
     )
-    return _floored(since, table, columns, snapshot.record)
 
 
 def _watermark(
@@ -112,7 +151,7 @@ def _watermark(
     found = [top for top in tops if top is not None]
     if len(found) < len(tops):
         return None, "the table is empty: everything is read"
-    held = min([*found, _present(kind, now)]) if kind.is_time else min(found)
+    held = min([*found, present(kind, now)]) if kind.is_time else min(found)
     if known is None:
         return held, f"adopted: since its highest {_column(table)} {held}{_less(table.window)}"
     lower = min(known, held)
@@ -121,10 +160,10 @@ def _watermark(
 
 def _floored(plan: WindowPlan, table: Table, columns: Sequence[str], record: Record | None) -> WindowPlan:
     """An append cannot compare rows of an old query with rows of a new one: it does not reach back to them."""
-    if not isinstance(table.strategy, Append) or record is None:
+    if not isinstance(table.strategy, Append) or record is None or plan.watermark is None:
         return plan
     changed = record.sql_hash != table.sql_hash or _names(record.columns) != _names(columns)
-    floor = plan.watermark if changed and plan.watermark else record.floor
+    floor = plan.watermark if changed else record.floor
     if floor is None:
         return plan
     notice = (
@@ -163,16 +202,3 @@ def _column(table: Table) -> str:
 
 def _names(columns: Sequence[str]) -> set[str]:
     return {column.lower() for column in columns}
-
-
-def _present(kind: CursorKind, now: datetime) -> Cursor:
-    moment = now.astimezone(UTC)
-    value: date | datetime
-    match kind:
-        case CursorKind.DATE:
-            value = moment.date()
-        case CursorKind.TIMESTAMP_NTZ:
-            value = moment.replace(tzinfo=None)
-        case _:
-            value = moment
-    return Cursor(kind, value)

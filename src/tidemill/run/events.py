@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.run.export import ExportResult
-    from tidemill.run.step import StepResult
+    from tidemill.run.results import StepResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,9 @@ class Listener(Protocol):
 
     def began(self, name: str) -> None: ...
 
+    def moved(self, name: str, where: str) -> None:
+        """A step that takes several commits has come to this one."""
+
     def ended(self, outcome: Outcome) -> None: ...
 
 
@@ -49,5 +52,7 @@ class Silent:
     """Hears nothing."""
 
     def began(self, name: str) -> None: ...
+
+    def moved(self, name: str, where: str) -> None: ...
 
     def ended(self, outcome: Outcome) -> None: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Reading
 
 _BEGINNING = datetime(1900, 1, 1, tzinfo=UTC)
+_MIDNIGHT = time()
 
 
 @dataclass(frozen=True)
@@ -61,27 +62,27 @@ class QuerySource:
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
-        text = self.query.filled({**self._bounds(start), **self.given})
+        text = self.query.filled({**self._bounds(start, reading.until), **self.given})
         rows = self.catalog.session(reading.spark, self.inputs).sql(text)
         return rows.select(*columns) if columns else rows
 
-    def _bounds(self, start: Cursor | None) -> dict[str, str]:
-        """`@start_*` and `@end_*` as typed literals: the start of the window, and the start of the run."""
-        moment = _moment(start)
-        tomorrow = self.now.astimezone(UTC).date() + timedelta(days=1)
+    def _bounds(self, start: Cursor | None, until: Cursor | None) -> dict[str, str]:
+        """`@start_*` and `@end_*` as typed literals: the start of the window; its end, or the start of the run."""
+        begins, ends = _moment(start) or _BEGINNING, _moment(until) or self.now.astimezone(UTC)
+        last_day = ends.date() if until and ends.time() == _MIDNIGHT else ends.date() + timedelta(days=1)
         return {
-            "start_dt": Cursor(CursorKind.TIMESTAMP, moment).literal(),
-            "end_dt": Cursor(CursorKind.TIMESTAMP, self.now.astimezone(UTC)).literal(),
-            "start_date": Cursor(CursorKind.DATE, moment.date()).literal(),
-            "end_date": Cursor(CursorKind.DATE, tomorrow).literal(),
+            "start_dt": Cursor(CursorKind.TIMESTAMP, begins).literal(),
+            "end_dt": Cursor(CursorKind.TIMESTAMP, ends).literal(),
+            "start_date": Cursor(CursorKind.DATE, begins.date()).literal(),
+            "end_date": Cursor(CursorKind.DATE, last_day).literal(),
         }
 
 
-def _moment(start: Cursor | None) -> datetime:
-    match start.value if start else None:
+def _moment(bound: Cursor | None) -> datetime | None:
+    match bound.value if bound else None:
         case datetime() as moment:
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         case date() as day:
             return datetime(day.year, day.month, day.day, tzinfo=UTC)
         case _:
-            return _BEGINNING
+            return None

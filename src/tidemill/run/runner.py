@@ -7,6 +7,7 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
@@ -14,9 +15,13 @@ from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.tables import Table
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
+from tidemill.plan.requests import USUAL
+from tidemill.run.backfill import run_backfill
 from tidemill.run.events import Outcome, RunOutcome, Silent
 from tidemill.run.query import QuerySource
-from tidemill.run.step import run_step, up_to_date
+from tidemill.run.rebuild import rebuild
+from tidemill.run.results import up_to_date
+from tidemill.run.step import run_step
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -26,10 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.plan.graph import Graph
+    from tidemill.plan.requests import Request
     from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener
     from tidemill.run.export import ExportResult
-    from tidemill.run.step import StepResult
+    from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector
 
 logger = logging.getLogger("tidemill")
@@ -48,6 +54,7 @@ class Runner:
     listener: Listener = field(default_factory=Silent)
     threads: int = AT_A_TIME
     fail_fast: bool = False
+    request: Request = USUAL
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def run(self) -> RunOutcome:
@@ -76,12 +83,20 @@ class Runner:
     def _done(self, node: object) -> StepResult | ExportResult:
         match node:
             case Table():
-                source = self.source_of(node)
-                return up_to_date(node, source) or run_step(self.spark(), node, source, now=self.now)
+                return self._table(node, self.source_of(node))
             case Export():
                 return self._export(node)
             case _:
                 raise NotImplementedError(node)
+
+    def _table(self, table: Table, source: Connector) -> StepResult:
+        asked = self.request.backfill
+        if self.request.full_refresh:
+            return rebuild(self.spark(), table, source, now=self.now)
+        if asked and table.reads_windows:
+            told = partial(self.listener.moved, table.name)
+            return run_backfill(self.spark(), table, source, asked, now=self.now, told=told)
+        return up_to_date(table, source) or run_step(self.spark(), table, source, now=self.now)
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""

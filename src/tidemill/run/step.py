@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,15 @@ from pyspark.errors import PySparkException
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
 from tidemill.change.operation import compile_change
-from tidemill.contracts import AppendRows, Compiled, Counts, Record, Target
+from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
+from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded
-from tidemill.declare.strategies import Merge, MergeStrategy, Replace
+from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.prepare import Prepared, prepare
+from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
 from tidemill.run.windows import window_of
 from tidemill.sources.failures import failures_of
@@ -37,86 +39,52 @@ if TYPE_CHECKING:
     from tidemill.contracts import Change, CommitResult
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
+    from tidemill.plan.backfills import Part
     from tidemill.plan.windows import WindowPlan
     from tidemill.sources.protocol import Connector
 
 logger = logging.getLogger("tidemill")
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What one step did. `version` is the table's version after it."""
-
-    table: str
-    status: str
-    strategy: str
-    version: int
-    counts: Counts
-    total: int
-    rows_read: int
-    seconds: float
-    first_run: bool = False
-    window: WindowPlan | None = None
-    watermark: Cursor | None = None
-    files_rewritten: int = 0
-    files_kept: int = 0
-    commit_id: str | None = None
-    notices: tuple[str, ...] = field(default=())
-
-
-def run_step(spark: SparkSession, table: Table, source: Connector, *, now: datetime | None = None) -> StepResult:
-    """Brings the table up to date with its source, in one commit or none."""
+def run_step(
+    spark: SparkSession, table: Table, source: Connector, *, now: datetime | None = None, part: Part | None = None
+) -> StepResult:
+    """Brings the table up to date with its source, or with a part of it, in one commit or none."""
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
     return with_retries(
-        table.name, lambda attempt: _Step(spark, table, source, f"{run_id}-{attempt}", started).run(began)
+        table.name, lambda attempt: Step(spark, table, source, f"{run_id}-{attempt}", started, part).run(began)
     )
 
 
-def up_to_date(table: Table, source: Connector) -> StepResult | None:
-    """The result of a step that has nothing to read, told without Spark; None where it has to look.
+class Step:
+    """One attempt at a step, on one snapshot of the table. `known` is what of it counts for its rows."""
 
-    Its input is known to be what it was, so is its declaration, and nobody touched its rows.
-    """
-    snapshot, version = DeltaStore(table.path).snapshot(), source.version()
-    record = snapshot.record if snapshot else None
-    if snapshot is None or record is None or snapshot.rows is None or version is None:
-        return None
-    same = (record.sql_hash, record.config_hash) == (table.sql_hash, table.config_hash)
-    if not same or record.input_versions.get(table.input) != version:
-        return None
-    return StepResult(
-        table=table.name,
-        status="up to date",
-        strategy=str(table.strategy),
-        version=snapshot.version,
-        counts=Counts(),
-        total=snapshot.rows,
-        rows_read=0,
-        seconds=0.0,
-        watermark=record.progress.get(table.input),
-        files_kept=snapshot.files,
-    )
-
-
-class _Step:
-    """One attempt at a step, on one snapshot of the table."""
-
-    def __init__(self, spark: SparkSession, table: Table, source: Connector, run_id: str, now: datetime) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: Connector,
+        run_id: str,
+        now: datetime,
+        part: Part | None = None,
+    ) -> None:
         self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
+        self.part = part
         self.store = DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
-        self.snapshot = self.store.snapshot()
+        self.snapshot = self.known = self.store.snapshot()
         self._refuse_missing()
 
     def run(self, began: float) -> StepResult:
         # Asked before its rows are read: what comes in between is then seen by the next run.
         input_version = self.source.version() if self.table.producer else None
-        reading = Reading(self.spark, self.store.schema(self.spark) if self.snapshot else None)
+        reading = Reading(self.spark, self.store.schema(self.spark) if self.known else None)
         with self._reading():
             rows, window = self._window_of_rows(reading)
         held = self.store.read(rows.sparkSession) if self.snapshot else None
         with self._reading():
-            prepared = prepare(self.table, rows, window, held, self.snapshot, settled=self.source.settled)
+            known = held if self.known else None
+            prepared = prepare(self.table, rows, window, known, self.known, settled=self.source.settled)
         if prepared.dropped:
             return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
@@ -126,15 +94,19 @@ class _Step:
         return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
-        if self.snapshot is None or self.table.window is None or isinstance(self.table.strategy, Replace):
+        whole = self.known is None and self.part is None
+        if whole or not self.table.reads_windows:
             rows = self.source.read(reading)
             return rows, self._window(rows.schema)
         window = self._window(self.source.schema(reading))
-        if window is None or window.start is None:
+        if window is None:
+            return self.source.read(reading), window
+        reading = replace(reading, until=window.end)
+        if window.start is None:
             return self.source.read(reading), window
         return self.source.read_since(reading, window.column, window.start), window
 
-    def _without(self, columns: Sequence[str]) -> _Step:
+    def _without(self, columns: Sequence[str]) -> Step:
         """The step again, on a table that has lost the columns which its source has lost (sync_all_columns)."""
         if self.snapshot is None or self.snapshot.record is None:
             raise SchemaError(
@@ -143,7 +115,7 @@ class _Step:
                 "Drop the columns yourself, or use append_new_columns. The table is unchanged.",
             )
         self.store.drop_columns(self.spark, columns, self.snapshot)
-        return _Step(self.spark, self.table, self.source, self.run_id, self.now)
+        return Step(self.spark, self.table, self.source, self.run_id, self.now, self.part)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -169,7 +141,7 @@ class _Step:
             )
 
     def _window(self, schema: StructType) -> WindowPlan | None:
-        return window_of(self.spark, self.store, self.table, schema, self.snapshot, self.now)
+        return window_of(self.spark, self.store, self.table, schema, self.known, self.now, self.part)
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if self.snapshot is None or held is None:
@@ -184,6 +156,7 @@ class _Step:
             reach=self.store.log.reach,
             window=window.predicate if window else None,
             highest=known,
+            beyond=f"{of(HELD, window.column)} >= {window.end.literal()}" if window and window.end else None,
         )
         return compile_change(prepared.strategy, prepared.change, target)
 
@@ -191,16 +164,17 @@ class _Step:
         self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None, input_version: str | None
     ) -> Record:
         change, strategy = prepared.change, prepared.strategy
-        before = self.snapshot.record if self.snapshot else None
+        before = self.known.record if self.known else None
         progress = dict(before.progress) if before else {}
         watermark = window.next_watermark(change.profile.highest, self.now) if window else None
+        is_part = window is not None and window.is_backfill
         if watermark is not None:
             progress[self.table.input] = watermark
         return Record(
             run_id=self.run_id,
             table=self.table.name,
             sequence=(self.snapshot.sequence if self.snapshot else 0) + 1,
-            strategy=str(strategy),
+            strategy=self._what,
             at=self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             rows=change.profile.rows,
             counts=compiled.record_counts(),
@@ -213,12 +187,18 @@ class _Step:
             floor=window.floor if window else None,
             sql_hash=self.table.sql_hash,
             config_hash=self.table.config_hash,
-            input_versions={self.table.input: input_version} if input_version else {},
+            input_versions={self.table.input: input_version} if input_version and not is_part else {},
             columns=tuple(prepared.columns),
-            reset=tuple(name for name in (before.reset if before else ()) if name != self.table.input),
+            reset=tuple(name for name in (before.reset if before else ()) if is_part or name != self.table.input),
+            backfill=(window.mark if window else None) or {} if is_part else before.backfill if before else {},
             base=self.snapshot.version if self.snapshot else None,
             held=self._held_rows(),
         )
+
+    @property
+    def _what(self) -> str:
+        """What the record calls this commit."""
+        return str(self.table.strategy)
 
     def _held_rows(self) -> int:
         """How many rows the table holds before this step; counted only where its log does not tell."""
@@ -235,15 +215,15 @@ class _Step:
         strategy = self.table.strategy
         if not compiled.unique or not isinstance(strategy, Merge):
             return False
-        whole = self.snapshot is None or strategy.form is MergeStrategy.FULL_MERGE
-        return whole or (self.snapshot is not None and self.snapshot.unique_on(strategy.keys))
+        whole = self.known is None or strategy.form is MergeStrategy.FULL_MERGE
+        return whole or (self.known is not None and self.known.unique_on(strategy.keys))
 
     def _highest(self, change: Change) -> Cursor | None:
         """The highest time that the table can hold after this commit, where that is known."""
-        if self.snapshot is None:
+        if self.known is None:
             return change.profile.highest
-        record = self.snapshot.record
-        if record is None or self.snapshot.foreign_adds or record.highest is None:
+        record = self.known.record
+        if record is None or self.known.foreign_adds or record.highest is None:
             return None
         found = change.profile.highest
         return record.highest if found is None else max(record.highest, found)

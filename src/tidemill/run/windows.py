@@ -18,20 +18,29 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tidemill.contracts import Snapshot
-    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.tables import Table
+    from tidemill.plan.backfills import Part
     from tidemill.stores.delta import DeltaStore
 
 
 def window_of(
-    spark: SparkSession, store: DeltaStore, table: Table, schema: StructType, snapshot: Snapshot | None, now: datetime
+    spark: SparkSession,
+    store: DeltaStore,
+    table: Table,
+    schema: StructType,
+    snapshot: Snapshot | None,
+    now: datetime,
+    part: Part | None = None,
 ) -> WindowPlan | None:
-    """What the next run reads of a source with this schema; without a snapshot, what a first run does."""
+    """What the next run reads of a source with this schema, or one batch of a backfill does.
+
+    Without a snapshot it is a first run.
+    """
     if table.window is None:
         return None
     name = table.name
-    column = require([table.window.time_column], schema.names, "The time column", f"the source of {name}")[0]
-    kind = time_kind(column, schema[column].dataType, name)
+    column, kind = cursor_of(table, schema)
 
     def held_highest(version: int) -> Cursor | None:
         """The highest time that a version holds, by a query: file statistics still know deleted rows."""
@@ -42,4 +51,11 @@ def window_of(
         found = held.agg(exact(F.max(quote(spelling)), held_kind).alias("highest")).first()
         return highest(found["highest"] if found else None, held_kind)
 
-    return plan_window(table, kind, schema.names, snapshot, held_highest, now)
+    return plan_window(table, kind, schema.names, snapshot, held_highest, now, part)
+
+
+def cursor_of(table: Table, schema: StructType) -> tuple[str, CursorKind]:
+    """The time column of a table's window as its source spells it, and its kind."""
+    assert table.window is not None  # noqa: S101  asked only for tables that have one
+    column = require([table.window.time_column], schema.names, "The time column", f"the source of {table.name}")[0]
+    return column, time_kind(column, schema[column].dataType, table.name)

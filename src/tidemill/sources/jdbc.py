@@ -78,7 +78,7 @@ class JdbcSource:
         if not self.address.is_postgres:
             return picked(since(self._rows(reading, ()), column, value, self), columns or self.columns, self)
         name = spelling(column, self._frame(reading, self.relation).columns, self)
-        return self._rows(reading, columns or self.columns, where=at_or_above(name, value))
+        return self._rows(reading, columns or self.columns, where=between(name, value, reading.until))
 
     def version(self) -> str | None:
         """A database does not tell."""
@@ -116,11 +116,12 @@ class JdbcSource:
         return own | dict(self.options)
 
 
-def at_or_above(column: str, value: Cursor) -> str:
+def between(column: str, start: Cursor, end: Cursor | None) -> str:
     """The condition in PostgreSQL's words; texts are compared by their bytes, as Spark does."""
     name = identifier(column)
-    compared = f'{name}::text COLLATE "C"' if value.kind is CursorKind.STRING else name
-    return f"{compared} >= {_literal(value)} OR {name} IS NULL"
+    compared = f'{name}::text COLLATE "C"' if start.kind is CursorKind.STRING else name
+    below = f" AND {compared} < {_literal(end)}" if end else ""
+    return f"{compared} >= {_literal(start)}{below} OR {name} IS NULL"
 
 
 def identifier(name: str) -> str:

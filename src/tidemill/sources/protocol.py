@@ -28,11 +28,13 @@ class Reading:
     """What a connector may use while it reads.
 
     `like` has the types of the table that the rows are for, where it is there: text and JSON take them, so that
-    types do not drift from run to run. `run` is what a table function gets; only functions look at it.
+    types do not drift from run to run. Rows at or above `until` of the cursor are not wanted: a source that can leave
+    them out saves work, the caller filters in any case. `run` is what a table function gets; only functions look at it.
     """
 
     spark: SparkSession
     like: StructType | None = None
+    until: Cursor | None = None
     run: Any = None
 
 

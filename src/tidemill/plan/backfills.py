@@ -1,0 +1,125 @@
+"""Backfills: a run that reads from one given time to another, in one piece or in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tidemill.declare.cursors import Cursor, CursorKind, cursor, present
+from tidemill.declare.durations import Duration, duration
+from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_WHOLE_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What was asked for: bounds as users write them, and how much one commit takes."""
+
+    start: str | None = None
+    end: str | None = None
+    batch: Duration | int | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch is not None and self.start is None:
+            raise ArgumentError(
+                "backfill.no_start", "Batches need a start to be counted from.", "Give --start beside --batch."
+            )
+        if isinstance(self.batch, int) and self.batch < 1:
+            raise ArgumentError("backfill.bad_batch", f"A batch of {self.batch} is none.", "Give at least 1.")
+
+    def __str__(self) -> str:
+        words = [f"from {self.start}" if self.start else "", f"to {self.end}" if self.end else ""]
+        return " ".join(word for word in (*words, f"by {self.batch}" if self.batch else "") if word)
+
+    def to_json(self) -> dict[str, str]:
+        return {name: str(value) for name in ("start", "end", "batch") if (value := getattr(self, name)) is not None}
+
+    def parts(self, kind: CursorKind, now: datetime, done: Mapping[str, str]) -> list[Part]:
+        """Its batches on a cursor of this kind, without those that `done` tells of: an earlier try of the same."""
+        start, end = self._bounds(kind)
+        begin = self._reached(kind, done)
+        parts = list(self._cut(start, end, kind, now))
+        return [part for part in parts if begin is None or part.start is None or begin <= part.start]
+
+    def _bounds(self, kind: CursorKind) -> tuple[Cursor | None, Cursor | None]:
+        start = cursor(kind, self.start) if self.start is not None else None
+        end = _after(cursor(kind, self.end), self.end) if self.end is not None else None
+        if start is not None and end is not None and end <= start:
+            raise ArgumentError(
+                "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
+            )
+        return start, end
+
+    def _reached(self, kind: CursorKind, done: Mapping[str, str]) -> Cursor | None:
+        if "reached" not in done or self.to_json() != {name: done[name] for name in done if name != "reached"}:
+            return None
+        return cursor(kind, done["reached"])
+
+    def _cut(self, start: Cursor | None, end: Cursor | None, kind: CursorKind, now: datetime) -> Iterator[Part]:
+        if self.batch is None or start is None:
+            yield Part(self, start, end)
+            return
+        last = end or (present(kind, now) if kind.is_time else None)
+        if last is None:
+            raise ArgumentError(
+                "backfill.no_end", f"Batches over a column of type {kind} need an end.", "Give --end beside --batch."
+            )
+        low, number = start, 1
+        while (high := start.plus(self.batch, number)) < last:
+            yield Part(self, low, high)
+            low, number = high, number + 1
+        yield Part(self, low, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One batch of a backfill: from `start`, open where there is none, up to and without `end`."""
+
+    of: Backfill
+    start: Cursor | None
+    end: Cursor | None
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """What the record keeps, so that the same backfill goes on behind this batch; nothing after the last."""
+        if self.of.batch is None or self.end is None:
+            return {}
+        return {**self.of.to_json(), "reached": self.end.text()}
+
+    def __str__(self) -> str:
+        return f"{self.start or 'the beginning'} … {self.end or 'the end'}"
+
+
+def backfill_of(start: str | None, end: str | None, batch: str | int | None) -> Backfill | None:
+    """The backfill that flags ask for, or None when they ask for none."""
+    if start is None and end is None and batch is None:
+        return None
+    text = batch.strip() if isinstance(batch, str) else batch
+    length = int(text) if isinstance(text, str) and text.isdecimal() else text
+    return Backfill(start, end, duration(length) if isinstance(length, str) else length)
+
+
+def _after(end: Cursor, text: str) -> Cursor:
+    """The first value behind the end: a day and a whole number are included, a moment is not."""
+    match end.value:
+        case datetime() as moment:
+            return Cursor(end.kind, moment + _WHOLE_DAY) if _is_day(text) else end
+        case date() as day:
+            return Cursor(end.kind, day + _WHOLE_DAY)
+        case int() as number:
+            return Cursor(end.kind, number + 1)
+        case _:
+            return end
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True

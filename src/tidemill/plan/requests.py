@@ -1,0 +1,30 @@
+"""What a run is asked for beyond its usual work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tidemill.plan.backfills import Backfill
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A full refresh, or a backfill; else every table reads what is new."""
+
+    full_refresh: bool = False
+    backfill: Backfill | None = None
+
+    def __post_init__(self) -> None:
+        if self.full_refresh and self.backfill:
+            raise ArgumentError(
+                "run.refresh_and_backfill",
+                "A full refresh reads everything, so it takes no --start, --end or --batch.",
+                "Leave out --full-refresh, or the bounds.",
+            )
+
+
+USUAL = Request()

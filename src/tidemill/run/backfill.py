@@ -1,0 +1,91 @@
+"""A backfill of one table: its batches one after the other, each in a commit of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from tidemill.contracts import Counts
+from tidemill.errors import TidemillError
+from tidemill.run.step import run_step
+from tidemill.run.windows import cursor_of
+from tidemill.sources.protocol import Reading
+from tidemill.stores.delta import DeltaStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.declare.tables import Table
+    from tidemill.plan.backfills import Backfill, Part
+    from tidemill.run.results import StepResult
+    from tidemill.sources.protocol import Connector
+
+
+def run_backfill(
+    spark: SparkSession,
+    table: Table,
+    source: Connector,
+    asked: Backfill,
+    *,
+    now: datetime | None = None,
+    told: Callable[[str], None] = lambda _: None,
+) -> StepResult:
+    """Reads what was asked for; an earlier try of the same that was cut short is taken up where it stopped.
+
+    `told` hears of each batch before it begins.
+    """
+    started = now or datetime.now(UTC)
+    parts, skipped = _parts(spark, table, source, asked, started)
+    results: list[StepResult] = []
+    for number, part in enumerate(parts, 1):
+        told(f"{number} of {len(parts)} · {part}")
+        try:
+            results.append(run_step(spark, table, source, now=started, part=part))
+        except TidemillError as failure:
+            failure.remedy += _kept(number - 1, len(parts), part)
+            raise
+    return _together(results, asked, skipped)
+
+
+def _parts(
+    spark: SparkSession, table: Table, source: Connector, asked: Backfill, now: datetime
+) -> tuple[list[Part], int]:
+    store = DeltaStore(table.path)
+    snapshot = store.snapshot()
+    reading = Reading(spark, store.schema(spark) if snapshot else None)
+    _, kind = cursor_of(table, source.schema(reading))
+    done = snapshot.record.backfill if snapshot and snapshot.record else {}
+    every, parts = asked.parts(kind, now, {}), asked.parts(kind, now, done)
+    return parts, len(every) - len(parts)
+
+
+def _together(results: list[StepResult], asked: Backfill, skipped: int) -> StepResult:
+    """The batches as one result."""
+    last = results[-1]
+    done = "1 batch was" if skipped == 1 else f"{skipped} batches were"
+    taken_up = (f"taken up where it stopped: {done} done already",) if skipped else ()
+    window = replace(last.window, reason=f"backfill {asked}") if last.window else None
+    status = next((each.status for each in results if each.status != "unchanged"), "unchanged")
+    return replace(
+        last,
+        status=status,
+        counts=reduce(Counts.plus, (each.counts for each in results)),
+        rows_read=sum(each.rows_read for each in results),
+        seconds=sum(each.seconds for each in results),
+        first_run=results[0].first_run,
+        batches=len(results),
+        window=window,
+        files_rewritten=sum(each.files_rewritten for each in results),
+        notices=(*taken_up, *dict.fromkeys(notice for each in results for notice in each.notices)),
+    )
+
+
+def _kept(done: int, count: int, part: Part) -> str:
+    """What to know about the batches before one that failed."""
+    if count == 1:
+        return ""
+    return f" {done} of {count} batches are in the table and stay; the same command goes on at {part.start}."

@@ -1,0 +1,106 @@
+"""A full refresh: the table becomes what a first run gives, and its log goes on."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.change.operation import ALL_COUNTS, compile_change
+from tidemill.contracts import AppendRows, Compiled, Target
+from tidemill.declare.names import RESET_ALLOWED
+from tidemill.declare.strategies import Merge, MergeStrategy, Replace
+from tidemill.errors import TableError
+from tidemill.run.retry import with_retries
+from tidemill.run.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.contracts import CommitResult, Record, Snapshot
+    from tidemill.declare.tables import Table
+    from tidemill.plan.windows import WindowPlan
+    from tidemill.run.prepare import Prepared
+    from tidemill.run.results import StepResult
+    from tidemill.sources.protocol import Connector
+
+
+def rebuild(spark: SparkSession, table: Table, source: Connector, *, now: datetime | None = None) -> StepResult:
+    """Makes the table what a first run over its source as it is now gives, in one commit or none.
+
+    Its log goes on, so that `restore` can go back to what it held. A table that must not be reset is refused.
+    """
+    began = time.monotonic()
+    run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
+    return with_retries(
+        table.name, lambda attempt: _Rebuild(spark, table, source, f"{run_id}-{attempt}", started).run(began)
+    )
+
+
+class _Rebuild(Step):
+    """A step that takes the table's rows for nothing, and puts a first run's in their place."""
+
+    def __init__(self, spark: SparkSession, table: Table, source: Connector, run_id: str, now: datetime) -> None:
+        super().__init__(spark, table, source, run_id, now)
+        self.known = None
+        if self.snapshot is not None:
+            _refuse_reset(table, self.snapshot)
+            _refuse_update(table)
+
+    @property
+    def _what(self) -> str:
+        return super()._what if self.snapshot is None else "full refresh"
+
+    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+        if held is None or self.snapshot is None:
+            return super()._compile(prepared, held, window)
+        target = Target(self.table.name, held, self.snapshot, self.store.log.reach)
+        compiled = compile_change(Replace(), prepared.change, target)
+        if compiled.operation is None and self._says_otherwise():
+            compiled = replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
+        return replace(compiled, unique=isinstance(self.table.strategy, Merge))
+
+    def _says_otherwise(self) -> bool:
+        """The rows are right, and the record still tells of another declaration: windows would go by that."""
+        record = self.snapshot.record if self.snapshot else None
+        now = (self.table.sql_hash, self.table.config_hash, None, ())
+        return record is None or (record.sql_hash, record.config_hash, record.floor, record.reset) != now
+
+    def _result(
+        self,
+        prepared: Prepared,
+        compiled: Compiled,
+        committed: CommitResult | None,
+        record: Record,
+        window: WindowPlan | None,
+        seconds: float,
+    ) -> StepResult:
+        result = super()._result(prepared, compiled, committed, record, window, seconds)
+        return replace(result, rebuilt=not result.first_run)
+
+
+def _refuse_reset(table: Table, snapshot: Snapshot) -> None:
+    kept = snapshot.properties.get(RESET_ALLOWED, "true").lower() == "false"
+    if table.reset_allowed and not kept:
+        return
+    rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
+    said = f"has the property {RESET_ALLOWED} = false" if table.reset_allowed else "is declared reset_allowed = false"
+    where = "on the table" if table.reset_allowed else "where it is declared"
+    raise TableError(
+        "table.reset_refused",
+        f"{table.name} {said}: {rows} rows of history would be replaced.",
+        f"If that is what you want, allow it {where} first.",
+        origin=table.origin,
+    )
+
+
+def _refuse_update(table: Table) -> None:
+    if isinstance(table.strategy, Merge) and table.strategy.form is MergeStrategy.UPDATE:
+        raise TableError(
+            "table.no_rebuild",
+            f"{table.name} cannot be rebuilt: update changes only rows that are there, and its source gives no others.",
+            "Leave it out with --exclude, or use upsert.",
+            origin=table.origin,
+        )
