@@ -21,7 +21,7 @@ from tidemill.plan.graph import Graph, Node
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
-from tidemill.project import Filling, Project
+from tidemill.project import Filling, ProjectSettings
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Workspace:
     """What a command works on. Loading it starts no Spark; whatever is wrong in any file is told at once."""
 
-    project: Project
+    project: ProjectSettings
     declared: tuple[Declared, ...]
     graph: Graph
     given: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Workspace:
             raise ArgumentError(
                 "target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder."
             )
-        project = Project.load(start, profile)
+        project = ProjectSettings.load(start, profile)
         variables = project.variables(given)
         files = (
             [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
@@ -261,7 +261,7 @@ def _declared_twice(node: Node, source: Source) -> ArgumentError:
 class _Held:
     """The tables that nothing declares and that are there all the same: outside data, and what the warehouse holds."""
 
-    def __init__(self, project: Project, outside: Container[str]) -> None:
+    def __init__(self, project: ProjectSettings, outside: Container[str]) -> None:
         self.project, self.outside = project, outside
 
     def __contains__(self, name: object) -> bool:

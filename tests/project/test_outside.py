@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.declare.mistakes import FileErrors, excerpt
 from tidemill.errors import ArgumentError
-from tidemill.project import Filling, Project
+from tidemill.project import Filling, ProjectSettings
 from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_outside_data_is_a_source_whose_texts_may_hold_variables(project):
     folder = project(DATABASE)
     (folder / ".env").write_text("ERP_PASSWORD=swordfish\n")
-    loaded = Project.load()
+    loaded = ProjectSettings.load()
     filling = Filling(loaded.variables({"port": "6543"}))
     found = loaded.outside(filling)
     assert list(found) == ["erp.orders", "main.rates"]
@@ -82,7 +82,7 @@ def test_a_variable_without_a_value_is_an_error_at_the_sources_line(project):
 def test_a_name_that_no_query_could_write_is_an_error(project):
     project('[sources."a.b.c"]\ntype = "csv"\n')
     with pytest.raises(FileErrors) as failure:
-        Project.load()
+        ProjectSettings.load()
     assert [excerpt(error).splitlines()[-1].strip() for error in failure.value.errors] == [
         "│  ^^^^^^^^^^^^^^^ name it schema.table"
     ]

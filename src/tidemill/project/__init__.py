@@ -3,7 +3,7 @@
 from tidemill.declare.project_file import PROJECT_FILE, find_project
 from tidemill.declare.spark import SparkSettings
 from tidemill.project.filling import Filling
-from tidemill.project.project import Flags, OutsideSource, Project, Warehouse
+from tidemill.project.project import Flags, OutsideSource, ProjectSettings, Warehouse
 from tidemill.project.toml import ProjectError
 
 __all__ = [
@@ -11,8 +11,8 @@ __all__ = [
     "Filling",
     "Flags",
     "OutsideSource",
-    "Project",
     "ProjectError",
+    "ProjectSettings",
     "SparkSettings",
     "Warehouse",
     "find_project",

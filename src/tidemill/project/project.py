@@ -61,7 +61,7 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectSettings:
     """What all commands share. `file` is None for a pipeline file alone."""
 
     name: str
@@ -76,7 +76,7 @@ class Project:
     lone_pipeline: Path | None = None
 
     @classmethod
-    def load(cls, start: Path | str = ".", profile: str | None = None) -> Project:
+    def load(cls, start: Path | str = ".", profile: str | None = None) -> ProjectSettings:
         """The project that a folder or a file is in; a pipeline file outside of projects is one by itself."""
         start = Path(start)
         file = find_project(start)
@@ -127,7 +127,7 @@ class Project:
         return {name_key(each.name, schema): each.source(filling, self.folder) for each in found}
 
 
-def _loaded(file: Path, profile: str | None) -> Project:
+def _loaded(file: Path, profile: str | None) -> ProjectSettings:
     document = read_toml(file)
     checker = Checker(document)
     checker.check(document.data, PROJECT)
@@ -137,7 +137,7 @@ def _loaded(file: Path, profile: str | None) -> Project:
     _check_engine(checker, _table(settings, "spark"))
     sources = _sources(checker, profile, _table(document.data, "sources"), _table(above, "sources"))
     _refuse(checker)
-    return Project(
+    return ProjectSettings(
         name=str(settings.get("name", file.parent.name)),
         folder=file.parent,
         warehouse=_warehouse(file.parent, _table(settings, "warehouse")),
