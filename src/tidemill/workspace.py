@@ -73,7 +73,7 @@ class Workspace:
         nodes: list[Node] = []
         for each in found:
             nodes += [*each.tables, *each.exports]
-        secrets = frozenset(filling.secrets).union(*(each.secrets for each in pipelines))
+        secrets = spark.secrets.union(filling.secrets, *(each.secrets for each in pipelines))
         workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets), outside, spark)
         workspace.check()
         return workspace

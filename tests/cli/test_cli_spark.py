@@ -69,6 +69,14 @@ def test_a_server_that_does_not_answer_is_an_error_at_its_line(folder: Path, pro
     assert "geheim" not in result.stdout + result.stderr
 
 
+def test_an_address_that_is_none_shows_no_token(project, shell):
+    project('remote = "sc://127.0.0.1:1;token=geheim"')
+    result = shell("run", JAVA_HOME="/nowhere")
+    assert result.returncode == 1
+    assert "error[engine.unreachable] Spark Connect at sc://127.0.0.1:1 cannot be reached: Port" in result.stdout
+    assert "geheim" not in result.stdout + result.stderr
+
+
 def test_without_the_packages_of_spark_connect_the_error_says_how_to_get_them(folder: Path, project, shell):
     (folder / "grpc.py").write_text('raise ImportError("No module named grpc")')
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tidemill.declare.secrets import secrets_in
+
 if TYPE_CHECKING:
     from tidemill.errors import Origin
 
@@ -27,8 +29,13 @@ class SparkSettings:
     def __str__(self) -> str:
         """The Spark, as a user should see it: an address may hold a token behind its host."""
         if self.remote is not None:
-            return f"Spark Connect at sc://{urlsplit(self.remote).netloc}"
+            return f"Spark Connect at sc://{urlsplit(self.remote).netloc.partition(';')[0]}"
         return "embedded Spark" if is_local(self.at) else f"Spark at {self.at}"
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What no text may show: the address's token, and passwords and keys by the names of their settings."""
+        return secrets_in({"remote": self.remote, **self.conf})
 
     @property
     def at(self) -> str:

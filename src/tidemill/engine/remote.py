@@ -6,6 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tidemill.declare.secrets import Masking
 from tidemill.errors import EngineError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _knock(settings: SparkSettings, remote: str) -> None:
 def _unreachable(settings: SparkSettings, reason: str) -> EngineError:
     return EngineError(
         "engine.unreachable",
-        f"{settings} cannot be reached: {reason}",
+        f"{settings} cannot be reached: {Masking(settings.secrets).mask(reason)}",
         "Start the server, correct the address, or leave out remote: then Tidemill runs its own Spark.",
         origin=settings.origin,
     )
