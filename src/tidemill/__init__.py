@@ -3,11 +3,13 @@
 from tidemill.api import MergeResult, history, merge, read, restore
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
+from tidemill.project_api import Project
 
 __version__ = "0.1.0"
 __all__ = [
     "MergeResult",
     "MergeStrategy",
+    "Project",
     "TidemillError",
     "__version__",
     "history",

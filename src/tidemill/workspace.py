@@ -12,6 +12,7 @@ from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.names import name_key, quoted_text
 from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
+from tidemill.declare.spark import SparkSettings
 from tidemill.declare.tables import Table
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.language.declared import Declared, declared
@@ -20,15 +21,16 @@ from tidemill.plan.graph import Graph, Node
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
-from tidemill.project import Project
+from tidemill.project import Filling, ProjectSettings
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import SparkSession
 
+    from tidemill.declare.sources import Source
     from tidemill.plan.requests import Request
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
@@ -40,11 +42,13 @@ if TYPE_CHECKING:
 class Workspace:
     """What a command works on. Loading it starts no Spark; whatever is wrong in any file is told at once."""
 
-    project: Project
+    project: ProjectSettings
     declared: tuple[Declared, ...]
     graph: Graph
     given: Mapping[str, str] = field(default_factory=dict)
     masking: Masking = field(default_factory=lambda: Masking(frozenset()))
+    outside: Mapping[str, Source] = field(default_factory=dict)
+    spark: SparkSettings = field(default_factory=SparkSettings)
 
     @classmethod
     def load(
@@ -56,19 +60,21 @@ class Workspace:
             raise ArgumentError(
                 "target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder."
             )
-        project = Project.load(start, profile)
+        project = ProjectSettings.load(start, profile)
         variables = project.variables(given)
         files = (
             [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
         )
-        pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project))
+        filling = Filling(variables)
+        outside, spark = project.outside(filling), project.engine(filling)
+        pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project, outside))
         folder = project.folder if project.file else None
         found = tuple(declared(each, project.table_path, project.warehouse.schema, folder) for each in pipelines)
         nodes: list[Node] = []
         for each in found:
             nodes += [*each.tables, *each.exports]
-        secrets = frozenset(secret for each in pipelines for secret in each.secrets)
-        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets))
+        secrets = spark.secrets.union(filling.secrets, *(each.secrets for each in pipelines))
+        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets), outside, spark)
         workspace.check()
         return workspace
 
@@ -82,9 +88,13 @@ class Workspace:
         return [node for node in self.graph.in_order() if isinstance(node, Export)]
 
     def check(self) -> None:
-        errors = self.graph.check(_Held(self.project).__contains__)
+        errors = [_declared_twice(self.graph.nodes[name], source) for name, source in self._doubled()]
+        errors += self.graph.check(_Held(self.project, self.outside).__contains__)
         if errors:
             raise FileErrors(errors)
+
+    def _doubled(self) -> list[tuple[str, Source]]:
+        return [(name, source) for name, source in self.outside.items() if name in self.graph.nodes]
 
     def choose(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> Workspace:
         """The same, but for the tables and exports that are not selected (`plan.selection` has the rules)."""
@@ -124,12 +134,10 @@ class Workspace:
         self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
     ) -> Iterator[Verified]:
         """Compares these tables, or all, with what a full run over their sources as they are now would give."""
-        from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
-
         chosen = self.select(names)
         runner = self._runner(spark)
         runner.now = now or runner.now
-        return (verify_table(runner.spark(), table, runner.source_of, runner.now) for table in chosen)
+        return _verified(runner, chosen)
 
     def suggest(self, spark: SparkSession | None = None) -> Iterator[Suggestion]:
         """Looks at a sample of each source, and proposes how to read it incrementally."""
@@ -160,12 +168,14 @@ class Workspace:
 
     def _runner(self, spark: SparkSession | None) -> Runner:
         from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.outside import Outside  # noqa: PLC0415
         from tidemill.run.runner import Runner  # noqa: PLC0415
 
+        outside = {name: Outside(source) for name, source in self.outside.items()}
         return Runner(
             cache(lambda: self._session(spark)),
             self.graph,
-            Catalog(self.held_path, self.project.warehouse.schema),
+            Catalog(self.held_path, self.project.warehouse.schema, outside),
             {name: quoted_text(value) for name, value in self.given.items()},
         )
 
@@ -174,8 +184,8 @@ class Workspace:
         from tidemill.sources.registry import fetch_drivers  # noqa: PLC0415
 
         if spark is None:
-            fetch_drivers(source for each in self.declared for source in each.sources)
-        return session_for(spark, small=self._is_small())
+            fetch_drivers(self._sources())
+        return session_for(spark, small=self._is_small(), settings=self.spark)
 
     def _is_small(self) -> bool:
         """Whether all sources together are so small that an engine which starts quickly is the faster one."""
@@ -183,10 +193,16 @@ class Workspace:
         from tidemill.sources.registry import size_of  # noqa: PLC0415
 
         try:
-            sizes = [size_of(source) for each in self.declared for source in each.sources]
+            sizes = [size_of(source) for source in self._sources()]
         except TidemillError:  # a source that cannot be looked at fails in its own step
             return True
         return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
+
+    def _sources(self) -> list[Source]:
+        """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
+        read = {name.lower() for node in self.graph.nodes.values() for name in node.inputs}
+        own = [source for each in self.declared for source in each.sources]
+        return [*own, *(source for name, source in self.outside.items() if name in read)]
 
     def short(self, name: str) -> str:
         """The name as a user writes it: without the schema that goes without saying, and without secrets."""
@@ -198,6 +214,16 @@ class Workspace:
             return None
         path = self.project.table_path(name)
         return path if (Path(path) / "_delta_log").is_dir() else None
+
+
+def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
+    from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
+
+    try:
+        for table in tables:
+            yield verify_table(runner.spark(), table, runner.source_of, runner.now)
+    finally:
+        runner.catalog.close()
 
 
 def _not_made(name: str, missing: str) -> ArgumentError:
@@ -223,12 +249,20 @@ def unknown_table(name: str, known: Sequence[str]) -> ArgumentError:
     )
 
 
+def _declared_twice(node: Node, source: Source) -> ArgumentError:
+    return ArgumentError(
+        "project.source_is_table",
+        f"{source} is declared as outside data, and as a table at {node.origin}.",
+        "Give one of them another name.",
+        origin=source.origin,
+    )
+
+
 class _Held:
     """The tables that nothing declares and that are there all the same: outside data, and what the warehouse holds."""
 
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self.outside = {name_key(name, project.warehouse.schema) for name in project.sources}
+    def __init__(self, project: ProjectSettings, outside: Container[str]) -> None:
+        self.project, self.outside = project, outside
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):

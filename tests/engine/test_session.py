@@ -40,6 +40,28 @@ seen["after"] = session.session_for(None, small=True).range(7).count()
 print(json.dumps(seen))
 """
 
+WITH_SETTINGS = """
+import json, sys
+from tidemill.declare.spark import SparkSettings
+from tidemill.engine import session
+from tidemill.errors import EngineError
+mine = SparkSettings(sys.argv[2], conf={"spark.sql.shuffle.partitions": "3"})
+spark = session.session_for(small=True, settings=mine)
+spark.range(30).repartition(3).write.format("delta").save(sys.argv[1])
+seen = {"rows": spark.read.format("delta").load(sys.argv[1]).selectExpr("sum(id)").first()[0]}
+seen["master"], seen["partitions"] = spark.conf.get("spark.master"), spark.conf.get("spark.sql.shuffle.partitions")
+seen["same"] = session.session_for(settings=mine) is session.session_for() is spark
+try:
+    session.session_for(settings=SparkSettings(conf={"spark.sql.shuffle.partitions": "4"}))
+except EngineError as error:
+    seen["other"] = error.problem
+try:
+    session.session_for(settings=SparkSettings(remote="sc://nowhere"))
+except EngineError as error:
+    seen["remote"] = error.problem
+print(json.dumps(seen))
+"""
+
 A_LONG_JOB = """
 import sys
 from tidemill.engine import session
@@ -68,6 +90,45 @@ def test_a_session_says_nothing_on_the_terminal_and_leaves_nothing_in_the_folder
     assert (seen["rows"], seen["again"], seen["died"], seen["after"]) == (3, 5, True, 7)
     assert "native-hadoop" in Path(seen["log"]).read_text()
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("master", ["local[1]", pytest.param("local-cluster[1,1,1024]", marks=pytest.mark.slow)])
+def test_a_session_has_the_master_and_the_settings_that_were_asked_for(tmp_path: Path, master: str):
+    """The cluster is a real one, of a master and a worker, whose executor is a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_SETTINGS, str(tmp_path / "table"), master],
+        cwd=tmp_path,
+        env={**os.environ, "TIDEMILL_DRIVER_MEMORY": "1g"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == {
+        "rows": 435,
+        "master": master,
+        "partitions": "3",
+        "same": True,
+        "other": "This process has started a Spark with another spark.sql.shuffle.partitions, and it can have one "
+        "only.",
+        "remote": "This process has started a Spark with another address, and it can have one only.",
+    }
+
+
+def test_settings_that_leave_delta_out_are_an_error_before_anything_starts():
+    code = (
+        "from tidemill.declare.spark import SparkSettings\n"
+        "from tidemill.engine.session import session_for\n"
+        "from tidemill.errors import EngineError, Origin\n"
+        "conf = {'spark.sql.catalog.spark_catalog': 'org.example.Mine'}\n"
+        "try:\n    session_for(settings=SparkSettings(conf=conf, origin=Origin('tidemill.toml', 3)))\n"
+        "except EngineError as error:\n    print(error.origin, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "tidemill.toml:3 [engine.no_delta] [spark.conf] sets spark.sql.catalog.spark_catalog, by which Spark finds "
+        "Delta. Leave it out: it must be org.apache.spark.sql.delta.catalog.DeltaCatalog.\n"
+    )
 
 
 def test_ctrl_c_ends_a_long_job_and_its_jvm_without_a_java_traceback():

@@ -9,7 +9,7 @@ import pytest
 from tidemill.declare.mistakes import FileErrors, excerpt
 from tidemill.declare.variables import given_variables
 from tidemill.errors import ArgumentError, Origin
-from tidemill.project import Flags, OutsideSource, Project, SparkSettings, Warehouse, find_project
+from tidemill.project import Filling, Flags, OutsideSource, ProjectSettings, SparkSettings, Warehouse, find_project
 
 SHOP = """\
 name = "shop"
@@ -57,14 +57,14 @@ def write(text: str, file: str = "tidemill.toml") -> None:
 def mistakes(text: str) -> list[str]:
     write(text)
     with pytest.raises(FileErrors) as failure:
-        Project.load()
+        ProjectSettings.load()
     assert failure.value.exit_code == 2
     return [excerpt(error).replace(f"{Path.cwd()}/", "") for error in failure.value.errors]
 
 
 def test_a_project_is_what_its_file_says(folder):
     write(SHOP)
-    assert Project.load() == Project(
+    assert ProjectSettings.load() == ProjectSettings(
         name="shop",
         folder=folder,
         warehouse=Warehouse(str(folder / "warehouse"), "shop", "delta"),
@@ -90,7 +90,7 @@ def test_a_project_is_what_its_file_says(folder):
 
 def test_a_profile_lies_over_the_rest():
     write(SHOP)
-    project = Project.load(profile="prod")
+    project = ProjectSettings.load(profile="prod")
     assert project.warehouse == Warehouse("s3://lake/shop/", "shop", "delta")
     assert project.spark.conf["spark.sql.shuffle.partitions"] == "200"
     assert (project.vars["region"], project.vars["days"]) == ("us", "3")
@@ -99,9 +99,20 @@ def test_a_profile_lies_over_the_rest():
     assert project.profile == "prod"
 
 
+def test_settings_of_spark_may_hold_variables_and_secrets(folder, monkeypatch):
+    write('[spark]\nremote = "sc://${host}"\n[spark.conf]\n"spark.hadoop.key" = "${env:LAKE_KEY}"\n[vars]\nhost = "a"')
+    monkeypatch.setenv("LAKE_KEY", "swordfish")
+    project = ProjectSettings.load()
+    filling = Filling(project.variables({"host": "b:1"}))
+    assert project.engine(filling) == SparkSettings(remote="sc://b:1", conf={"spark.hadoop.key": "swordfish"})
+    assert filling.secrets == {"swordfish"}
+    assert "swordfish" not in repr(project.engine(filling))
+    assert str(project.spark.origin) == f"{folder / 'tidemill.toml'}:1:2"
+
+
 def test_a_project_needs_to_say_nothing(folder):
     write("")
-    project = Project.load()
+    project = ProjectSettings.load()
     assert (project.name, project.warehouse) == (folder.name, Warehouse(str(folder / "warehouse"), "main", "delta"))
     assert (project.spark, project.flags) == (SparkSettings("local[*]"), Flags("warn"))
 
@@ -111,20 +122,20 @@ def test_a_project_is_found_from_any_folder_in_it(folder):
     (folder / "pipelines" / "deep").mkdir(parents=True)
     for start in (".", "pipelines", "pipelines/deep", "pipelines/shop.sql", "tidemill.toml"):
         assert find_project(start) == folder / "tidemill.toml"
-        assert Project.load(start).name == "shop"
+        assert ProjectSettings.load(start).name == "shop"
 
 
 def test_the_nearest_project_is_the_one(folder):
     write("name = 'outer'")
     (folder / "inner").mkdir()
     write("name = 'inner'", "inner/tidemill.toml")
-    assert Project.load("inner").name == "inner"
+    assert ProjectSettings.load("inner").name == "inner"
 
 
 def test_no_project_says_how_to_make_one(folder):
     assert find_project(folder) is None
     with pytest.raises(ArgumentError) as failure:
-        Project.load()
+        ProjectSettings.load()
     assert str(failure.value) == (
         f"[project.not_found] There is no tidemill.toml in {folder} or above it. "
         "Make a project with tidemill init NAME, or name a pipeline file."
@@ -133,7 +144,7 @@ def test_no_project_says_how_to_make_one(folder):
 
 def test_a_pipeline_alone_has_its_warehouse_beside_it(folder):
     (folder / "a").mkdir()
-    project = Project.load("a/shop.sql")
+    project = ProjectSettings.load("a/shop.sql")
     assert (project.name, project.folder, project.file) == ("shop", folder / "a", None)
     assert project.table_path("daily") == str(folder / "a" / "warehouse" / "main" / "daily")
     assert project.pipelines == (Path("a/shop.sql"),)
@@ -146,12 +157,12 @@ def test_pipelines_are_the_sql_files_in_order(folder):
     (folder / "pipelines").mkdir()
     for name in ("b.sql", "a.sql", "notes.md"):
         write("", f"pipelines/{name}")
-    assert [path.name for path in Project.load().pipelines] == ["a.sql", "b.sql"]
+    assert [path.name for path in ProjectSettings.load().pipelines] == ["a.sql", "b.sql"]
 
 
 def test_tables_lie_in_the_folder_of_their_schema(folder):
     write(SHOP)
-    project = Project.load()
+    project = ProjectSettings.load()
     assert project.table_path("daily") == str(folder / "warehouse" / "shop" / "daily")
     assert project.table_path("mart.daily") == str(folder / "warehouse" / "mart" / "daily")
     for name in ("a.b.c", "../up", "", "a/b", "a."):
@@ -164,7 +175,7 @@ def test_variables_are_found_in_their_order(monkeypatch):
     write('region=dotenv\nSECRET="from .env"\n', ".env")
     monkeypatch.setenv("SECRET", "from the environment")
     monkeypatch.setenv("HOME_TOWN", "Riva")
-    variables = Project.load().variables({"days": "7"})
+    variables = ProjectSettings.load().variables({"days": "7"})
     assert [variables.find(name).text for name in ("days", "region", "strict")] == ["7", "eu", "false"]
     assert variables.find("region", {"region": "set"}).text == "eu"
     assert (variables.find("SECRET").text, variables.find("SECRET").secret) == ("from .env", True)
@@ -264,6 +275,15 @@ error[project.two_engines] spark has a master and a remote
       │  ^^^^^ keep one of them
 """,
     ),
+    "a remote that is none": (
+        '[spark]\nremote = "spark://x:7077"',
+        """
+error[project.bad_value] spark.remote must begin with sc://
+  tidemill.toml:2:1
+    2 │ remote = "spark://x:7077"
+      │ ^^^^^^ write remote = "sc://host:15002", or name a cluster as master
+""",
+    ),
     "no TOML": (
         'name = "shop"\npath = warehouse\n',
         """
@@ -293,10 +313,10 @@ def test_a_text_over_several_lines_does_not_move_the_place():
 def test_an_unknown_profile_is_an_error_with_the_known_ones():
     write(SHOP)
     with pytest.raises(ArgumentError) as failure:
-        Project.load(profile="prd")
+        ProjectSettings.load(profile="prd")
     assert str(failure.value) == "[project.unknown_profile] There is no profile prd. Did you mean prod?"
     with pytest.raises(ArgumentError, match="The profiles are prod"):
-        Project.load(profile="staging")
+        ProjectSettings.load(profile="staging")
 
 
 def test_variables_are_given_on_the_command_line():

@@ -22,6 +22,8 @@ from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
 from tidemill.cli.run import list_, plan, run, validate
+from tidemill.cli.show import show
+from tidemill.cli.state import state
 from tidemill.cli.status import status
 from tidemill.cli.suggest import suggest
 from tidemill.cli.verify import verify
@@ -91,10 +93,11 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, validate, list_, status, verify, suggest, show_watermarks, set_watermark, reset_watermark)
-TABLES = (merge, history, restore)
+PROJECTS = (init, run, plan, validate, list_, status, state, verify, suggest)
+WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
+TABLES = (merge, show, history, restore)
 ENGINE = (doctor, setup)
-for command in (*PROJECTS, *TABLES, *ENGINE):
+for command in (*PROJECTS, *WATERMARKS, *TABLES, *ENGINE):
     tidemill.add_command(command)
 
 

@@ -3,12 +3,70 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidemill.cli.options import Load
+    from tidemill.declare.spark import SparkSettings
 
 
 def located(table: str) -> str:
     """The path of a table. What is there as a path is one; else a name is looked for in the project's warehouse."""
-    from tidemill.project import Project, find_project  # noqa: PLC0415
+    from tidemill.project import ProjectSettings  # noqa: PLC0415
 
-    if "/" in table or Path(table).exists() or find_project() is None:
-        return table
-    return Project.load().table_path(table)
+    return table if _is_path(table) else ProjectSettings.load().table_path(table)
+
+
+def _is_path(table: str) -> bool:
+    from tidemill.project import find_project  # noqa: PLC0415
+
+    return "/" in table or Path(table).exists() or find_project() is None
+
+
+def there(table: str, load: Load) -> tuple[str, SparkSettings]:
+    """The path of a table that is there, and the Spark that reads it if need be.
+
+    Else the error says which name was meant, or that the table is yet to be made.
+    """
+    from tidemill.project import SparkSettings  # noqa: PLC0415
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+
+    workspace = None if _is_path(table) else load(None)
+    path = workspace.project.table_path(table) if workspace else str(Path(table).expanduser())
+    if DeltaLog(path).snapshot() is None:
+        if workspace is None:
+            raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
+        workspace.select([table])  # a misspelled name is told here
+        raise ArgumentError("table.not_made", f"{table} is declared, and not made yet.", "Make it: tidemill run.")
+    return path, workspace.spark if workspace else SparkSettings()
+
+
+def spark_here() -> SparkSettings:
+    """The Spark that the project of the current folder names; the embedded one where there is no project."""
+    from tidemill.project import Filling, ProjectSettings, SparkSettings, find_project  # noqa: PLC0415
+
+    if find_project() is None:
+        return SparkSettings()
+    project = ProjectSettings.load()
+    return project.engine(Filling(project.variables()))
+
+
+def target_and_tables(words: Sequence[str], target: str | None) -> tuple[str | None, list[str]]:
+    """What is a file or a folder is the target, the rest are tables."""
+    places = [word for word in words if _is_place(word)]
+    if len(places) + (target is not None) > 1:
+        raise ArgumentError(
+            "cli.two_targets",
+            f"One target at a time: {', '.join([*([target] if target else []), *places])}.",
+            "Name one pipeline file or project folder, and tables of it.",
+        )
+    return target or next(iter(places), None), [word for word in words if word not in places]
+
+
+def _is_place(word: str) -> bool:
+    path = Path(word)
+    return path.is_dir() or (path.suffix == ".sql" and path.is_file())

@@ -69,7 +69,7 @@ class Shown:
             words = (
                 f"Tidemill {version('tidemill').removesuffix('.0')}",
                 self.workspace.project.name,
-                "embedded Spark",
+                self.workspace.masking.mask(str(self.workspace.spark)),
                 f"{count} step{'' if count == 1 else 's'}",
             )
             render.say(f"{render.INDENT}{render.SEPARATOR.join(words)}{'   first run' if self._first else ''}")

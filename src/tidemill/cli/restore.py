@@ -10,7 +10,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import located
+from tidemill.cli.naming import located, spark_here
 from tidemill.cli.options import output
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def _run(path: str, to: int, *, quiet: bool) -> RestoreResult:
     with keeping("restore", f"restore {path} --to {to}", path, path) as kept:
         api.history(path, 1)  # a table that is not there is found before Spark starts
         with Live(f"restoring {path} to version {to}", quiet=quiet):
-            result = interruptible(lambda: api.restore(path, to=to, spark=session_for(small=True)))
+            settings = spark_here()
+            spark = interruptible(lambda: session_for(small=True, settings=settings))
+            result = interruptible(lambda: api.restore(path, to=to, spark=spark))
         kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
         return result
 

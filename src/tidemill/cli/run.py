@@ -162,8 +162,9 @@ def _proposals(workspace: Workspace) -> list[str]:
 def _kept(workspace: Workspace, target: str | None, shown: Shown, run: Callable[[], RunOutcome]) -> RunOutcome:
     """The run, kept in the ledger."""
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.cli.ledgers import keep_outcomes  # noqa: PLC0415
+    from tidemill.run.kept import keep_outcomes  # noqa: PLC0415
 
     command = f"run {target or ''}".strip()
-    with keep_outcomes(workspace, command, shown.outcomes), shown.live:
+    folder, tables = workspace.project.folder, workspace.tables
+    with keep_outcomes(folder, tables, command, shown.outcomes), shown.live:
         return interruptible(run)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
+from tidemill.cli.naming import target_and_tables
 from tidemill.cli.options import output, variables
-from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,30 +40,13 @@ def verify(
 
     Reads all of both and changes nothing. Ends with 1 when rows are missing, extra or different.
     """
-    target, names = _split(tables, target)
+    target, names = target_and_tables(tables, target)
     workspace = load(target)
     workspace.select(names)  # a wrong name is told before Spark starts
     results = _verified(workspace, names, shown=form == "text" and not quiet)
     if form == "json":
         render.document(workspace.masking.mask_data(_data(workspace, results)))
     return 0 if all(result.equal for result in results) else DIFFERS
-
-
-def _split(words: Sequence[str], target: str | None) -> tuple[str | None, list[str]]:
-    """What is a file or a folder is the target, the rest are tables."""
-    places = [word for word in words if _is_place(word)]
-    if len(places) + (target is not None) > 1:
-        raise ArgumentError(
-            "cli.two_targets",
-            f"One target at a time: {', '.join([*([target] if target else []), *places])}.",
-            "Name one pipeline file or project folder, and tables of it.",
-        )
-    return target or next(iter(places), None), [word for word in words if word not in places]
-
-
-def _is_place(word: str) -> bool:
-    path = Path(word)
-    return path.is_dir() or (path.suffix == ".sql" and path.is_file())
 
 
 def _verified(workspace: Workspace, names: Sequence[str], *, shown: bool) -> list[Verified]:

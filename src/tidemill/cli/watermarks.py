@@ -67,8 +67,9 @@ def set_watermark(
     quiet: bool,
 ) -> None:
     """Let the next run read SOURCE from VALUE on (less its lookback). It is a commit in the table's own log."""
-    tables = _chosen(_workspace(pipeline, load), pipeline, source, table)
-    _apply([(each, _value(each, value)) for each in tables], form, quiet=quiet)
+    workspace = _workspace(pipeline, load)
+    tables = _chosen(workspace, pipeline, source, table)
+    _apply(workspace, [(each, _value(each, value)) for each in tables], form, quiet=quiet)
 
 
 @click.command("reset-watermark", short_help="Read a source from the beginning.")
@@ -88,12 +89,13 @@ def reset_watermark(
     quiet: bool,
 ) -> None:
     """Let the next run read all of SOURCE. Rows that are there already are found, and not doubled."""
-    tables = _chosen(_workspace(pipeline, load), pipeline, source, table)
+    workspace = _workspace(pipeline, load)
+    tables = _chosen(workspace, pipeline, source, table)
     for each in tables:
         _check_was_run(each)
     if not confirm:
         _ask(tables)
-    _apply([(each, None) for each in tables], form, quiet=quiet)
+    _apply(workspace, [(each, None) for each in tables], form, quiet=quiet)
 
 
 def _workspace(pipeline: str | None, load: Load) -> Workspace:
@@ -168,7 +170,7 @@ def _ask(tables: list[Table]) -> None:
     click.confirm(f"The next run of {names} will read everything. Go on?", abort=True)
 
 
-def _apply(changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool) -> None:
+def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool) -> None:
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
@@ -176,7 +178,7 @@ def _apply(changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool
     from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
 
     with Live("writing to the log", quiet=quiet or form == "json"), translated("Setting the watermark"):
-        spark = session_for(small=True)
+        spark = session_for(small=True, settings=workspace.spark)
         for table, value in changes:
             interruptible(lambda table=table, value=value: commit(spark, table, value))  # type: ignore[misc]
     found = watermarks_of(table for table, _ in changes)

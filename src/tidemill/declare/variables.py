@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+# ${name}, ${name|default}, ${env:NAME} or ${env:NAME|default}
+VARIABLE = re.compile(r"\$\{\s*(?P<env>env:)?\s*(?P<name>[^\W\d][\w.-]*)\s*(?:\|(?P<default>[^{}\n]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)

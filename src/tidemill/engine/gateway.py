@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.spark import LOCAL, is_local
 from tidemill.engine.places import log_folder, make_folder, spark_home
 from tidemill.errors import EngineError
 
@@ -79,7 +80,7 @@ def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mappin
                 stdin=subprocess.PIPE,  # Spark's gateway ends with its stdin: no JVM outlives us
                 stdout=output,
                 stderr=output,
-                env=_environment(told),
+                env=_environment(told, conf),
                 process_group=0,  # Ctrl-C on the terminal is for us, and we stop Spark
             )
         atexit.register(process.kill)  # a JVM that cannot tell its port any more would stay for ever
@@ -119,11 +120,12 @@ def _command(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Map
     ]
 
 
-def _environment(told: Path) -> dict[str, str]:
+def _environment(told: Path, conf: Mapping[str, str]) -> dict[str, str]:
+    own_machine = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local(conf.get("spark.master", LOCAL)) else {}
     return {
+        **own_machine,
         **os.environ,
         "SPARK_HOME": str(spark_home()),
-        "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_CONNECT_MODE": "0",
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.spark import LOCAL, SparkSettings
 from tidemill.engine import gateway
 from tidemill.engine.archive import archive_options
 from tidemill.engine.interrupt import handler_kept
 from tidemill.engine.jars import JARS, drivers_at_hand, ensure_jars
 from tidemill.engine.java import find_java
 from tidemill.engine.memory import driver_memory
-from tidemill.engine.settings import DELTA, carried_settings, embedded_settings
+from tidemill.engine.remote import connect
+from tidemill.engine.settings import DELTA, carried_settings, engine_settings
 from tidemill.errors import EngineError
 
 if TYPE_CHECKING:
@@ -41,21 +43,27 @@ class _Engine:
     folder: Path
     spark: SparkSession
     jars: Sequence[Path]
+    settings: Mapping[str, str]
 
 
+_USUAL = SparkSettings()
 _engine: _Engine | None = None
 _starting = threading.Lock()
 
 
-def session_for(spark: SparkSession | None = None, *, small: bool = False) -> SparkSession:
-    """The session to work on: the one given, else the active one of this process, else the embedded one.
+def session_for(
+    spark: SparkSession | None = None, *, small: bool = False, settings: SparkSettings = _USUAL
+) -> SparkSession:
+    """The session to work on: the one given, else the active one of this process, else one by the settings.
 
     A session that is not ours is never changed, only looked at: without Delta it is an error. That holds for
     an active session too, since a process can have one Spark only.
     """
     found = spark or (None if _engine else _active_session())
+    if found is None and settings.remote and _engine is None:
+        found = connect(settings, settings.remote)
     if found is None:
-        return embedded(small=small)
+        return embedded(small=small, settings=settings)
     if not _has_delta(found):
         raise _no_delta("The Spark session has no Delta.")
     return found
@@ -67,6 +75,9 @@ def step_session(spark: SparkSession) -> SparkSession:
     Delta's commit settings (record, sequence number) are session-wide: set on this one, they touch nobody
     else's. Temporary views and functions of the given session are not visible in it.
     """
+    if not hasattr(spark, "newSession"):  # Spark Connect has clones instead, which have all settings
+        clone: SparkSession = spark.cloneSession()  # type: ignore[attr-defined] # the type is that of classic ones
+        return clone
     own = spark.newSession()
     for name, value in carried_settings(spark.conf.getAll).items():
         own.conf.set(name, value)
@@ -85,25 +96,27 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def embedded(*, small: bool = False, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The embedded session: started at the first call, the same one afterwards (its arguments count once).
+def embedded(*, small: bool = False, settings: SparkSettings = _USUAL) -> SparkSession:
+    """The session of this process's own JVM: started at the first call, the same one afterwards.
 
-    `small` makes the start quicker and long work slower. It ends with the process.
+    `small` makes the start quicker and long work slower. Other settings than those it was started with are an error.
+    It ends with the process.
     """
     options = [FASTER_TO_START] if small else []
     with _starting:
         if _engine is not None and _is_running():
+            _check_same(settings, _engine)
             return _engine.spark
         stop(wait=True)  # what is left of an engine whose session was stopped or whose JVM has died
         java, jars = find_java(), ensure_jars()
         # Drivers come last: the archive is made without them, and its class path must be the beginning of this one.
-        return _start([*jars, *drivers_at_hand()], [*archive_options(java, jars), *options], conf or {})
+        return _start([*jars, *drivers_at_hand()], [*archive_options(java, jars), *options], settings)
 
 
 def start(options: Sequence[str]) -> SparkSession:
     """The embedded session with JVM options of one's own and without the start-up archive."""
     with _starting:
-        return _start(ensure_jars(), options, {})
+        return _start(ensure_jars(), options, _USUAL)
 
 
 def stop(*, wait: bool = False) -> None:
@@ -140,7 +153,7 @@ def log_file() -> Path | None:
     return _engine.jvm.log if _engine else None
 
 
-def _start(jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> SparkSession:
+def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings) -> SparkSession:
     global _engine  # noqa: PLW0603 - a process has one JVM
     from pyspark import SparkContext  # noqa: PLC0415 - slow to import
 
@@ -149,17 +162,42 @@ def _start(jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     folder = Path(tempfile.mkdtemp(prefix="tidemill-"))
     try:
-        settings = {**embedded_settings(folder), **conf}
-        memory = driver_memory(conf.get("spark.driver.memory"))
+        settings = engine_settings(asked.conf, folder, jars, asked.master)
+        _check_delta(settings, asked)
+        memory = driver_memory(settings.get("spark.driver.memory"))
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
         jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
         with handler_kept(_cancel_jobs):
-            _engine = _Engine(jvm, folder, _session(jvm), jars)
+            _engine = _Engine(jvm, folder, _session(jvm), jars, settings)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     atexit.register(stop)
     return _engine.spark
+
+
+def _check_same(asked: SparkSettings, engine: _Engine) -> None:
+    would = engine_settings(asked.conf, engine.folder, engine.jars, asked.master)
+    names = asked.conf.keys() | ({"spark.master"} if asked.at != LOCAL else set())
+    other = sorted(name for name in names if would[name] != engine.settings.get(name))
+    if other or asked.remote:
+        raise EngineError(
+            "engine.other_settings",
+            f"This process has started a Spark with another {', '.join(other) or 'address'}, and it can have one only.",
+            "Run this project in a process of its own, or give a session that has these settings as spark=.",
+            origin=asked.origin,
+        )
+
+
+def _check_delta(settings: Mapping[str, str], asked: SparkSettings) -> None:
+    for name, wanted in DELTA.items():
+        if wanted not in settings[name]:
+            raise EngineError(
+                "engine.no_delta",
+                f"[spark.conf] sets {name}, by which Spark finds Delta.",
+                f"Leave it out: it must be {wanted}.",
+                origin=asked.origin,
+            )
 
 
 def _session(jvm: gateway.Gateway) -> SparkSession:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tidemill.declare.spark import LOCAL, is_local
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 DELTA = {
@@ -14,6 +16,16 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+_EVERYWHERE = {
+    **DELTA,
+    "spark.app.name": "tidemill",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+_LISTS = {"spark.sql.extensions", "spark.jars"}
 _MOST_SHUFFLE_PARTITIONS = 8
 
 # What decides which rows a query gives and how they are stored. Not carried: Delta's commit settings.
@@ -48,26 +60,35 @@ _NOT_CARRIED = (
 )
 
 
-def embedded_settings(folder: Path) -> dict[str, str]:
-    """Settings for one machine and small work; `folder` takes what Spark would put into the current one."""
+def engine_settings(
+    given: Mapping[str, str], folder: Path, jars: Sequence[Path], master: str = LOCAL
+) -> dict[str, str]:
+    """All settings of an engine of ours: what the user gives wins, but lists have both, the user's and ours.
+
+    `folder` takes what Spark would put into the current one. The driver of a cluster leaves to the cluster what is
+    good for one machine only, and hands on the jars.
+    """
+    master = given.get("spark.master", master)
+    ours = _EVERYWHERE | {"spark.master": master}
+    ours |= _one_machine(folder) if is_local(master) else {"spark.jars": ",".join(map(str, jars))}
+    return ours | dict(given) | {name: _joined(given[name], ours[name]) for name in _LISTS & given.keys() & ours.keys()}
+
+
+def _joined(theirs: str, ours: str) -> str:
+    return ",".join(dict.fromkeys([*filter(None, map(str.strip, theirs.split(","))), *ours.split(",")]))
+
+
+def _one_machine(folder: Path) -> dict[str, str]:
     partitions = min(_MOST_SHUFFLE_PARTITIONS, 2 * (os.cpu_count() or 1))
     return {
-        **DELTA,
-        "spark.app.name": "tidemill",
-        "spark.master": "local[*]",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.adaptive.enabled": "true",
-        "spark.sql.catalogImplementation": "in-memory",
-        # A step's small queries are some hundred generated classes; with the default of 100 each step compiled them anew.
+        # A step's small queries are hundreds of generated classes; with the default of 100 each step compiled them anew.
         "spark.sql.codegen.cache.maxEntries": "2000",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Opening a local file costs little: by the default of 4 MiB a few small files outweigh a big one, and one of
         # two cores gets more of the big ones than the other.
         "spark.sql.files.openCostInBytes": "1048576",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(partitions),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),

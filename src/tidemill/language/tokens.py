@@ -13,6 +13,7 @@ from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
+from tidemill.declare.variables import VARIABLE
 from tidemill.language.errors import LanguageError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tidemill.declare.text import Span, Text
 
 _VARIABLE = re.compile(r"\$\{[^{}\n]*\}")
-_INSIDE = re.compile(r"\$\{\s*(?P<env>env:)?\s*(?P<name>[^\W\d][\w.-]*)\s*(?:\|(?P<default>[^{}\n]*))?\}")
 _NOT_A_BREAK = re.compile(r"[^\n]")
 _END_OF_STATEMENT = re.compile(r";[^\S\n]*\n")
 _WORD = re.compile(r"\w+")
@@ -156,7 +156,7 @@ def _variables(lexed: Lexed) -> tuple[tuple[Variable, ...], list[LanguageError]]
             start = token.start + opening.start()
             if start < ends:
                 continue
-            found = _INSIDE.match(lexed.text.content, start)
+            found = VARIABLE.match(lexed.text.content, start)
             if found is None:
                 errors.append(_bad_variable(lexed.text.span(start, start + 2)))
                 break

@@ -1,15 +1,18 @@
 """The project file: warehouse, Spark, variables, outside data, profiles; and `.env`. Knows no Spark."""
 
 from tidemill.declare.project_file import PROJECT_FILE, find_project
-from tidemill.project.project import Flags, OutsideSource, Project, SparkSettings, Warehouse
+from tidemill.declare.spark import SparkSettings
+from tidemill.project.filling import Filling
+from tidemill.project.project import Flags, OutsideSource, ProjectSettings, Warehouse
 from tidemill.project.toml import ProjectError
 
 __all__ = [
     "PROJECT_FILE",
+    "Filling",
     "Flags",
     "OutsideSource",
-    "Project",
     "ProjectError",
+    "ProjectSettings",
     "SparkSettings",
     "Warehouse",
     "find_project",

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tidemill.declare.mistakes import FileErrors, suggestion
-from tidemill.declare.names import DEFAULT_SCHEMA, qualified
+from tidemill.declare.names import DEFAULT_SCHEMA, name_key, qualified
 from tidemill.declare.project_file import PROJECT_FILE, find_project
+from tidemill.declare.sources import source_of
+from tidemill.declare.spark import LOCAL, SparkSettings
 from tidemill.declare.variables import Variables, as_text
 from tidemill.errors import ArgumentError
 from tidemill.project.dotenv import read_dotenv
@@ -20,7 +22,9 @@ from tidemill.project.toml import read_toml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tidemill.declare.sources import Source
     from tidemill.errors import Origin
+    from tidemill.project.filling import Filling
     from tidemill.project.toml import Document, Key
 
 _TABLE_NAME = re.compile(r"\w+\.\w+")
@@ -37,15 +41,6 @@ class Warehouse:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkSettings:
-    """`remote` is the address of a Spark Connect server, `master` that of a cluster; never both."""
-
-    master: str = "local[*]"
-    remote: str | None = None
-    conf: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class OutsideSource:
     """Data that others keep, and that queries read by this name."""
 
@@ -54,6 +49,11 @@ class OutsideSource:
     params: dict[str, object] = field(repr=False)
     origin: Origin
 
+    def source(self, filling: Filling, folder: Path) -> Source:
+        """As what can be read, with the values of its variables."""
+        params, secrets = filling.fill(self.params, self.origin), frozenset(filling.secrets)
+        return source_of(self.name, self.kind, params, origin=self.origin, folder=folder, secrets=secrets)
+
 
 @dataclass(frozen=True, slots=True)
 class Flags:
@@ -61,7 +61,7 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectSettings:
     """What all commands share. `file` is None for a pipeline file alone."""
 
     name: str
@@ -76,7 +76,7 @@ class Project:
     lone_pipeline: Path | None = None
 
     @classmethod
-    def load(cls, start: Path | str = ".", profile: str | None = None) -> Project:
+    def load(cls, start: Path | str = ".", profile: str | None = None) -> ProjectSettings:
         """The project that a folder or a file is in; a pipeline file outside of projects is one by itself."""
         start = Path(start)
         file = find_project(start)
@@ -115,23 +115,33 @@ class Project:
         """Variables in their order; `given` is what --var and --vars say. Reads `.env` and the environment."""
         return Variables(given=given or {}, project=self.vars, dotenv=read_dotenv(self.folder / ".env"))
 
+    def engine(self, filling: Filling) -> SparkSettings:
+        """Which Spark does the work, with the values of variables."""
+        given, at = self.spark, self.spark.origin
+        master, remote = filling.fill(given.master, at), filling.fill(given.remote, at)
+        return SparkSettings(master, remote, filling.fill(given.conf, at), at)
 
-def _loaded(file: Path, profile: str | None) -> Project:
+    def outside(self, filling: Filling) -> dict[str, Source]:
+        """Outside data by name, in lower case and with its schema. Relative paths start at the project's folder."""
+        schema, found = self.warehouse.schema, self.sources.values()
+        return {name_key(each.name, schema): each.source(filling, self.folder) for each in found}
+
+
+def _loaded(file: Path, profile: str | None) -> ProjectSettings:
     document = read_toml(file)
     checker = Checker(document)
     checker.check(document.data, PROJECT)
     _refuse(checker)
     above = _profile(document, profile)
     settings = _overlaid(document.data, above)
-    if {"master", "remote"} <= _table(settings, "spark").keys():
-        checker.note(("spark",), "project.two_engines", "spark has a master and a remote", "keep one of them")
+    _check_engine(checker, _table(settings, "spark"))
     sources = _sources(checker, profile, _table(document.data, "sources"), _table(above, "sources"))
     _refuse(checker)
-    return Project(
+    return ProjectSettings(
         name=str(settings.get("name", file.parent.name)),
         folder=file.parent,
         warehouse=_warehouse(file.parent, _table(settings, "warehouse")),
-        spark=_spark(_table(settings, "spark")),
+        spark=_spark(checker, _table(settings, "spark")),
         vars={name: as_text(value) for name, value in _table(settings, "vars").items()},
         sources=sources,
         flags=Flags(**cast("dict[str, str]", _table(settings, "flags"))),
@@ -180,12 +190,21 @@ def _warehouse(folder: Path, given: Data) -> Warehouse:
     return Warehouse(path, str(given.get("schema", DEFAULT_SCHEMA)), str(given.get("format", "delta")))
 
 
-def _spark(given: Data) -> SparkSettings:
+def _check_engine(checker: Checker, given: Data) -> None:
+    if {"master", "remote"} <= given.keys():
+        checker.note(("spark",), "project.two_engines", "spark has a master and a remote", "keep one of them")
+    if not str(given.get("remote", "sc://")).startswith(("sc://", "${")):
+        remedy = 'write remote = "sc://host:15002", or name a cluster as master'
+        checker.note(("spark", "remote"), "project.bad_value", "spark.remote must begin with sc://", remedy)
+
+
+def _spark(checker: Checker, given: Data) -> SparkSettings:
     remote = given.get("remote")
     return SparkSettings(
-        master=str(given.get("master", "local[*]")),
+        master=str(given.get("master", LOCAL)),
         remote=None if remote is None else str(remote),
         conf=_flat(_table(given, "conf")),
+        origin=checker.document.span(("spark",)).origin if given else None,
     )
 
 
@@ -204,6 +223,9 @@ def _sources(checker: Checker, profile: str | None, below: Data, above: Data) ->
     for name in base | over:
         key, changed = over.get(name, base.get(name, ((), {})))
         params = _overlaid(base[name][1], changed) if name in base else dict(changed)
+        if not _TABLE_NAME.fullmatch(qualified(name)):
+            checker.note(key, "project.bad_source_name", f"{name} is no name of a table", "name it schema.table")
+            continue
         if "type" not in params:
             checker.note(key, "project.source_without_type", f"source {name} has no type", 'write type = "parquet"')
             continue

@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind
-from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,8 +58,7 @@ class QuerySource:
         """The versions of the tables that it reads; None where one is not ours to know, or the clock has a say."""
         if self.query.clock or self.query.parameters or not self.inputs:
             return None
-        paths = {name: self.catalog.path_of(name) for name in self.inputs}
-        versions = {name: _table_version(path) for name, path in paths.items()}
+        versions = {name: self.catalog.version(name) for name in self.inputs}
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
@@ -88,8 +86,3 @@ def _moment(bound: Cursor | None) -> datetime | None:
             return datetime(day.year, day.month, day.day, tzinfo=UTC)
         case _:
             return None
-
-
-def _table_version(path: str | None) -> str | None:
-    """Not its number alone: a table that was dropped and made again may have come to the same one."""
-    return DeltaLog(path).identity() if path else None

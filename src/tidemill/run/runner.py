@@ -60,7 +60,10 @@ class Runner:
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
         began = time.monotonic()
-        outcomes = _Walk(self).outcomes()
+        try:
+            outcomes = _Walk(self).outcomes()
+        finally:
+            self.catalog.close()
         order = [node.name.lower() for node in self.graph.in_order()]
         return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
 

@@ -100,6 +100,24 @@ class FileSource:
         """Large columnar files are cheaper to read again than to keep."""
         return self.format in _COLUMNAR and self.size >= _LARGE
 
+    @property
+    def place(self) -> str | None:
+        """The path or pattern by which Spark's catalog can hold it as it is; None where its rows have to be read.
+
+        Text has no types of its own, and what the catalog holds has one path, and all columns.
+        """
+        whole = not self.columns and not (self.format == "delta" and self.options)
+        if self.format not in _COLUMNAR or len(self._paths) > 1 or not whole:
+            return None
+        found, path = self._now, self._paths[0]
+        is_pattern = [root.path for root in found.roots] != [path.rstrip("/")]
+        return path if is_pattern or self.format == "delta" else found.for_spark()[0]
+
+    @property
+    def place_options(self) -> dict[str, str]:
+        """What Spark needs to know to find the files there."""
+        return ({"recursiveFileLookup": "true"} if self._now.nested else {}) | dict(self.options)
+
     def version(self) -> str | None:
         """Differs whenever a file came, went or was written; a Delta table's is that of its log."""
         more = (self.format, json.dumps({**self.options, "columns": self.columns, "types": str(self.types)}))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.sources import Source
+    from tidemill.sources.files import FileSource
     from tidemill.sources.protocol import Connector, Reading
 
 GROUP = "tidemill.sources"
@@ -57,6 +58,17 @@ def size_of(source: Source) -> int | None:
 
     with failures_of(source):
         return file_source(source).size
+
+
+def in_place(source: Source) -> FileSource | None:
+    """The files of a source that Spark's catalog can hold as they are; None where its rows have to be read first."""
+    if _OWN.get(source.kind.lower()) != _FILES:
+        return None
+    from tidemill.sources.files import file_source  # noqa: PLC0415  with pyarrow
+
+    with failures_of(source):
+        files = file_source(source)
+        return files if files.place else None
 
 
 def fetch_drivers(sources: Iterable[Source]) -> None:

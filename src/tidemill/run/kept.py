@@ -10,18 +10,18 @@ from tidemill.run.results import StepResult
 from tidemill.state.ledger import Ledger, Step, ledger_file, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from tidemill.declare.tables import Table
     from tidemill.run.events import Outcome
-    from tidemill.workspace import Workspace
 
 
 @contextlib.contextmanager
-def keep_outcomes(workspace: Workspace, command: str, outcomes: list[Outcome]) -> Iterator[None]:
-    """A run in the ledger, with the steps that `outcomes` holds when the block ends."""
-    at, paths = now(), {table.name: table for table in workspace.tables}
-    with Ledger(ledger_file(workspace.project.folder)).run(command) as run:
+def keep_outcomes(folder: Path, tables: Iterable[Table], command: str, outcomes: list[Outcome]) -> Iterator[None]:
+    """A run in the ledger of the project in `folder`, with the steps that `outcomes` holds when the block ends."""
+    at, paths = now(), {table.name: table for table in tables}
+    with Ledger(ledger_file(folder)).run(command) as run:
         try:
             yield
         finally:

@@ -1,0 +1,91 @@
+"""`tidemill state`: what is known of each table from the record in its last commit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from tidemill.cli import render
+from tidemill.cli.naming import target_and_tables
+from tidemill.cli.options import output, variables
+
+if TYPE_CHECKING:
+    from tidemill.cli.options import Load
+    from tidemill.declare.tables import Table
+    from tidemill.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One table. Before its first run only what is declared is known; a table of others' has no record."""
+
+    model_name: str
+    materialization: str
+    strategy: str
+    last_execution_timestamp: str | None = None
+    sql_hash: str | None = None
+    config_hash: str | None = None
+    last_processed_value: str | None = None
+    rows: int | None = None
+    version: int | None = None
+
+
+HEADINGS = tuple(State.__dataclass_fields__)
+
+
+@click.command(
+    short_help="Show hashes, last processed values, strategies and versions.",
+    epilog="\b\nExamples:\n  tidemill state\n  tidemill state daily --format json",
+)
+@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@click.option("--target", help="A pipeline file or a project's folder; a TABLE that is one of these counts as it.")
+@variables
+@output
+def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, quiet: bool) -> None:
+    """Show what the record of each TABLE's last commit says, or of all tables'. Starts no Spark.
+
+    A commit that wrote nothing is none, so the time is that of the last run that changed the table.
+    """
+    target, names = target_and_tables(tables, target)
+    workspace = load(target)
+    found = [_state(workspace, table) for table in workspace.select(names)]
+    if form == "json":
+        render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
+    elif not quiet:
+        render.table(HEADINGS, [_line(workspace, each) for each in found], right=frozenset({"rows", "version"}))
+
+
+def _state(workspace: Workspace, table: Table) -> State:
+    from tidemill.declare.strategies import Replace  # noqa: PLC0415
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+
+    snapshot = DeltaLog(table.path).snapshot()
+    record = snapshot.record if snapshot else None
+    value = record.progress.get(table.input) if record else None
+    return State(
+        model_name=workspace.masking.mask(table.name),
+        materialization="table" if isinstance(table.strategy, Replace) else "incremental",
+        strategy=str(table.strategy),
+        last_execution_timestamp=record.at if record else None,
+        sql_hash=record.sql_hash if record else None,
+        config_hash=record.config_hash if record else None,
+        last_processed_value=value.text() if value else None,
+        rows=snapshot.rows if snapshot else None,
+        version=snapshot.version if snapshot else None,
+    )
+
+
+def _line(workspace: Workspace, each: State) -> tuple[str, ...]:
+    return (
+        workspace.short(each.model_name),
+        each.materialization,
+        each.strategy,
+        render.moment(each.last_execution_timestamp or "") if each.version is not None else "not run yet",
+        each.sql_hash or "",
+        each.config_hash or "",
+        each.last_processed_value or "",
+        "" if each.rows is None else f"{each.rows:,}",
+        "" if each.version is None else str(each.version),
+    )

@@ -1,0 +1,139 @@
+"""Projects from Python: what one declares, what a run would do, a run, and the proof that it is exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.declare.variables import as_text
+from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+    from typing import Self
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.declare.tables import Table
+    from tidemill.plan.requests import Request
+    from tidemill.plan.steps import PlannedStep
+    from tidemill.run_result import RunResult
+    from tidemill.verify.result import Verified
+    from tidemill.workspace import Workspace
+
+    Names = str | Iterable[str]
+    Vars = Mapping[str, object]
+    Bound = str | int | date | datetime
+
+_VALUES = (str, int, float, Decimal, date)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project's folder, or one pipeline file. Its files are read anew at every call, and Spark starts when it must.
+
+    `select` and `exclude` take what `--select` and `--exclude` do: a name, a wildcard, `tag:NAME`, `+NAME`, `NAME+`.
+    `vars` are variables, which win over all other places.
+    """
+
+    target: Path
+    profile: str | None = None
+    vars: Vars = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, target: str | Path = ".", profile: str | None = None, vars: Vars | None = None) -> Self:  # noqa: A002
+        """The project that `target` is in, under a profile; `vars` count in all calls."""
+        from tidemill.project import ProjectSettings  # noqa: PLC0415
+
+        ProjectSettings.load(target, profile)  # what is wrong with its file is told at once
+        return cls(Path(target).absolute(), profile, vars or {})
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The declared tables, each after what it reads."""
+        return tuple(self._workspace().tables)
+
+    def plan(
+        self,
+        select: Names = (),
+        exclude: Names = (),
+        vars: Vars | None = None,  # noqa: A002  the word of the command line
+        *,
+        full_refresh: bool = False,
+        start: Bound | None = None,
+        end: Bound | None = None,
+        batch: str | int | None = None,
+    ) -> list[PlannedStep]:
+        """What a run would do, and why. Starts no Spark and changes nothing."""
+        workspace = self._chosen(select, exclude, vars)
+        steps, mask = workspace.plan(_request(start, end, batch, full_refresh=full_refresh)), workspace.masking.mask
+        return [replace(step, reason=mask(step.reason), notices=tuple(map(mask, step.notices))) for step in steps]
+
+    def run(
+        self,
+        select: Names = (),
+        exclude: Names = (),
+        vars: Vars | None = None,  # noqa: A002
+        *,
+        full_refresh: bool = False,
+        start: Bound | None = None,
+        end: Bound | None = None,
+        batch: str | int | None = None,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+        fail_fast: bool = False,
+    ) -> RunResult:
+        """Brings tables up to date; with `start` and `end` it is a backfill. Runs on `spark`, or as tidemill.toml says.
+
+        A failed step raises nothing: the result is not `ok`, and the step has the error. The run is in the ledger.
+        """
+        from tidemill.run_result import kept_run  # noqa: PLC0415  slow to import
+
+        workspace = self._chosen(select, exclude, vars)
+        request = _request(start, end, batch, full_refresh=full_refresh)
+        return kept_run(workspace, spark, threads=threads, fail_fast=fail_fast, request=request)
+
+    def verify(
+        self,
+        tables: Names = (),
+        vars: Vars | None = None,  # noqa: A002
+        *,
+        spark: SparkSession | None = None,
+    ) -> list[Verified]:
+        """Compares these tables, or all, with what one full run over their sources as they are now would give."""
+        return list(self._workspace(vars).verify(_names(tables), spark))
+
+    def _chosen(self, select: Names, exclude: Names, given: Vars | None) -> Workspace:
+        workspace, wanted, unwanted = self._workspace(given), _names(select), _names(exclude)
+        return workspace.choose(wanted, unwanted) if wanted or unwanted else workspace
+
+    def _workspace(self, given: Vars | None = None) -> Workspace:
+        from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
+
+        values = {name: _text(name, value) for name, value in {**self.vars, **(given or {})}.items()}
+        return Workspace.load(self.target, profile=self.profile, given=values)
+
+
+def _request(start: Bound | None, end: Bound | None, batch: str | int | None, *, full_refresh: bool) -> Request:
+    """All that a run can be asked for beyond its usual work, in one."""
+    from tidemill.plan.backfills import backfill_of  # noqa: PLC0415
+    from tidemill.plan.requests import Request  # noqa: PLC0415
+
+    begins, ends = (None if bound is None else _text(name, bound) for name, bound in (("start", start), ("end", end)))
+    return Request(full_refresh, backfill_of(begins, ends, batch))
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, _VALUES):
+        raise ArgumentError(
+            "variables.bad_value", f"{name} is a {type(value).__name__}.", "Give a text, a number, a date or a moment."
+        )
+    return value.isoformat() if isinstance(value, date) else as_text(value)

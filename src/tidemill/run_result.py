@@ -1,0 +1,129 @@
+"""A run as Python code sees it: what became of each table and export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tidemill.run.events import Silent
+from tidemill.run.kept import keep_outcomes
+from tidemill.run.results import StepResult
+from tidemill.sources.failures import retold
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.declare.cursors import CursorType
+    from tidemill.declare.secrets import Masking
+    from tidemill.errors import TidemillError
+    from tidemill.plan.windows import WindowPlan
+    from tidemill.run.events import Outcome
+    from tidemill.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class RunWindow:
+    """What a step read of its source: from `start` up to and without `end`, None where it is open, and why."""
+
+    column: str
+    start: CursorType | None
+    end: CursorType | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """What became of one table or export. Counts are exact, and 0 where nothing was done.
+
+    `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
+    of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source.
+    """
+
+    table: str
+    status: str
+    strategy: str | None = None
+    rows_read: int = 0
+    rows_written: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    ignored: int = 0
+    total: int | None = None
+    window: RunWindow | None = None
+    watermark: CursorType | None = None
+    version: int | None = None
+    seconds: float = 0.0
+    notices: tuple[str, ...] = ()
+    error: TidemillError | None = None
+    waits_for: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.status not in {"failed", "not run"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run, with its steps in the order of the plan."""
+
+    steps: tuple[RunStep, ...] = field(default=())
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether every step was done."""
+        return all(step.ok for step in self.steps)
+
+
+def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> RunResult:
+    """A run that is in the ledger, however it ends; `how` goes to `Workspace.run`."""
+    heard = _Heard()
+    with keep_outcomes(workspace.project.folder, workspace.tables, "run", heard.outcomes):
+        done = workspace.run(spark, heard, **how)
+    return RunResult(tuple(_step(outcome, workspace.masking) for outcome in done.outcomes), done.seconds)
+
+
+class _Heard(Silent):
+    """Remembers what has ended."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+
+    def ended(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+
+def _step(outcome: Outcome, masking: Masking) -> RunStep:
+    name, result, error = masking.mask(outcome.name), outcome.result, outcome.error
+    if error is not None:
+        shown = retold(error, masking.mask(error.problem), masking.mask(error.remedy), error.origin)
+        return RunStep(name, "failed", error=shown)
+    if result is None:
+        return RunStep(name, "not run", waits_for=outcome.waits_for)
+    if not isinstance(result, StepResult):
+        return RunStep(name, "exported", rows_read=result.rows, rows_written=result.rows, seconds=result.seconds)
+    counts = result.counts
+    return RunStep(
+        table=name,
+        status=result.status,
+        strategy=result.strategy,
+        rows_read=result.rows_read,
+        rows_written=counts.written,
+        inserted=counts.inserted,
+        updated=counts.updated,
+        deleted=counts.deleted,
+        unchanged=counts.unchanged,
+        ignored=counts.ignored,
+        total=result.total,
+        window=_window(result.window, masking) if result.window else None,
+        watermark=result.watermark.value if result.watermark else None,
+        version=result.version,
+        seconds=result.seconds,
+        notices=tuple(map(masking.mask, result.notices)),
+    )
+
+
+def _window(window: WindowPlan, masking: Masking) -> RunWindow:
+    start, end = (bound.value if bound else None for bound in (window.start, window.end))
+    return RunWindow(window.column, start, end, masking.mask(window.reason))
