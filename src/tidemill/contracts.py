@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.declare.cursors import Cursor, cursor
@@ -17,6 +18,7 @@ RECORD_FORMAT = 1
 HELD = "__held"
 COMING = "__coming"
 PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change properties or columns only
+_NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY"})  # those among them that leave the columns alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,12 @@ class Snapshot:
     rows: int | None = None
 
     @property
+    def content(self) -> int:
+        """The version that its rows and columns are of: what we have noted on it since changes neither."""
+        notes = takewhile(lambda commit: commit.prepares and commit.operation in _NOTES, self.foreign)
+        return self.version - len(tuple(notes))
+
+    @property
     def foreign_adds(self) -> bool:
         """Somebody else's rows may be in the table."""
         return self.record is None or any(commit.adds_rows for commit in self.foreign)
@@ -182,6 +190,15 @@ class Snapshot:
         if record is None or not record.unique or self.foreign_adds:
             return False
         return {key.lower() for key in record.keys} <= {key.lower() for key in keys}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a table says of itself, its rows and columns aside."""
+
+    description: str | None
+    properties: Mapping[str, str]
+    partition_by: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidemill.declare.producers import Producer
 
 E = TypeVar("E", bound=StrEnum)
+MOST_CLUSTERED = 4  # Delta takes no more
 
 
 class SchemaPolicy(StrEnum):
@@ -58,6 +59,7 @@ class Table:
     volatile: tuple[str, ...] = ()
     schema_policy: SchemaPolicy = SchemaPolicy.FAIL
     partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     sql_hash: str | None = None
     input: str = "source"
@@ -81,6 +83,20 @@ class Table:
                 "table.full_merge_window",
                 f"{self.name}: full_merge reads its whole source and takes no window.",
                 "Drop the time column, or use upsert, which keeps rows that the window does not read.",
+                origin=self.origin,
+            )
+        if self.partition_by and self.cluster_by:
+            raise ArgumentError(
+                "table.two_layouts",
+                f"{self.name} has both partition_by and cluster_by, and a table is laid out in one way.",
+                "Keep one of them: cluster_by can be changed later, partition_by cannot.",
+                origin=self.origin,
+            )
+        if len(self.cluster_by) > MOST_CLUSTERED:
+            raise ArgumentError(
+                "table.too_many_clusters",
+                f"{self.name} has {len(self.cluster_by)} columns in cluster_by.",
+                f"Name those that queries filter by most, {MOST_CLUSTERED} at most.",
                 origin=self.origin,
             )
 

@@ -180,6 +180,7 @@ class _Settings(TypedDict):
     volatile: tuple[str, ...]
     schema_policy: SchemaPolicy
     partition_by: tuple[str, ...]
+    cluster_by: tuple[str, ...]
     reset_allowed: bool
     description: str | None
     tags: tuple[str, ...]
@@ -193,6 +194,7 @@ def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
             "volatile": options.get("volatile", ()),
             "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
             "partition_by": options.get("partition_by", ()),
+            "cluster_by": options.get("cluster_by", ()),
             "reset_allowed": options.get("reset_allowed", True),
             "description": options.get("description"),
             "tags": options.get("tags", ()),

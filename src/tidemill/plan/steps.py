@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.strategies import Append, Merge, Replace
+from tidemill.plan.layout import layout_notices
 
 if TYPE_CHECKING:
     from tidemill.contracts import Snapshot
@@ -24,8 +25,9 @@ class PlannedStep:
 
 def plan_step(table: Table, snapshot: Snapshot | None) -> PlannedStep:
     """What the next run of a table would read, as far as its own log tells."""
-    notices = (_changed_query(table),) if _query_changed(table, snapshot) else ()
-    return PlannedStep(table.name, _strategy(table), _reason(table, snapshot), notices)
+    changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
+    layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
+    return PlannedStep(table.name, _strategy(table), _reason(table, snapshot), (*changed, *layout))
 
 
 def _strategy(table: Table) -> str:

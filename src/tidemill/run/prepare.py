@@ -59,6 +59,7 @@ def prepare(
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held)
     _check_names(rows, held, snapshot, table.name)
+    _check_layout(table, [*rows.columns, *(held.columns if held else ())])
     named = require(table.volatile, rows.columns, "The volatile column", table.name)
     volatile = frozenset(name.lower() for name in named)
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
@@ -188,6 +189,11 @@ def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | N
             f"{name} cannot take a column named {', '.join(map(repr, odd))}: its files hold plain names only.",
             f"Rename it in the source, or set the table's property {COLUMN_MAPPING} to name. The table is unchanged.",
         )
+
+
+def _check_layout(table: Table, columns: Sequence[str]) -> None:
+    require(table.partition_by, columns, "The partition_by column", table.name)
+    require(table.cluster_by, columns, "The cluster_by column", table.name)
 
 
 def _typed(rows: DataFrame, name: str) -> DataFrame:

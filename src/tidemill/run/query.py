@@ -91,4 +91,4 @@ def _moment(start: Cursor | None) -> datetime:
 
 def _table_version(path: str | None) -> int | None:
     snapshot = DeltaLog(path).snapshot() if path else None
-    return snapshot.version if snapshot else None
+    return snapshot.content if snapshot else None

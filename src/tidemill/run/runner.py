@@ -14,6 +14,7 @@ from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.tables import Table
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
+from tidemill.run.describe import described
 from tidemill.run.events import Outcome, RunOutcome, Silent
 from tidemill.run.query import QuerySource
 from tidemill.run.step import run_step, up_to_date
@@ -74,7 +75,8 @@ class Runner:
         match node:
             case Table():
                 source = self.source_of(node)
-                return up_to_date(node, source) or run_step(self.spark(), node, source, now=self.now)
+                result = up_to_date(node, source) or run_step(self.spark(), node, source, now=self.now)
+                return described(self.spark, node, result)
             case Export():
                 return self._export(node)
             case _:

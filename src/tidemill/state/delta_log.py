@@ -10,7 +10,7 @@ import deltalake
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from tidemill.contracts import PREPARES, Commit, Record, Snapshot
+from tidemill.contracts import PREPARES, Commit, Described, Record, Snapshot
 from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
 from tidemill.state.folders import file_system, is_folder, is_hidden
@@ -66,6 +66,11 @@ class DeltaLog:
         """One commit, or None when it is not there, or no longer."""
         actions = self._actions(version)
         return None if actions is None else _commit_of(version, actions)
+
+    def described(self) -> Described:
+        """What the table says of itself, without a look at its files."""
+        metadata = self._open(without_files=True).metadata()
+        return Described(metadata.description, dict(metadata.configuration), tuple(metadata.partition_columns))
 
     def column_types(self) -> dict[str, str]:
         """The types of the table's plain columns, as Delta calls them, by name in lower case."""
@@ -141,9 +146,9 @@ class DeltaLog:
         log = files.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
         return any(entry.base_name.endswith((".json", ".parquet")) for entry in log)
 
-    def _open(self) -> deltalake.DeltaTable:
+    def _open(self, *, without_files: bool = False) -> deltalake.DeltaTable:
         try:
-            return deltalake.DeltaTable(self.path)
+            return deltalake.DeltaTable(self.path, without_files=without_files)
         except DeltaError as failure:
             raise TableError(
                 "table.unreadable",

@@ -98,6 +98,12 @@ class DeltaStore:
         with only_writer(self.path), _conflicts():
             _preparing(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
+    def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
+        """Files are laid out by these columns when they are compacted from now on; by none where none are given."""
+        layout = f"({', '.join(map(quote, columns))})" if columns else "NONE"
+        with only_writer(self.path), _conflicts():
+            _preparing(spark).sql(f"ALTER TABLE {self._name} CLUSTER BY {layout}")
+
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
         if COLUMN_MAPPING not in snapshot.properties:
