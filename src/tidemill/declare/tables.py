@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
-from tidemill.declare.strategies import Merge, MergeStrategy, Strategy
+from tidemill.declare.producers import Query
+from tidemill.declare.strategies import Append, Merge, MergeStrategy, Strategy
 from tidemill.errors import ArgumentError, Origin
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ class Table:
     volatile: tuple[str, ...] = ()
     schema_policy: SchemaPolicy = SchemaPolicy.FAIL
     partition_by: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     sql_hash: str | None = None
     input: str = "source"
@@ -70,6 +70,7 @@ class Table:
     reset_allowed: bool = True
     description: str | None = None
     tags: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
 
     @property
     def config_hash(self) -> str:
@@ -85,6 +86,24 @@ class Table:
                 "Drop the time column, or use upsert, which keeps rows that the window does not read.",
                 origin=self.origin,
             )
+        self._check_layout()
+        if self.compared_query and self.compared_query.unrepeatable:
+            raise ArgumentError(
+                "append.unrepeatable",
+                f"{self.name} appends what is new of a query with {self.compared_query.unrepeatable}, whose value may "
+                "differ from run to run: a row that is here already would look new.",
+                "Use one that does not depend on the order of rows (min, max, max_by, sort_array(collect_list(…))), "
+                "or merge on the keys instead.",
+                origin=self.compared_query.origin or self.origin,
+            )
+
+    @property
+    def compared_query(self) -> Query | None:
+        """The query whose rows are compared with those of the table before they are appended, where that is so."""
+        compares = isinstance(self.strategy, Append) and self.window is not None
+        return self.producer if compares and isinstance(self.producer, Query) else None
+
+    def _check_layout(self) -> None:
         if self.partition_by and self.cluster_by:
             raise ArgumentError(
                 "table.two_layouts",

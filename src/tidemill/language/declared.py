@@ -15,7 +15,8 @@ from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
 from tidemill.errors import ArgumentError
 from tidemill.language import statements as said
 from tidemill.language.parameters import cut_at_parameters
-from tidemill.language.queries import inputs_of
+from tidemill.language.queries import inputs_of, unrepeatable
+from tidemill.language.sums import sums_of
 from tidemill.language.volatile import reads_clock, volatile_columns
 
 if TYPE_CHECKING:
@@ -132,7 +133,14 @@ class _Reader:
 
     def _query(self, query: said.Query) -> Query:
         pieces, names = cut_at_parameters(query.text)
-        return Query(pieces, names, query.origin, clock=reads_clock(query.text))
+        return Query(
+            pieces,
+            names,
+            query.origin,
+            clock=reads_clock(query.text),
+            unrepeatable=unrepeatable(query.text),
+            sums=sums_of(query.text),
+        )
 
     def _inputs(self, text: str) -> tuple[str, ...]:
         found = inputs_of(text)
