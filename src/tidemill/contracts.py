@@ -161,12 +161,13 @@ class Snapshot:
     files: int = 0
     anchored: int | None = None
     rows: int | None = None
+    table_id: str = ""
 
     @property
-    def content(self) -> int:
-        """The version that its rows and columns are of: what we have noted on it since changes neither."""
+    def content(self) -> str:
+        """Differs whenever its rows or columns may: what we have noted on it since changes neither."""
         notes = takewhile(lambda commit: commit.prepares and commit.operation in _NOTES, self.foreign)
-        return self.version - len(tuple(notes))
+        return f"{self.table_id}@{self.version - len(tuple(notes))}"
 
     @property
     def foreign_adds(self) -> bool:

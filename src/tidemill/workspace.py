@@ -135,6 +135,7 @@ class Workspace:
 
     def _runner(self, spark: SparkSession | None) -> Runner:
         from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.export_memory import ExportMemory  # noqa: PLC0415
         from tidemill.run.runner import Runner  # noqa: PLC0415
 
         return Runner(
@@ -142,6 +143,7 @@ class Workspace:
             self.graph,
             Catalog(self.held_path, self.project.warehouse.schema),
             {name: quoted_text(value) for name, value in self.given.items()},
+            ExportMemory(self.project.warehouse.path),
         )
 
     def _session(self, spark: SparkSession | None) -> SparkSession:

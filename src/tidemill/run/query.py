@@ -89,6 +89,6 @@ def _moment(start: Cursor | None) -> datetime:
             return _BEGINNING
 
 
-def _table_version(path: str | None) -> int | None:
+def _table_version(path: str | None) -> str | None:
     snapshot = DeltaLog(path).snapshot() if path else None
     return snapshot.content if snapshot else None

@@ -42,10 +42,23 @@ class DeltaLog:
 
     def snapshot(self) -> Snapshot | None:
         """The table as it is now, or None when nothing is at its path."""
-        if not self._is_table():
+        if not self.exists():
             return None
         table = self._open()
         return self._snapshot_of(table)
+
+    def exists(self) -> bool:
+        """Whether a table is at its path; anything else that is there is an error."""
+        files, root = file_system(self.path)
+        if is_folder(files, f"{root}/_delta_log"):
+            return self._has_commits(files, root)
+        if _is_used(files, root):
+            raise TableError(
+                "table.not_a_table",
+                f"{self.path} is there, but it is not a Delta table.",
+                "Give the path of a Delta table, or a path where nothing is yet.",
+            )
+        return False
 
     def identity(self) -> str:
         """Differs whenever the table has another commit, or another table is at its path."""
@@ -99,6 +112,7 @@ class DeltaLog:
             files=table.get_add_actions(flatten=True).num_rows,
             anchored=_anchored(properties),
             rows=rows,
+            table_id=str(metadata.id),
         )
 
     def _last_record(self, version: int, sequence: int | None, properties: dict[str, str]) -> _Last:
@@ -128,18 +142,6 @@ class DeltaLog:
         latest = self._open().version()
         later = (self.commit(number) for number in range(version + 1, latest + 1))
         return any(commit is None or commit.adds_rows or commit.removes_rows for commit in later)
-
-    def _is_table(self) -> bool:
-        files, root = file_system(self.path)
-        if is_folder(files, f"{root}/_delta_log"):
-            return self._has_commits(files, root)
-        if _is_used(files, root):
-            raise TableError(
-                "table.not_a_table",
-                f"{self.path} is there, but it is not a Delta table.",
-                "Give the path of a Delta table, or a path where nothing is yet.",
-            )
-        return False
 
     @staticmethod
     def _has_commits(files: fs.FileSystem, root: str) -> bool:
