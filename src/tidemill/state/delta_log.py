@@ -81,8 +81,8 @@ class DeltaLog:
         return None if actions is None else _commit_of(version, actions)
 
     def described(self) -> Described:
-        """What the table says of itself, without a look at its files."""
-        metadata = self._open(without_files=True).metadata()
+        """What the table says of itself."""
+        metadata = self._open().metadata()
         return Described(metadata.description, dict(metadata.configuration), tuple(metadata.partition_columns))
 
     def column_types(self) -> dict[str, str]:
@@ -148,9 +148,9 @@ class DeltaLog:
         log = files.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
         return any(entry.base_name.endswith((".json", ".parquet")) for entry in log)
 
-    def _open(self, *, without_files: bool = False) -> deltalake.DeltaTable:
+    def _open(self) -> deltalake.DeltaTable:
         try:
-            return deltalake.DeltaTable(self.path, without_files=without_files)
+            return deltalake.DeltaTable(self.path)
         except DeltaError as failure:
             raise TableError(
                 "table.unreadable",
