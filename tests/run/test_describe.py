@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from tidemill.contracts import Described
+from tidemill.contracts import Commit, Described, Snapshot
 from tidemill.declare.strategies import Replace
 from tidemill.declare.tables import Table
 from tidemill.errors import ArgumentError, Origin
@@ -73,6 +73,16 @@ def test_a_table_that_cannot_be_laid_out_as_declared_says_what_would():
     assert layout_notices(table(cluster_by=("region",)), ("day",)) == (
         f"main.daily stays partitioned by day; {again} clusters it by region",
     )
+
+
+def test_what_is_noted_on_a_table_does_not_change_it_for_what_reads_it():
+    def commit(version: int, operation: str, *, ours: bool = True) -> Commit:
+        return Commit(version, "", operation, {}, None, prepares=ours)
+
+    notes = (commit(5, "SET TBLPROPERTIES"), commit(4, "CLUSTER BY"))
+    assert Snapshot(5, 1, None, 3, notes, table_id="t").content == "t@3"
+    assert Snapshot(5, 1, None, 3, (notes[0], commit(4, "DROP COLUMNS")), table_id="t").content == "t@4"
+    assert Snapshot(5, 1, None, 3, (commit(5, "SET TBLPROPERTIES", ours=False),), table_id="t").content == "t@5"
 
 
 PIPELINE = """
