@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.declare.cursors import Cursor, cursor
@@ -17,6 +18,7 @@ RECORD_FORMAT = 1
 HELD = "__held"
 COMING = "__coming"
 PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change properties or columns only
+_NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY"})  # those among them that leave the columns alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,13 @@ class Snapshot:
     files: int = 0
     anchored: int | None = None
     rows: int | None = None
+    table_id: str = ""
+
+    @property
+    def content(self) -> str:
+        """Differs whenever its rows or columns may: what we have noted on it since changes neither."""
+        notes = takewhile(lambda commit: commit.prepares and commit.operation in _NOTES, self.foreign)
+        return f"{self.table_id}@{self.version - len(tuple(notes))}"
 
     @property
     def foreign_adds(self) -> bool:
@@ -186,6 +195,15 @@ class Snapshot:
         if record is None or not record.unique or self.foreign_adds:
             return False
         return {key.lower() for key in record.keys} <= {key.lower() for key in keys}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a table says of itself, its rows and columns aside."""
+
+    description: str | None
+    properties: Mapping[str, str]
+    partition_by: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +298,10 @@ class ReplaceRows:
 
 @dataclass(frozen=True, slots=True)
 class OverwriteRows:
-    """The table becomes `rows`, columns included."""
+    """The table becomes `rows`, columns included; it keeps its partitions unless others are given."""
 
     rows: DataFrame
+    partition_by: tuple[str, ...] | None = None
 
 
 Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows

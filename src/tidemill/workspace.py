@@ -168,6 +168,7 @@ class Workspace:
 
     def _runner(self, spark: SparkSession | None) -> Runner:
         from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.export_memory import ExportMemory  # noqa: PLC0415
         from tidemill.run.outside import Outside  # noqa: PLC0415
         from tidemill.run.runner import Runner  # noqa: PLC0415
 
@@ -177,6 +178,7 @@ class Workspace:
             self.graph,
             Catalog(self.held_path, self.project.warehouse.schema, outside),
             {name: quoted_text(value) for name, value in self.given.items()},
+            ExportMemory(self.project.warehouse.path),
         )
 
     def _session(self, spark: SparkSession | None) -> SparkSession:

@@ -12,7 +12,9 @@ import pytest
 from given import NOW, UTC_MICROS, bag, commits_nothing, frame, held, refused, step, table
 from pyspark.sql import functions as F
 
+from tidemill.declare.producers import Query
 from tidemill.declare.strategies import Append
+from tidemill.errors import ArgumentError, Origin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,3 +236,31 @@ def test_an_added_column_doubles_nothing_within_the_lookback_and_says_so(spark: 
     with commits_nothing(tmp_path / "t"):
         step(spark, orders, frame(wide, *rows))
     assert held(spark, tmp_path / "t") == bag((day(4), "a", None), (day(5), "b", None), (day(6), "c", 3))
+
+
+def query(**more: Any) -> Query:
+    return Query(("SELECT …",), (), Origin("orders.sql", 3), **more)
+
+
+def test_a_query_whose_values_differ_from_run_to_run_is_refused_where_it_is_declared(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        table(tmp_path, Append(), time="day", producer=query(unrepeatable="collect_list"))
+    assert str(caught.value.origin) == "orders.sql:3"
+    assert str(caught.value) == (
+        "[append.unrepeatable] orders appends what is new of a query with collect_list, whose value may differ from "
+        "run to run: a row that is here already would look new. Use one that does not depend on the order of rows "
+        "(min, max, max_by, sort_array(collect_list(…))), or merge on the keys instead."
+    )
+    assert table(tmp_path, Append(), producer=query(unrepeatable="collect_list")).window is None  # nothing is compared
+
+
+def test_sums_of_floats_are_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    orders = table(tmp_path / "t", Append(), time="day", volatile=("v",), producer=query(sums=("total", "n", "v")))
+    types = {"day": pa.date32(), "Total": pa.float64(), "n": pa.int64(), "v": pa.float32(), "price": pa.float64()}
+    error = refused(tmp_path / "t", lambda: step(spark, orders, frame(types, (day(1), 0.3, 1, 0.3, 0.1))))
+    assert str(error.origin) == "orders.sql:3"
+    assert str(error) == (
+        "[append.float_sums] orders appends what is new of a query with sums or averages of floats (Total), which "
+        "differ from run to run in their last digits: a row that is here already would look new. "
+        "Sum decimals (sum(cast(x AS decimal(18, 2)))), or merge on the keys instead. orders is unchanged."
+    )

@@ -86,7 +86,7 @@ def test_a_new_project_runs_a_second_day_is_a_small_run_and_then_there_is_nothin
         " · since 2024-01-31 21:00:00 UTC, less 2 hours  # s"
     )
     third = cli("run", "--summary")
-    assert third.stdout == "  up to date · no table changed · 1 export written\n"
+    assert third.stdout == "  up to date · nothing read, nothing written\n"
     assert len((folder / "shop/out/daily.csv").read_text().splitlines()) == 65
 
 

@@ -12,6 +12,7 @@ from tidemill.language import (
     inputs_of,
     parameters_of,
     reads_clock,
+    sums_of,
     unrepeatable,
     volatile_columns,
 )
@@ -151,6 +152,30 @@ UNREPEATABLE = {
 @pytest.mark.parametrize(("query", "name"), UNREPEATABLE.items())
 def test_aggregates_that_cannot_be_compared_are_named(query, name):
     assert unrepeatable(query) == name
+
+
+SUMS = {
+    "SELECT day, SUM(x) AS Total, round(avg(x), 2) AS mean, count(*) AS n, max(x) AS top FROM t GROUP BY 1": (
+        "mean",
+        "total",
+    ),
+    "SELECT day, sum(x) FROM t GROUP BY day": ("sum(x)",),
+    "SELECT sum(x) OVER (PARTITION BY day) AS running, std(x) AS spread, regr_slope(x, y) AS slope FROM t": (
+        "running",
+        "slope",
+        "spread",
+    ),
+    "WITH c AS (SELECT day, sum(x) AS s FROM t GROUP BY day) SELECT * FROM c": ("s",),
+    "SELECT day, s * 2 AS twice FROM (SELECT day, try_sum(x) AS s FROM t GROUP BY day)": ("s", "twice"),
+    "SELECT day, (SELECT sum(x) FROM u) AS whole FROM t": ("sum(x)", "whole"),
+    "SELECT day, x FROM t WHERE x > (SELECT 1)": (),
+    "SELECT 1 FROM": (),
+}
+
+
+@pytest.mark.parametrize(("query", "columns"), SUMS.items())
+def test_columns_made_of_sums_are_followed_by_name(query, columns):
+    assert sums_of(query) == columns
 
 
 def test_the_parameters_of_a_query_are_found_outside_literals_and_comments():

@@ -109,6 +109,7 @@ def test_a_full_refresh_makes_a_table_what_a_first_run_gives_and_again_writes_no
 ) -> None:
     shop.says(EVENTS).data("events.csv", "id day value", *ROWS)
     shop.run()
+    shop.says(EVENTS.replace("MERGE ON id", 'MERGE ON id OPTIONS { "partition_by": ["day"] }'))
     shop.data("events.csv", "id day value", *ROWS[3:], (7, "2024-01-05", 7))
     found = refresh(shop, "kept", "log")
     assert {name: counts(each.result) for name, each in found.items()} == {
@@ -116,6 +117,7 @@ def test_a_full_refresh_makes_a_table_what_a_first_run_gives_and_again_writes_no
         "log": (1, 0, 3, 3),
     }
     assert found["kept"].result.rebuilt
+    assert (shop.path("kept") / "day=2024-01-05").is_dir()
     assert [row[0] for row in shop.rows("kept")] == [4, 5, 6, 7]
     assert refresh(shop, "kept")["kept"].result.status == "unchanged"
     assert shop.version("kept") == 1

@@ -123,10 +123,10 @@ class Shown:
     def _did(self, outcome: Outcome) -> tuple[str, str, list[str]]:
         """What was done, to how many rows, and all else that is known."""
         result = _step_result(outcome)
+        if getattr(outcome.result, "status", None) == "up to date":
+            return "up to date", "", ["its inputs are unchanged"]
         if result is None:
             return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
-        if result.status == "up to date":
-            return "up to date", "", ["its inputs are unchanged"]
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
         return _verb(result), render.rows(result.rows_read), [*self._keys(result), *facts, *self._window(result)]
 
@@ -146,7 +146,7 @@ class Shown:
         failed = sum(1 for each in outcome.outcomes if each.error)
         skipped = sum(1 for each in outcome.outcomes if not each.ok and not each.error)
         steps = [result for each in outcome.outcomes if (result := _step_result(each))]
-        exports = sum(1 for each in outcome.outcomes if each.ok) - len(steps)
+        exports = sum(1 for each in outcome.outcomes if each.result and each.result.status == "exported")
         changed = sum(1 for step in steps if step.status in {"created", "changed"})
         if not failed and all(step.status == "up to date" for step in steps):
             return ["up to date", f"no table changed · {_count(exports, 'export')} written" if exports else _NOTHING]
@@ -203,8 +203,8 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         return {"status": "not run", "waits_for": outcome.waits_for}
     result = _step_result(outcome)
     if result is None:
-        rows, seconds = getattr(outcome.result, "rows", 0), outcome.result.seconds
-        return {"status": "exported", "rows_written": rows, "seconds": round(seconds, 3)}
+        status, rows = outcome.result.status, getattr(outcome.result, "rows", 0)
+        return {"status": status, "rows_written": rows, "seconds": round(outcome.result.seconds, 3)}
     return {
         "status": result.status,
         "strategy": result.strategy,

@@ -131,7 +131,8 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
     if quiet:
         return
     lines = [[workspace.short(step.table), step.strategy, mask(step.reason)] for step in steps]
-    lines += [[mask(export.name), f"export {export.mode}", "written each run"] for export in workspace.exports]
+    when = "written when what it reads has changed"
+    lines += [[mask(export.name), f"export {export.mode}", when] for export in workspace.exports]
     render.table(["table", "strategy", "reads"], lines, right=frozenset())
     for step in steps:
         for text in step.notices:

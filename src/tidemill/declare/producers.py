@@ -26,12 +26,16 @@ class Query:
     """The rows of a query, which goes to Spark as written, but for its @names.
 
     `pieces` are its text, cut where `parameters` stand. `clock`: its rows may change though its inputs do not.
+    `unrepeatable` is an aggregate in it whose value may differ from run to run; `sums` are columns, in lower case,
+    of which that holds if they are floats.
     """
 
     pieces: tuple[str, ...]
     parameters: tuple[str, ...] = ()
     origin: Origin | None = None
     clock: bool = False
+    unrepeatable: str | None = None
+    sums: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

@@ -8,13 +8,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
-from tidemill.declare.strategies import Merge, MergeStrategy, Replace, Strategy
+from tidemill.declare.producers import Query
+from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, Strategy
 from tidemill.errors import ArgumentError, Origin
 
 if TYPE_CHECKING:
     from tidemill.declare.producers import Producer
 
 E = TypeVar("E", bound=StrEnum)
+MOST_CLUSTERED = 4  # Delta takes no more
 
 
 class SchemaPolicy(StrEnum):
@@ -68,6 +70,7 @@ class Table:
     reset_allowed: bool = True
     description: str | None = None
     tags: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
 
     @property
     def config_hash(self) -> str:
@@ -86,6 +89,38 @@ class Table:
                 "table.full_merge_window",
                 f"{self.name}: full_merge reads its whole source and takes no window.",
                 "Drop the time column, or use upsert, which keeps rows that the window does not read.",
+                origin=self.origin,
+            )
+        self._check_layout()
+        if self.compared_query and self.compared_query.unrepeatable:
+            raise ArgumentError(
+                "append.unrepeatable",
+                f"{self.name} appends what is new of a query with {self.compared_query.unrepeatable}, whose value may "
+                "differ from run to run: a row that is here already would look new.",
+                "Use one that does not depend on the order of rows (min, max, max_by, sort_array(collect_list(…))), "
+                "or merge on the keys instead.",
+                origin=self.compared_query.origin or self.origin,
+            )
+
+    @property
+    def compared_query(self) -> Query | None:
+        """The query whose rows are compared with those of the table before they are appended, where that is so."""
+        compares = isinstance(self.strategy, Append) and self.window is not None
+        return self.producer if compares and isinstance(self.producer, Query) else None
+
+    def _check_layout(self) -> None:
+        if self.partition_by and self.cluster_by:
+            raise ArgumentError(
+                "table.two_layouts",
+                f"{self.name} has both partition_by and cluster_by, and a table is laid out in one way.",
+                "Keep one of them: cluster_by can be changed later, partition_by cannot.",
+                origin=self.origin,
+            )
+        if len(self.cluster_by) > MOST_CLUSTERED:
+            raise ArgumentError(
+                "table.too_many_clusters",
+                f"{self.name} has {len(self.cluster_by)} columns in cluster_by.",
+                f"Name those that queries filter by most, {MOST_CLUSTERED} at most.",
                 origin=self.origin,
             )
 

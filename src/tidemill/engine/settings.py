@@ -84,7 +84,7 @@ def _one_machine(folder: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
-        # A step's small queries are hundreds of generated classes; with the default of 100 each step compiled them anew.
+        # A step's small queries are hundreds of generated classes; by the default of 100 each step compiled them anew.
         "spark.sql.codegen.cache.maxEntries": "2000",
         # Opening a local file costs little: by the default of 4 MiB a few small files outweigh a big one, and one of
         # two cores gets more of the big ones than the other.

@@ -18,6 +18,7 @@ from tidemill.language.statements import (
     SetVariable,
     SourceStatement,
 )
+from tidemill.language.sums import sums_of
 from tidemill.language.volatile import reads_clock, volatile_columns
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "read_pipeline",
     "read_pipelines",
     "reads_clock",
+    "sums_of",
     "unrepeatable",
     "volatile_columns",
 ]

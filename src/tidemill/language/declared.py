@@ -15,7 +15,8 @@ from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
 from tidemill.errors import ArgumentError
 from tidemill.language import statements as said
 from tidemill.language.parameters import cut_at_parameters
-from tidemill.language.queries import inputs_of
+from tidemill.language.queries import inputs_of, unrepeatable
+from tidemill.language.sums import sums_of
 from tidemill.language.volatile import reads_clock, volatile_columns
 
 if TYPE_CHECKING:
@@ -132,7 +133,14 @@ class _Reader:
 
     def _query(self, query: said.Query) -> Query:
         pieces, names = cut_at_parameters(query.text)
-        return Query(pieces, names, query.origin, clock=reads_clock(query.text))
+        return Query(
+            pieces,
+            names,
+            query.origin,
+            clock=reads_clock(query.text),
+            unrepeatable=unrepeatable(query.text),
+            sums=sums_of(query.text),
+        )
 
     def _inputs(self, text: str) -> tuple[str, ...]:
         found = inputs_of(text)
@@ -180,6 +188,7 @@ class _Settings(TypedDict):
     volatile: tuple[str, ...]
     schema_policy: SchemaPolicy
     partition_by: tuple[str, ...]
+    cluster_by: tuple[str, ...]
     reset_allowed: bool
     description: str | None
     tags: tuple[str, ...]
@@ -193,6 +202,7 @@ def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
             "volatile": options.get("volatile", ()),
             "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
             "partition_by": options.get("partition_by", ()),
+            "cluster_by": options.get("cluster_by", ()),
             "reset_allowed": options.get("reset_allowed", True),
             "description": options.get("description"),
             "tags": options.get("tags", ()),

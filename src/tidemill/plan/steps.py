@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.strategies import Append, Merge
+from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import USUAL
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ def plan_step(table: Table, snapshot: Snapshot | None, request: Request = USUAL)
     if request.full_refresh and snapshot is not None:
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
         return PlannedStep(table.name, _strategy(table), reason)
+    layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
     if request.backfill and table.reads_windows:
-        return PlannedStep(table.name, _strategy(table), f"backfill {request.backfill}")
-    notices = (_changed_query(table),) if _query_changed(table, snapshot) else ()
-    return PlannedStep(table.name, _strategy(table), _reason(table, snapshot), notices)
+        return PlannedStep(table.name, _strategy(table), f"backfill {request.backfill}", layout)
+    changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
+    return PlannedStep(table.name, _strategy(table), _reason(table, snapshot), (*changed, *layout))
 
 
 def _strategy(table: Table) -> str:

@@ -84,5 +84,5 @@ def _quoted(name: str) -> str:
 
 
 def _version_at(path: str | None) -> str | None:
-    """Not its number alone: a table that was dropped and made again may have come to the same one."""
-    return DeltaLog(path).identity() if path else None
+    snapshot = DeltaLog(path).snapshot() if path else None
+    return snapshot.content if snapshot else None

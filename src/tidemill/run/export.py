@@ -14,11 +14,11 @@ from tidemill.engine.translate import one_line
 from tidemill.errors import ExportError, TidemillError
 from tidemill.run.export_database import write_database
 from tidemill.run.export_files import write_files
+from tidemill.run.export_memory import place_of
 from tidemill.run.export_options import Options
 from tidemill.run.step import run_step
 from tidemill.sources.failures import retold
 from tidemill.sources.frames import FrameSource
-from tidemill.sources.params import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """How many rows an export gave, how long it took, and where they are."""
+    """How many rows an export gave, how long it took, and where they are; or that all is there already."""
 
     rows: int
     seconds: float
     path: str
+    status: str = "exported"
 
 
 def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> ExportResult:
@@ -54,9 +55,14 @@ def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> Export
     return ExportResult(count, time.monotonic() - began, path)
 
 
+def unwritten(export: Export) -> ExportResult:
+    """The result of an export that would write what is there already."""
+    return ExportResult(0, 0.0, place_of(export), "up to date")
+
+
 def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
     options = Options(export)
-    path = absolute(export.target, export.folder)
+    path = place_of(export)
     partitions = options.names("partition_by")
     # An export is for others, and some readers know no deletion vectors.
     properties = {"delta.enableDeletionVectors": "false"} | options.left()

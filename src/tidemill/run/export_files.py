@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 
 from tidemill.declare.strategies import Append
 from tidemill.errors import ExportError, SchemaError
+from tidemill.run.export_memory import place_of
 from tidemill.run.export_options import Options
 from tidemill.run.workplace import locked, swap, workplace
-from tidemill.sources.params import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ class _Writing:
     def of(cls, export: Export) -> _Writing:
         options, kind = Options(export), export.kind.lower()
         partitions = options.names("partition_by")
-        path = absolute(export.target, export.folder).removeprefix("file://")
+        path = place_of(export)
         if "://" in path:
             raise export.wrong(
                 "export.not_local",

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from tidemill.plan.windows import WindowPlan
 
 
+_FLOATS = (t.FloatType, t.DoubleType)
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A change that is ready to enter its table, and its strategy in the table's spelling."""
@@ -59,8 +62,10 @@ def prepare(
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held)
     _check_names(rows, held, snapshot, table.name)
+    _check_layout(table, [*rows.columns, *(held.columns if held else ())])
     named = require(table.volatile, rows.columns, "The volatile column", table.name)
     volatile = frozenset(name.lower() for name in named)
+    _check_sums(table, rows, volatile)
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
@@ -187,6 +192,26 @@ def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | N
             "schema.needs_mapping",
             f"{name} cannot take a column named {', '.join(map(repr, odd))}: its files hold plain names only.",
             f"Rename it in the source, or set the table's property {COLUMN_MAPPING} to name. The table is unchanged.",
+        )
+
+
+def _check_layout(table: Table, columns: Sequence[str]) -> None:
+    require(table.partition_by, columns, "The partition_by column", table.name)
+    require(table.cluster_by, columns, "The cluster_by column", table.name)
+
+
+def _check_sums(table: Table, rows: DataFrame, volatile: frozenset[str]) -> None:
+    """A sum of floats depends on the order in which Spark adds them, so a row that is here would look new."""
+    query = table.compared_query
+    sums = set(query.sums if query else ()) - volatile
+    floats = [f.name for f in rows.schema.fields if f.name.lower() in sums and isinstance(f.dataType, _FLOATS)]
+    if floats:
+        raise TableError(
+            "append.float_sums",
+            f"{table.name} appends what is new of a query with sums or averages of floats ({', '.join(floats)}), which "
+            "differ from run to run in their last digits: a row that is here already would look new.",
+            f"Sum decimals (sum(cast(x AS decimal(18, 2)))), or merge on the keys instead. {table.name} is unchanged.",
+            origin=query.origin if query else None,
         )
 
 

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.change.operation import ALL_COUNTS, compile_change
-from tidemill.contracts import AppendRows, Compiled, Target
+from tidemill.contracts import AppendRows, Compiled, OverwriteRows, Target
 from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.errors import TableError
+from tidemill.plan.layout import layout_notices
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
 
@@ -58,7 +59,10 @@ class _Rebuild(Step):
             return super()._compile(prepared, held, window)
         target = Target(self.table.name, held, self.snapshot, self.store.log.reach)
         compiled = compile_change(Replace(), prepared.change, target)
-        if compiled.operation is None and self._says_otherwise():
+        if layout_notices(self.table, self.snapshot.partition_columns):
+            rows = OverwriteRows(prepared.change.rows, self.table.partition_by)
+            compiled = replace(compiled, operation=rows, known=ALL_COUNTS)
+        elif compiled.operation is None and self._says_otherwise():
             compiled = replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
         return replace(compiled, unique=isinstance(self.table.strategy, Merge))
 

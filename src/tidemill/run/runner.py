@@ -17,11 +17,13 @@ from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.requests import USUAL
 from tidemill.run.backfill import run_backfill
+from tidemill.run.describe import described
 from tidemill.run.events import Outcome, RunOutcome, Silent
 from tidemill.run.query import QuerySource
 from tidemill.run.rebuild import rebuild
 from tidemill.run.results import up_to_date
 from tidemill.run.step import run_step
+from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener
     from tidemill.run.export import ExportResult
+    from tidemill.run.export_memory import ExportMemory
     from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector
 
@@ -45,12 +48,16 @@ AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait
 
 @dataclass
 class Runner:
-    """One run over a graph of tables and exports. `spark` is asked for a session when a step needs one."""
+    """One run over a graph of tables and exports. `spark` is asked for a session when a step needs one.
+
+    Without a `memory` every export is written.
+    """
 
     spark: Callable[[], SparkSession]
     graph: Graph
     catalog: Catalog
     parameters: Mapping[str, str] = field(default_factory=dict)
+    memory: ExportMemory | None = None
     listener: Listener = field(default_factory=Silent)
     threads: int = AT_A_TIME
     fail_fast: bool = False
@@ -83,7 +90,7 @@ class Runner:
     def _done(self, node: object) -> StepResult | ExportResult:
         match node:
             case Table():
-                return self._table(node, self.source_of(node))
+                return described(self.spark, node, self._table(node, self.source_of(node)))
             case Export():
                 return self._export(node)
             case _:
@@ -108,12 +115,24 @@ class Runner:
             case _:
                 raise NotImplementedError(table.producer)
 
-    def _export(self, export: Export) -> ExportResult:
-        from tidemill.run.export import write_export  # noqa: PLC0415  needs Spark's writers
-
+    def query_of(self, export: Export) -> QuerySource:
+        """What gives the export its rows."""
         assert export.query is not None  # noqa: S101  a pipeline's export has one
-        session = self.catalog.session(spark := self.spark(), export.inputs)
-        return write_export(spark, session.sql(export.query.filled(self.parameters)), export)
+        return QuerySource(export.name, export.query, export.inputs, self.catalog, self.now, self.parameters)
+
+    def _export(self, export: Export) -> ExportResult:
+        from tidemill.run.export import unwritten, write_export  # noqa: PLC0415  needs Spark's writers
+
+        source = self.query_of(export)
+        # Asked before its rows are read: what comes in between is then seen by the next run.
+        version = source.version()
+        if self.memory and self.memory.holds(export, version):
+            return unwritten(export)
+        spark = self.spark()
+        result = write_export(spark, source.read(Reading(spark)), export)
+        if self.memory:
+            self.memory.keep(export, version, result.rows)
+        return result
 
 
 class _Walk:

@@ -10,7 +10,7 @@ import deltalake
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from tidemill.contracts import PREPARES, Commit, Record, Snapshot
+from tidemill.contracts import PREPARES, Commit, Described, Record, Snapshot
 from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
 from tidemill.state.folders import file_system, is_folder, is_hidden
@@ -42,10 +42,23 @@ class DeltaLog:
 
     def snapshot(self) -> Snapshot | None:
         """The table as it is now, or None when nothing is at its path."""
-        if not self._is_table():
+        if not self.exists():
             return None
         table = self._open()
         return self._snapshot_of(table)
+
+    def exists(self) -> bool:
+        """Whether a table is at its path; anything else that is there is an error."""
+        files, root = file_system(self.path)
+        if is_folder(files, f"{root}/_delta_log"):
+            return self._has_commits(files, root)
+        if _is_used(files, root):
+            raise TableError(
+                "table.not_a_table",
+                f"{self.path} is there, but it is not a Delta table.",
+                "Give the path of a Delta table, or a path where nothing is yet.",
+            )
+        return False
 
     def identity(self) -> str:
         """Differs whenever the table has another commit, or another table is at its path."""
@@ -66,6 +79,11 @@ class DeltaLog:
         """One commit, or None when it is not there, or no longer."""
         actions = self._actions(version)
         return None if actions is None else _commit_of(version, actions)
+
+    def described(self) -> Described:
+        """What the table says of itself."""
+        metadata = self._open().metadata()
+        return Described(metadata.description, dict(metadata.configuration), tuple(metadata.partition_columns))
 
     def column_types(self) -> dict[str, str]:
         """The types of the table's plain columns, as Delta calls them, by name in lower case."""
@@ -94,6 +112,7 @@ class DeltaLog:
             files=table.get_add_actions(flatten=True).num_rows,
             anchored=_anchored(properties),
             rows=rows,
+            table_id=str(metadata.id),
         )
 
     def _last_record(self, version: int, sequence: int | None, properties: dict[str, str]) -> _Last:
@@ -123,18 +142,6 @@ class DeltaLog:
         latest = self._open().version()
         later = (self.commit(number) for number in range(version + 1, latest + 1))
         return any(commit is None or commit.adds_rows or commit.removes_rows for commit in later)
-
-    def _is_table(self) -> bool:
-        files, root = file_system(self.path)
-        if is_folder(files, f"{root}/_delta_log"):
-            return self._has_commits(files, root)
-        if _is_used(files, root):
-            raise TableError(
-                "table.not_a_table",
-                f"{self.path} is there, but it is not a Delta table.",
-                "Give the path of a Delta table, or a path where nothing is yet.",
-            )
-        return False
 
     @staticmethod
     def _has_commits(files: fs.FileSystem, root: str) -> bool:

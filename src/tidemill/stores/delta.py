@@ -98,6 +98,12 @@ class DeltaStore:
         with only_writer(self.path), _conflicts():
             _preparing(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
+    def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
+        """Files are laid out by these columns when they are compacted from now on; by none where none are given."""
+        layout = f"({', '.join(map(quote, columns))})" if columns else "NONE"
+        with only_writer(self.path), _conflicts():
+            _preparing(spark).sql(f"ALTER TABLE {self._name} CLUSTER BY {layout}")
+
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
         if COLUMN_MAPPING not in snapshot.properties:
@@ -147,8 +153,10 @@ class DeltaStore:
     @_write.register(OverwriteRows)
     def _(self, operation: OverwriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
         writer = _numbered(operation.rows.write, record).mode("overwrite")
-        if _columns(operation.rows.schema) != _columns(self.schema(spark)):
-            writer = writer.option("overwriteSchema", "true").partitionBy(*snapshot.partition_columns)
+        partitions = snapshot.partition_columns if operation.partition_by is None else operation.partition_by
+        is_as_held = _columns(operation.rows.schema) == _columns(self.schema(spark))
+        if not is_as_held or partitions != snapshot.partition_columns:
+            writer = writer.option("overwriteSchema", "true").partitionBy(*partitions)
         writer.save(self.path)
 
     @_write.register(UpsertRows)

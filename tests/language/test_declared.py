@@ -1,0 +1,23 @@
+"""Statements become the declarations that all ways in share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidemill.declare.producers import Query
+from tidemill.errors import ArgumentError
+from tidemill.language.declared import declared
+
+
+def test_a_query_says_what_of_it_may_differ_from_run_to_run(read):
+    pipeline = read("CREATE TABLE t MODE APPEND AS SELECT k, first(a) AS f, sum(b) AS s FROM raw GROUP BY k;")
+    (table,) = declared(pipeline, str, "main").tables
+    assert isinstance(table.producer, Query)
+    assert (table.producer.unrepeatable, table.producer.sums) == ("first", ("s",))
+
+
+def test_a_table_with_two_layouts_is_an_error_at_its_statement(read):
+    pipeline = read('SOURCE s TYPE CSV;\nLOAD t FROM s OPTIONS { "partition_by": "day", "cluster_by": "region" };')
+    with pytest.raises(ArgumentError) as error:
+        declared(pipeline, str, "main")
+    assert (error.value.code, str(error.value.origin)) == ("table.two_layouts", "shop.sql:2:1")
