@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tidemill.declare.secrets import Masking
     from tidemill.declare.text import Span
@@ -46,6 +47,15 @@ class FileErrors(ArgumentError):  # noqa: N818  it is several
 
     def __str__(self) -> str:
         return "\n".join([*(excerpt(error) for error in self.errors), f"{self.problem} · {self.remedy}"])
+
+
+@contextmanager
+def collecting(errors: list[TidemillError]) -> Iterator[None]:
+    """Takes what is wrong with some files to that of others, so that all is told at once."""
+    try:
+        yield
+    except FileErrors as found:
+        errors += found.errors
 
 
 def excerpt(error: TidemillError) -> str:

@@ -12,7 +12,9 @@ from tidemill.declare.strategies import Merge, MergeStrategy, Strategy
 from tidemill.errors import ArgumentError, Origin
 
 if TYPE_CHECKING:
+    from tidemill.declare.checks import Check
     from tidemill.declare.producers import Producer
+    from tidemill.declare.starts import MovingStart
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -36,12 +38,16 @@ class NullTime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which rows a run reads: `time_column >= max(start, watermark - lookback)`."""
+    """Which rows a run reads: `time_column >= max(start, watermark - lookback)`.
+
+    `start` is a literal; `moving_start` stands in its place where only the run knows it.
+    """
 
     time_column: str
     start: str | None = None
     lookback: Duration | int | None = None
     null_time: NullTime = NullTime.FAIL
+    moving_start: MovingStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,8 @@ class Table:
     reset_allowed: bool = True
     description: str | None = None
     tags: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     @property
     def config_hash(self) -> str:

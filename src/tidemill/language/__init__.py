@@ -1,7 +1,8 @@
 """SQL pipeline files: from text to statements, with every error at its place. Knows no Spark."""
 
+from tidemill.declare.templates import WINDOW_PARAMETERS
 from tidemill.language.errors import LanguageError, LanguageErrors, excerpt
-from tidemill.language.parameters import WINDOW_PARAMETERS, cut_at_parameters, parameters_of
+from tidemill.language.parameters import cut_at_parameters, parameters_of
 from tidemill.language.pipeline import Pipeline, read_pipeline, read_pipelines
 from tidemill.language.queries import inputs_of, unrepeatable
 from tidemill.language.statements import (

@@ -117,7 +117,7 @@ class PipelineReader:
             self.read_file(path, file)
 
     def read_file(self, path: Path, asked_by: Named | None) -> None:
-        text = _read(path, asked_by)
+        text = read_text(path, asked_by)
         if isinstance(text, LanguageError):
             self.errors.append(text)
             self.names.whole = False
@@ -144,7 +144,8 @@ class PipelineReader:
         )
 
 
-def _read(path: Path, asked_by: Named | None) -> Text | LanguageError:
+def read_text(path: Path, asked_by: Named | None = None) -> Text | LanguageError:
+    """The text of a file, or why there is none; `asked_by` is the place that names it."""
     span = asked_by.span if asked_by else None
     shown = asked_by.text if asked_by else str(path)
     try:
