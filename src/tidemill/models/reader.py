@@ -20,7 +20,7 @@ from tidemill.models.errors import ModelError
 from tidemill.models.meaning import Meaning
 from tidemill.models.places import Places
 from tidemill.models.query import read_query
-from tidemill.models.shape import fits
+from tidemill.models.shape import misfits
 from tidemill.models.sidecar import read_sidecar
 from tidemill.typing import ModelMetadata
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidemill.declare.mistakes import FileError
     from tidemill.declare.text import Text
     from tidemill.declare.variables import Variables
+    from tidemill.language.cursor import Named
     from tidemill.models.files import ModelFile, ModelFiles
 
 
@@ -76,14 +77,19 @@ class _Reader:
         document = self._metadata(file, text)
         if document is None:
             return None
-        found = None
-        if fits(document, ModelMetadata):
-            meaning = Meaning(document, cast("Mapping[str, object]", document.value))
-            checks = read_checks(document, meaning.value("checks", []), self.schema)
-            if query is not None:
-                found = declared(file.name, query, meaning, checks, self.path_of, self.schema)
+        found = self._declared(file.name, query, document)
         self.errors += document.errors
         return None if document.errors else found
+
+    def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
+        """What can be told of a model though some of its keys are wrong is told all the same."""
+        broken = misfits(document, ModelMetadata)
+        if broken & {"", "materialization", "incremental"}:
+            return None
+        given = cast("Mapping[str, object]", document.value)
+        meaning = Meaning(document, {key: value for key, value in given.items() if key not in broken})
+        checks = read_checks(document, meaning.value("checks", []), self.schema)
+        return query and declared(name, query, meaning, checks, self.path_of, self.schema)
 
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""

@@ -22,16 +22,17 @@ _WORDS: dict[object, tuple[str, str]] = {
 }
 
 
-def fits(document: Document, shape: Any) -> bool:
-    """Whether the metadata has this type; all that is not as it should be is noted at its place."""
-    before = len(document.errors)
-    _Checker(document).check(document.value, shape, ())
-    return len(document.errors) == before
+def misfits(document: Document, shape: Any) -> set[str]:
+    """The keys whose values do not have this type, "" for the whole; each mistake is noted at its place."""
+    checker = _Checker(document)
+    checker.check(document.value, shape, ())
+    return checker.broken
 
 
 class _Checker:
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.broken: set[str] = set()
 
     def check(self, value: object, shape: Any, key: Key) -> None:
         fitting = next((each for each in _alternatives(shape) if _is_a(value, each)), None)
@@ -44,7 +45,7 @@ class _Checker:
         elif get_origin(fitting) is list:
             self._check_items(value, get_args(fitting)[0], key)
         elif value == "":
-            self.document.note(key, "models.wrong_type", f"{_named(key)} is empty", "write a text, or leave it out")
+            self._note(key, "models.wrong_type", f"{_named(key)} is empty", "write a text, or leave it out")
 
     def _check_keys(self, value: Any, shape: Any, key: Key) -> None:
         hints = get_type_hints(shape)
@@ -53,28 +54,31 @@ class _Checker:
                 self.check(each, hints[name], (*key, name))
             else:
                 remedy = suggestion(str(name), hints, f"the keys are {', '.join(hints)}")
-                place = (*key, name) if isinstance(name, str) else key
-                self.document.note(place, "models.unknown_key", f"{_named(key)} has no key {name}", remedy)
+                self._note(key, "models.unknown_key", f"{_named(key)} has no key {name}", remedy, (*key, str(name)))
         for name in sorted(shape.__required_keys__ - value.keys()):
             problem, remedy = f"{_named(key)} needs {name}", f'write "{name}": {_example(hints[name])}'
-            self.document.note(key, "models.missing_key", problem, remedy)
+            self._note(key, "models.missing_key", problem, remedy)
 
     def _check_word(self, value: object, known: tuple[str, ...], key: Key) -> None:
         if value not in known:
             remedy = suggestion(str(value), known, "correct it")
             problem = f"{_named(key)} must be one of {', '.join(known)}, not {value}"
-            self.document.note(key, "models.unknown_value", problem, remedy)
+            self._note(key, "models.unknown_value", problem, remedy)
 
     def _check_items(self, value: Any, shape: Any, key: Key) -> None:
         if not value:
-            self.document.note(key, "models.wrong_type", f"{_named(key)} is an empty list", "leave it out, or fill it")
+            self._note(key, "models.wrong_type", f"{_named(key)} is an empty list", "leave it out, or fill it")
         for index, item in enumerate(value):
             self.check(item, shape, (*key, index))
+
+    def _note(self, key: Key, code: str, problem: str, remedy: str, place: Key | None = None) -> None:
+        self.broken.add(str(key[0]) if key else "")
+        self.document.note(place or key, code, problem, remedy)
 
     def _wrong_type(self, value: object, shape: Any, key: Key) -> None:
         wanted = " or ".join(_words(each) for each in _alternatives(shape))
         problem = f"{_named(key)} must be {wanted}, not {_what(value)}"
-        self.document.note(key, "models.wrong_type", problem, f"write {_example(shape)}")
+        self._note(key, "models.wrong_type", problem, f"write {_example(shape)}")
 
 
 def _alternatives(shape: Any) -> tuple[Any, ...]:
