@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from tidemill.declare.mistakes import FileErrors
+from tidemill.declare.mistakes import FileErrors, in_order
 from tidemill.declare.secrets import Masking
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View
@@ -54,7 +54,7 @@ def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str]
     if reader.errors:
         for error in reader.errors:
             error.hide(Masking(secrets))
-        raise FileErrors(reader.errors)
+        raise FileErrors(in_order(reader.errors))
     views = tuple(each for each in found if isinstance(each, View))
     return Models(tuple(each for each in found if isinstance(each, Table)), views, secrets)
 
@@ -89,7 +89,7 @@ class _Reader:
         given = cast("Mapping[str, object]", document.value)
         meaning = Meaning(document, {key: value for key, value in given.items() if key not in broken})
         checks = read_checks(document, meaning.value("checks", []), self.schema)
-        return query and declared(name, query, meaning, checks, self.path_of, self.schema)
+        return None if query is None else declared(name, query, meaning, checks, self.path_of, self.schema)
 
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""
