@@ -102,7 +102,7 @@ class Incremental(TypedDict, total=False):
 
 class AcceptedValues(TypedDict):
     column: str
-    values: list[str | int | float | bool]
+    values: list[str | float | bool]
 
 
 class Relationships(TypedDict, total=False):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COMMENTS = re.compile(r"\A(?:[^\S\n]*(?:--[^\n]*)?(?:\n|\Z))*")
 _OPENING = re.compile(r"^[^\S\n]*--[^\S\n]*(metadata)[^\S\n]*:", re.MULTILINE)
 _DASHES = re.compile(r"^[^\S\n]*--", re.MULTILINE)
-_HINT = 'write -- metadata: {"materialization": "view"}'
+_HINT = 'names and texts stand in "…", with , between them: {"materialization": "view"}'
 
 
 def read_comment(text: Text) -> Document | None:

@@ -74,12 +74,12 @@ class Meaning:
                 self.note(("incremental",), "misplaced_key", problem, 'write "materialization": "incremental"')
             return kind
         if section is None:
-            problem = "the materialization incremental needs incremental"
-            self.note(("materialization",), "missing_key", problem, 'write "incremental": {"strategy": "merge", … }')
+            remedy = 'write "incremental": {"strategy": "merge", "merge": { … }} beside it'
+            self.note(("materialization",), "missing_key", "an incremental model needs a strategy", remedy)
             return ""
         strategy: str = section["strategy"]
         if strategy not in section:
-            problem, remedy = f"the strategy {strategy} needs {strategy}", f'write "{strategy}": {{ … }} beside it'
+            problem, remedy = f"{strategy} needs its settings", f'write "{strategy}": {{ … }} beside it'
             self.note(("incremental", "strategy"), "missing_key", problem, remedy)
             return ""
         return strategy
@@ -137,7 +137,12 @@ class Meaning:
         if given is not True:
             return given or None
         if self.window is None:
-            self.note(self.place("only_newer"), "missing_key", "only_newer needs time_column", "name a column instead")
+            self.note(
+                self.place("only_newer"),
+                "missing_key",
+                "only_newer needs time_column",
+                "give one, or the name of a column",
+            )
             return None
         return self.window.time_column
 

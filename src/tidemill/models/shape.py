@@ -7,6 +7,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from tidemill.declare.mistakes import suggestion
+from tidemill.errors import did_you_mean
 
 if TYPE_CHECKING:
     from tidemill.models.document import Document
@@ -49,25 +50,26 @@ class _Checker:
 
     def _check_keys(self, value: Any, shape: Any, key: Key) -> None:
         hints = get_type_hints(shape)
+        meant = set()
         for name, each in value.items():
             if name in hints:
                 self.check(each, hints[name], (*key, name))
             else:
+                meant.add(did_you_mean(str(name), hints))
                 remedy = suggestion(str(name), hints, f"the keys are {', '.join(hints)}")
                 self._note(key, "models.unknown_key", f"{_named(key)} has no key {name}", remedy, (*key, str(name)))
-        for name in sorted(shape.__required_keys__ - value.keys()):
-            problem, remedy = f"{_named(key)} needs {name}", f'write "{name}": {_example(hints[name])}'
-            self._note(key, "models.missing_key", problem, remedy)
+        for name in sorted(shape.__required_keys__ - value.keys() - meant):
+            self._note(key, "models.missing_key", f"{_named(key)} needs {name}", _write((*key, name), hints[name]))
 
     def _check_word(self, value: object, known: tuple[str, ...], key: Key) -> None:
         if value not in known:
-            remedy = suggestion(str(value), known, "correct it")
+            remedy = suggestion(str(value), known, "use one of them")
             problem = f"{_named(key)} must be one of {', '.join(known)}, not {value}"
             self._note(key, "models.unknown_value", problem, remedy)
 
     def _check_items(self, value: Any, shape: Any, key: Key) -> None:
         if not value:
-            self._note(key, "models.wrong_type", f"{_named(key)} is an empty list", "leave it out, or fill it")
+            self._note(key, "models.wrong_type", f"{_named(key)} is an empty list", "write at least one")
         for index, item in enumerate(value):
             self.check(item, shape, (*key, index))
 
@@ -76,9 +78,9 @@ class _Checker:
         self.document.note(place or key, code, problem, remedy)
 
     def _wrong_type(self, value: object, shape: Any, key: Key) -> None:
-        wanted = " or ".join(_words(each) for each in _alternatives(shape))
-        problem = f"{_named(key)} must be {wanted}, not {_what(value)}"
-        self._note(key, "models.wrong_type", problem, f"write {_example(shape)}")
+        *others, last = (_words(each) for each in _alternatives(shape))
+        wanted = f"{', '.join(others)} or {last}" if others else last
+        self._note(key, "models.wrong_type", f"{_named(key)} must be {wanted}, not {_what(value)}", _write(key, shape))
 
 
 def _alternatives(shape: Any) -> tuple[Any, ...]:
@@ -124,6 +126,13 @@ def _what(value: object) -> str:
     return _WORDS[kind][0] if kind else f"a {type(value).__name__}"
 
 
+def _write(key: Key, shape: Any) -> str:
+    """What to write in the place of this key."""
+    if not key:
+        return f"write metadata = {_example(shape)}"
+    return f'write "{key[-1]}": {_example(shape)}' if isinstance(key[-1], str) else f"write {_example(shape)}"
+
+
 def _example(shape: Any) -> str:
     first = _alternatives(shape)[0]
     if is_typeddict(first):
@@ -132,4 +141,4 @@ def _example(shape: Any) -> str:
         return f'"{get_args(first)[0]}"'
     if get_origin(first) is list:
         return f"[{_example(get_args(first)[0])}]"
-    return {str: '"…"', bool: "true or false"}.get(first, "a number")
+    return {str: '"…"', bool: "true or false", int: "1"}.get(first, "0.1")
