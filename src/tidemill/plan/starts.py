@@ -44,7 +44,7 @@ def start_of(
     """The start of one run of a table whose time column is of this kind.
 
     A literal and CURRENT_DATE bound every run: `max(start, watermark - lookback)`. A variable is where a later run
-    starts, whatever the watermark; a first run does not use it.
+    starts, whatever the watermark; a first run does not use it. `variables` have all that `missing_variables` asks for.
     """
     if isinstance(window.moving_start, StartVariable) and not first_run:
         given = _given(window.moving_start, kind, variables)
