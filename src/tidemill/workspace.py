@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
-from tidemill.declare.mistakes import FileErrors
+from tidemill.declare.mistakes import FileErrors, collecting
 from tidemill.declare.names import name_key, quoted_text
 from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
 from tidemill.declare.spark import SparkSettings
 from tidemill.declare.tables import Table
+from tidemill.declare.views import View
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
-from tidemill.plan.graph import Graph, Node
+from tidemill.models import ModelFiles, Models, find_models, read_models
+from tidemill.models.files import FOLDER as MODELS
+from tidemill.plan.graph import Graph, Node, duplicates
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
@@ -25,12 +28,14 @@ from tidemill.project import Filling, ProjectSettings
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import SparkSession
 
     from tidemill.declare.sources import Source
+    from tidemill.declare.variables import Variables
+    from tidemill.language.pipeline import Pipeline
     from tidemill.plan.requests import Request
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
@@ -61,20 +66,22 @@ class Workspace:
                 "target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder."
             )
         project = ProjectSettings.load(start, profile)
+        alone = start.is_file() and start.suffix == ".sql"
+        if alone and start.absolute().is_relative_to(project.folder / MODELS):
+            raise _is_model(start)
+        files = [start] if alone else [_from_here(file) for file in project.pipelines]
+        models = ModelFiles() if alone else find_models(project.folder, _from_here)
         variables = project.variables(given)
-        files = (
-            [start] if start.is_file() and start.suffix == ".sql" else [_from_here(file) for file in project.pipelines]
-        )
         filling = Filling(variables)
         outside, spark = project.outside(filling), project.engine(filling)
-        pipelines = read_pipelines(files, variables, schema=project.warehouse.schema, known=_Held(project, outside))
-        folder = project.folder if project.file else None
-        found = tuple(declared(each, project.table_path, project.warehouse.schema, folder) for each in pipelines)
+        found, secrets = _read(project, files, models, variables, outside)
         nodes: list[Node] = []
         for each in found:
-            nodes += [*each.tables, *each.exports]
-        secrets = spark.secrets.union(filling.secrets, *(each.secrets for each in pipelines))
-        workspace = cls(project, found, Graph.of(nodes), given or {}, Masking(secrets), outside, spark)
+            nodes += [*each.tables, *each.views, *each.exports]
+        if twice := duplicates(node for node in nodes if not isinstance(node, Export)):
+            raise FileErrors(twice)
+        masking = Masking(spark.secrets.union(filling.secrets, secrets))
+        workspace = cls(project, found, Graph.of(nodes), given or {}, masking, outside, spark)
         workspace.check()
         return workspace
 
@@ -82,6 +89,10 @@ class Workspace:
     def tables(self) -> list[Table]:
         """The declared tables, each after what it reads."""
         return [node for node in self.graph.in_order() if isinstance(node, Table)]
+
+    @property
+    def views(self) -> list[View]:
+        return [node for node in self.graph.in_order() if isinstance(node, View)]
 
     @property
     def exports(self) -> list[Export]:
@@ -236,6 +247,40 @@ def _not_made(name: str, missing: str) -> ArgumentError:
     )
 
 
+def _read(
+    project: ProjectSettings,
+    files: Sequence[Path],
+    models: ModelFiles,
+    variables: Variables,
+    outside: Container[str],
+) -> tuple[tuple[Declared, ...], frozenset[str]]:
+    """What all files declare, and the secrets in it; or everything that is wrong in any of them."""
+    schema, folder = project.warehouse.schema, project.folder if project.file else None
+    known = _Held(project, outside, (model.name for model in models.models))
+    errors: list[TidemillError] = []
+    pipelines: tuple[Pipeline, ...] = ()
+    modelled = Models()
+    with collecting(errors):
+        pipelines = read_pipelines(files, variables, schema=schema, known=known)
+    with collecting(errors):
+        modelled = read_models(models, variables, project.table_path, schema)
+    if errors:
+        raise FileErrors(errors)
+    found = [declared(each, project.table_path, schema, folder) for each in pipelines]
+    if models.models:
+        found.append(Declared(MODELS, modelled.tables, (), (), modelled.views))
+    return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
+
+
+def _is_model(file: Path) -> ArgumentError:
+    name = f"{file.parent.name}.{file.stem}"
+    return ArgumentError(
+        "target.is_model",
+        f"{file} is a model of a project, and not a pipeline by itself.",
+        f"Name the project's folder, and the model with -s {name}.",
+    )
+
+
 def _from_here(file: Path) -> Path:
     """The path as a user here would type it."""
     here = Path.cwd()
@@ -261,14 +306,18 @@ def _declared_twice(node: Node, source: Source) -> ArgumentError:
 
 
 class _Held:
-    """The tables that nothing declares and that are there all the same: outside data, and what the warehouse holds."""
+    """The tables that no pipeline declares and that are there all the same: outside data, and what the warehouse holds.
 
-    def __init__(self, project: ProjectSettings, outside: Container[str]) -> None:
+    `more` are names that are declared elsewhere.
+    """
+
+    def __init__(self, project: ProjectSettings, outside: Container[str], more: Iterable[str] = ()) -> None:
         self.project, self.outside = project, outside
+        self.more = {name_key(name, project.warehouse.schema) for name in more}
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        if name.lower() in self.outside or name.count(".") > 1:
+        if name.lower() in self.outside or name.lower() in self.more or name.count(".") > 1:
             return True
         return (Path(self.project.table_path(name)) / "_delta_log").is_dir()

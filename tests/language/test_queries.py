@@ -8,8 +8,10 @@ from tidemill.declare.producers import Query
 from tidemill.errors import ArgumentError
 from tidemill.language import (
     LanguageError,
+    columns_of,
     cut_at_parameters,
     inputs_of,
+    output_columns,
     parameters_of,
     reads_clock,
     sums_of,
@@ -123,6 +125,44 @@ VOLATILE = {
 @pytest.mark.parametrize(("query", "columns"), VOLATILE.items())
 def test_volatile_columns_are_those_without_data(query, columns):
     assert volatile_columns(query) == columns
+
+
+COLUMNS = {
+    "SELECT id, t.at, cast(n AS int), s.a.b AS c, s.a.d FROM t": ("id", "at", "n", "c", "d"),
+    "WITH c AS (SELECT id, at FROM t) SELECT * FROM c": ("id", "at"),
+    "SELECT c.*, 1 AS one FROM (SELECT id FROM t) c": ("id", "one"),
+    "SELECT * EXCEPT (x) FROM (SELECT 1 AS x, 2 AS y)": ("y",),
+    "SELECT a FROM t UNION ALL SELECT b FROM u": ("a",),
+    "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r": ("n",),
+    "SELECT id FROM t LATERAL VIEW explode(xs) e AS x": ("id",),
+    "SELECT * FROM t": None,
+    "SELECT id, t.* FROM t": None,
+    "SELECT id, count(*) FROM t GROUP BY id": None,
+    "SELECT id, explode(m) AS (k, v) FROM t": None,
+    "SELECT 'a'": None,
+    "SELECT * FROM (SELECT id FROM t) PIVOT (count(*) FOR id IN (1, 2))": None,
+    "VALUES (1, 2)": None,
+    "not a query": None,
+}
+
+
+@pytest.mark.parametrize(("query", "columns"), COLUMNS.items())
+def test_the_columns_of_a_query_are_known_unless_only_the_data_can_name_one(query, columns):
+    assert output_columns(query) == columns
+
+
+@pytest.mark.parametrize(
+    ("condition", "columns"),
+    [
+        ("at >= @start_date AND (region = 'x' OR at < current_date())", ("at", "region")),
+        ("s.field > 1 AND exists(xs, x -> x > low)", ("s", "xs", "low")),
+        ("id IN (SELECT id FROM t)", None),
+        ("a = 1; b = 2", None),
+        ("a = = 1", None),
+    ],
+)
+def test_the_columns_of_a_condition_are_those_that_it_names(condition, columns):
+    assert columns_of(condition) == columns
 
 
 UNREPEATABLE = {

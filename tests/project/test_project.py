@@ -257,6 +257,15 @@ error[project.bad_value] warehouse.format must be one of delta, parquet
       │ ^^^^^^ did you mean delta?
 """,
     ),
+    "an unknown behavior at a change of mind": (
+        '[flags]\nmaterialization_change_behavior = "wran"',
+        """
+error[project.bad_value] flags.materialization_change_behavior must be one of warn, error, ignore
+  tidemill.toml:2:1
+    2 │ materialization_change_behavior = "wran"
+      │ ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ did you mean warn?
+""",
+    ),
     "a source without a type": (
         '[sources."a.b"]\npath = "x"',
         """

@@ -81,7 +81,7 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
     proposals = _proposals(workspace)
-    counts = {"tables": len(workspace.tables), "exports": len(workspace.exports)}
+    counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":
         render.document({"ok": True, **counts, "proposals": proposals})
     elif not quiet:
@@ -95,7 +95,7 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
 @on_selection
 @output
 def list_(workspace: Workspace, form: str, quiet: bool) -> None:
-    """Show the tables and exports that a project or a pipeline file declares, each after what it reads."""
+    """Show the tables, views and exports that a project or a pipeline file declares, each after what it reads."""
     nodes = workspace.graph.in_order()
     data = [_declaration(node) | {"name": workspace.masking.mask(node.name)} for node in nodes]
     if form == "json":
@@ -107,10 +107,13 @@ def list_(workspace: Workspace, form: str, quiet: bool) -> None:
 
 def _declaration(node: Any) -> dict[str, Any]:
     from tidemill.declare.producers import Loaded  # noqa: PLC0415
+    from tidemill.declare.views import View  # noqa: PLC0415
 
     producer = getattr(node, "producer", None)
     reads = [producer.source.name] if isinstance(producer, Loaded) else list(node.inputs)
-    strategy = str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
+    strategy = (
+        "view" if isinstance(node, View) else str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
+    )
     return {
         "name": node.name,
         "strategy": strategy,

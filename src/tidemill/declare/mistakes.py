@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tidemill.declare.secrets import Masking
     from tidemill.declare.text import Span
 
+Error = TypeVar("Error", bound=TidemillError)
 _WIDEST = 110
 _KEPT_LEFT = 30
 
@@ -46,6 +48,30 @@ class FileErrors(ArgumentError):  # noqa: N818  it is several
 
     def __str__(self) -> str:
         return "\n".join([*(excerpt(error) for error in self.errors), f"{self.problem} · {self.remedy}"])
+
+
+def in_order(errors: Iterable[Error]) -> list[Error]:
+    """Each once (a file may be read for two pipelines), by file in the order of their first errors, then by place."""
+    files: dict[str, int] = {}
+    once: dict[tuple[str, str, str], Error] = {}
+    for error in errors:
+        files.setdefault(error.origin.file if error.origin else "", len(files))
+        once.setdefault((error.code, error.problem, str(error.origin)), error)
+
+    def place(error: Error) -> tuple[int, int, int]:
+        origin = error.origin
+        return (files[origin.file], origin.line or 0, origin.column or 0) if origin else (files[""], 0, 0)
+
+    return sorted(once.values(), key=place)
+
+
+@contextmanager
+def collecting(errors: list[TidemillError]) -> Iterator[None]:
+    """Takes what is wrong with some files to that of others, so that all is told at once."""
+    try:
+        yield
+    except FileErrors as found:
+        errors += found.errors
 
 
 def excerpt(error: TidemillError) -> str:

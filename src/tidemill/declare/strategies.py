@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tidemill.declare.templates import Condition
 
 
 class MergeStrategy(StrEnum):
@@ -76,10 +80,12 @@ class Merge:
 class DeleteInsert:
     """The rows that match one predicate become exactly the query's rows that match it.
 
-    Without a predicate it is `time_column >= start of the window`.
+    Without a predicate it is `time_column >= start of the window`. `condition` is a predicate with @names: each run
+    puts values into it.
     """
 
     predicate: str | None = None
+    condition: Condition | None = None
 
     def __str__(self) -> str:
         return "delete_insert"

@@ -13,7 +13,9 @@ from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, S
 from tidemill.errors import ArgumentError, Origin
 
 if TYPE_CHECKING:
+    from tidemill.declare.checks import Check
     from tidemill.declare.producers import Producer
+    from tidemill.declare.starts import MovingStart
 
 E = TypeVar("E", bound=StrEnum)
 MOST_CLUSTERED = 4  # Delta takes no more
@@ -38,12 +40,16 @@ class NullTime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which rows a run reads: `time_column >= max(start, watermark - lookback)`."""
+    """Which rows a run reads: `time_column >= max(start, watermark - lookback)`.
+
+    `start` is a literal; `moving_start` stands in its place where only the run knows it.
+    """
 
     time_column: str
     start: str | None = None
     lookback: Duration | int | None = None
     null_time: NullTime = NullTime.FAIL
+    moving_start: MovingStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class Table:
     description: str | None = None
     tags: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     @property
     def config_hash(self) -> str:

@@ -1,9 +1,10 @@
 """SQL pipeline files: from text to statements, with every error at its place. Knows no Spark."""
 
+from tidemill.declare.templates import WINDOW_PARAMETERS
 from tidemill.language.errors import LanguageError, LanguageErrors, excerpt
-from tidemill.language.parameters import WINDOW_PARAMETERS, cut_at_parameters, parameters_of
+from tidemill.language.parameters import cut_at_parameters, parameters_of
 from tidemill.language.pipeline import Pipeline, read_pipeline, read_pipelines
-from tidemill.language.queries import inputs_of, unrepeatable
+from tidemill.language.queries import columns_of, inputs_of, unrepeatable
 from tidemill.language.statements import (
     Append,
     CreateTable,
@@ -19,7 +20,7 @@ from tidemill.language.statements import (
     SourceStatement,
 )
 from tidemill.language.sums import sums_of
-from tidemill.language.volatile import reads_clock, volatile_columns
+from tidemill.language.volatile import output_columns, reads_clock, volatile_columns
 
 __all__ = [
     "WINDOW_PARAMETERS",
@@ -38,9 +39,11 @@ __all__ = [
     "Replace",
     "SetVariable",
     "SourceStatement",
+    "columns_of",
     "cut_at_parameters",
     "excerpt",
     "inputs_of",
+    "output_columns",
     "parameters_of",
     "read_pipeline",
     "read_pipelines",

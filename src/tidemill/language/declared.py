@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from tidemill.declare.exports import Export
-from tidemill.declare.names import name_key, qualified
-from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.names import qualified
+from tidemill.declare.producers import Loaded
 from tidemill.declare.sources import Source
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
 from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
 from tidemill.errors import ArgumentError
 from tidemill.language import statements as said
-from tidemill.language.parameters import cut_at_parameters
-from tidemill.language.queries import inputs_of, unrepeatable
-from tidemill.language.sums import sums_of
-from tidemill.language.volatile import reads_clock, volatile_columns
+from tidemill.language.produced import inputs_in, produced, sql_hash, takes_charge
+from tidemill.language.volatile import volatile_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from tidemill.declare.views import View
     from tidemill.language.pipeline import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What one pipeline declares, in its order."""
+    """What one pipeline declares, in its order; or what all models do, which have views as well."""
 
     pipeline: str
     tables: tuple[Table, ...]
     exports: tuple[Export, ...]
     sources: tuple[Source, ...]
+    views: tuple[View, ...] = ()
 
 
 def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path | None = None) -> Declared:
@@ -62,8 +61,8 @@ class _Reader:
         text = statement.query.text if statement.query else f"SELECT * FROM {statement.table}"
         return Export(
             name=statement.target,
-            query=self._query(said.Query(text, statement.origin)),
-            inputs=self._inputs(text),
+            query=produced(said.Query(text, statement.origin)),
+            inputs=inputs_in(text, self.schema) or (),
             target=statement.target,
             kind=statement.kind,
             mode=_export_mode(statement.mode),
@@ -111,7 +110,7 @@ class _Reader:
         return Window(source.cursor, source.start, source.lookback, _null_time(options))
 
     def _create(self, statement: said.CreateTable) -> Table:
-        query, mode = self._query(statement.query), statement.mode
+        query, mode = produced(statement.query), statement.mode
         window = None
         if isinstance(mode, said.IncrementalBy):
             window = Window(mode.column, None, mode.lookback, _null_time(statement.options))
@@ -123,30 +122,13 @@ class _Reader:
             strategy=_strategy(mode, statement.options, None),
             window=window,
             input=self.pipeline.name,
-            inputs=self._inputs(query.text),
+            inputs=inputs_in(query.text, self.schema) or (),
             producer=query,
-            sql_hash=hashlib.sha256(query.text.encode()).hexdigest()[:16],
-            owns_window=window is not None and bool({"start_dt", "start_date"} & set(query.parameters)),
+            sql_hash=sql_hash(query),
+            owns_window=window is not None and takes_charge(query),
             **settings,
             origin=statement.origin,
         )
-
-    def _query(self, query: said.Query) -> Query:
-        pieces, names = cut_at_parameters(query.text)
-        return Query(
-            pieces,
-            names,
-            query.origin,
-            clock=reads_clock(query.text),
-            unrepeatable=unrepeatable(query.text),
-            sums=sums_of(query.text),
-        )
-
-    def _inputs(self, text: str) -> tuple[str, ...]:
-        found = inputs_of(text)
-        if found is None:
-            return ()
-        return tuple(name_key(name, self.schema) if name.count(".") < 2 else name for name in found)  # noqa: PLR2004
 
 
 def _strategy(mode: said.Mode, options: Mapping[str, said.OptionValue], cursor: str | None) -> Strategy:

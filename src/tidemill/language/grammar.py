@@ -71,7 +71,7 @@ def read_create_table(cursor: Cursor, names: Names, origin: Origin) -> CreateTab
     clauses = read_clauses(cursor, "CREATE TABLE", TABLE_MODES)
     options = _options(clauses.options, "CREATE TABLE")
     _expect_as(cursor)
-    _expect_query(cursor, "AS")
+    expect_query(cursor, "AS")
     query = cursor.query(query_end(cursor))
     cursor.end()
     return CreateTable(table.text, cast("TableMode", clauses.mode), options, query, origin)
@@ -83,7 +83,7 @@ def read_export(cursor: Cursor, names: Names, origin: Origin) -> Export:
     if _is_name(cursor, end):
         table = cursor.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')
     else:
-        _expect_query(cursor, "EXPORT")
+        expect_query(cursor, "EXPORT")
         query = cursor.query(end)
     cursor.expect("TO", "EXPORT", 'TO "out/daily" TYPE PARQUET')
     target = cursor.string("TO needs a place in quotes", 'write TO "out/daily"')
@@ -160,7 +160,7 @@ def _expect_as(cursor: Cursor) -> None:
     cursor.fail_here("CREATE TABLE needs AS and a query", remedy)
 
 
-def _expect_query(cursor: Cursor, after: str) -> None:
+def expect_query(cursor: Cursor, after: str) -> None:
     token = cursor.token
     if token is None or token.raw == ";":
         cursor.fail_here(f"{after} needs a query", "write SELECT …")

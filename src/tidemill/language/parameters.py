@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.declare.templates import WINDOW_PARAMETERS
 from tidemill.declare.text import Text
 from tidemill.language.tokens import Kind, lex
 
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidemill.language.tokens import Lexed
-
-WINDOW_PARAMETERS = ("start_dt", "end_dt", "start_date", "end_date")
 
 
 def parameters_of(query: str) -> tuple[str, ...]:

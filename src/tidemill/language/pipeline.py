@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.mistakes import in_order
 from tidemill.declare.names import DEFAULT_SCHEMA
 from tidemill.declare.secrets import Masking
 from tidemill.declare.text import Text
@@ -88,7 +89,7 @@ def read_pipelines(
         reader.names.check(known)
     errors = [error for reader in readers for error in reader.all_errors()]
     if errors:
-        raise LanguageErrors(_in_order(errors))
+        raise LanguageErrors(in_order(errors))
     return pipelines
 
 
@@ -117,7 +118,7 @@ class PipelineReader:
             self.read_file(path, file)
 
     def read_file(self, path: Path, asked_by: Named | None) -> None:
-        text = _read(path, asked_by)
+        text = read_text(path, asked_by)
         if isinstance(text, LanguageError):
             self.errors.append(text)
             self.names.whole = False
@@ -144,7 +145,8 @@ class PipelineReader:
         )
 
 
-def _read(path: Path, asked_by: Named | None) -> Text | LanguageError:
+def read_text(path: Path, asked_by: Named | None = None) -> Text | LanguageError:
+    """The text of a file, or why there is none; `asked_by` is the place that names it."""
     span = asked_by.span if asked_by else None
     shown = asked_by.text if asked_by else str(path)
     try:
@@ -161,18 +163,3 @@ def _read(path: Path, asked_by: Named | None) -> Text | LanguageError:
 
 def _neighbours(path: Path) -> Sequence[str]:
     return [each.name for each in path.parent.glob("*.sql")] if path.parent.is_dir() else []
-
-
-def _in_order(errors: list[LanguageError]) -> list[LanguageError]:
-    """Each once (a file may be read for two pipelines), by file in the order of their first errors, then by place."""
-    files: dict[str, int] = {}
-    once: dict[tuple[str, str, str], LanguageError] = {}
-    for error in errors:
-        files.setdefault(error.origin.file if error.origin else "", len(files))
-        once.setdefault((error.code, error.problem, str(error.origin)), error)
-
-    def place(error: LanguageError) -> tuple[int, int, int]:
-        origin = error.origin
-        return (files[origin.file], origin.line or 0, origin.column or 0) if origin else (files[""], 0, 0)
-
-    return sorted(once.values(), key=place)

@@ -45,17 +45,30 @@ def unrepeatable(query: str) -> str | None:
     return next((_spark_name(call) for call in calls if _is_unsteady(call)), None)
 
 
+def columns_of(condition: str) -> tuple[str, ...] | None:
+    """The columns that a condition on rows names, each once; None when sqlglot cannot tell, or it has a subquery."""
+    trees = _trees(condition)
+    if len(trees) != 1 or trees[0].find(exp.Query):
+        return None
+    return tuple(dict.fromkeys(column.parts[0].name for column in trees[0].find_all(exp.Column, bfs=False)))
+
+
 def parsed(query: str) -> exp.Expr | None:
     """The tree of a query; None when sqlglot cannot parse it, or it is no query."""
+    trees = _trees(query)
+    return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query | exp.Values) else None
+
+
+def _trees(sql: str) -> list[exp.Expr]:
+    """What sqlglot makes of it; nothing where it cannot parse it."""
     logger = logging.getLogger("sqlglot")
-    before, logger.disabled = logger.disabled, True  # it warns on stderr where None says the same
+    before, logger.disabled = logger.disabled, True  # it warns on stderr where the answer says the same
     try:
-        trees = sqlglot.parse(query, dialect="spark")
+        return [tree for tree in sqlglot.parse(sql, dialect="spark") if tree is not None]
     except (SqlglotError, RecursionError):
-        return None
+        return []
     finally:
         logger.disabled = before
-    return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query | exp.Values) else None
 
 
 # inputs

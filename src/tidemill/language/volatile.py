@@ -76,6 +76,14 @@ def volatile_columns(query: str) -> tuple[str, ...]:
     return tuple(name for name, status in columns.listed if status is _Status.VOLATILE and name)
 
 
+def output_columns(query: str) -> tuple[str, ...] | None:
+    """The names of all output columns, in order; None where only the data can name one (`*` of a table, `explode`)."""
+    tree = parsed(query)
+    columns = _of_query(tree, {}) if tree else _UNKNOWN
+    names = tuple(name for name, _ in columns.listed)
+    return names if columns.whole and all(names) else None
+
+
 def reads_clock(query: str) -> bool:
     """Whether its rows may change though its inputs do not: `WHERE day >= current_date()`, a random sample.
 

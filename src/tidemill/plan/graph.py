@@ -86,6 +86,21 @@ class Graph:
         return own
 
 
+def duplicates(nodes: Iterable[Node]) -> list[ArgumentError]:
+    """The nodes whose name another one has; a graph would keep one of them only."""
+    first: dict[str, Node] = {}
+    return [
+        ArgumentError(
+            "plan.duplicate_name",
+            f"{node.name} is declared twice.",
+            f"The first is at {first[node.name.lower()].origin}. Rename one of them, or remove it.",
+            origin=node.origin,
+        )
+        for node in nodes
+        if first.setdefault(node.name.lower(), node) is not node
+    ]
+
+
 def _lower(names: Iterable[str]) -> Iterator[str]:
     return (name.lower() for name in names)
 

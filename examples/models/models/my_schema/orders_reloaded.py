@@ -1,0 +1,15 @@
+from tidemill.typing import ModelMetadata
+
+metadata: ModelMetadata = {
+    "description": "Active orders, taken anew from a day on that the run is given",
+    "materialization": "incremental",
+    "incremental": {
+        "strategy": "delete_insert",
+        "delete_insert": {
+            "where_condition": "updated_at >= @start_date",
+            "time_column": "updated_at",
+            "start_date": "@start_date",
+        },
+    },
+    "tags": ["orders", "reloaded"],
+}

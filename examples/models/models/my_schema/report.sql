@@ -1,0 +1,5 @@
+-- metadata: {"description": "Active orders by region, made anew by each run",
+--            "checks": [{"not_null": "region"}, {"row_count": {"min": 1}}]}
+SELECT region, count(*) AS orders, sum(amount) AS amount
+FROM my_schema.orders_active
+GROUP BY region

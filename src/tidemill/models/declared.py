@@ -1,0 +1,99 @@
+"""From the query and the metadata of a model to its declaration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidemill.declare.checks import Relationships
+from tidemill.declare.tables import SchemaPolicy, Table
+from tidemill.declare.views import View
+from tidemill.language.produced import inputs_in, produced, sql_hash, table_key, takes_charge
+from tidemill.language.queries import unrepeatable
+from tidemill.language.statements import Query as Written
+from tidemill.language.volatile import volatile_columns
+from tidemill.models.columns import check_columns
+from tidemill.models.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemill.declare.checks import Check
+    from tidemill.declare.producers import Query
+    from tidemill.language.cursor import Named
+    from tidemill.models.meaning import Meaning
+    from tidemill.models.places import Key
+
+_INPUT = "query"  # under which a table keeps how far it has read
+
+
+def declared(
+    name: str,
+    query: Named,
+    meaning: Meaning,
+    checks: list[tuple[Key, Check]],
+    path_of: Callable[[str], str],
+    schema: str,
+) -> Table | View | None:
+    """The table or view; None where something has been noted in the document of `meaning`."""
+    check_columns(query.text, meaning, checks)
+    producer = produced(Written(query.text, query.span.origin))
+    _check_query(producer, meaning)
+    found = tuple(check for _, check in checks)
+    inputs = _inputs(name, query, meaning, found, schema)
+    if meaning.document.errors:
+        return None
+    if meaning.strategy is None:
+        return View(
+            name=name,
+            path=path_of(name),
+            query=producer,
+            inputs=inputs,
+            sql_hash=sql_hash(producer),
+            origin=producer.origin,
+            description=meaning.value("description"),
+            tags=meaning.names("tags"),
+            checks=found,
+        )
+    return Table(
+        name=name,
+        path=path_of(name),
+        strategy=meaning.strategy,
+        window=meaning.window,
+        volatile=tuple(dict.fromkeys([*meaning.names("volatile"), *volatile_columns(query.text)])),
+        schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
+        partition_by=meaning.names("partition_by"),
+        cluster_by=meaning.names("cluster_by"),
+        sql_hash=sql_hash(producer),
+        input=_INPUT,
+        owns_window=meaning.window is not None and takes_charge(producer),
+        origin=producer.origin,
+        producer=producer,
+        inputs=inputs,
+        reset_allowed=meaning.value("reset_allowed", otherwise=True),
+        description=meaning.value("description"),
+        tags=meaning.names("tags"),
+        checks=found,
+    )
+
+
+def _check_query(query: Query, meaning: Meaning) -> None:
+    if meaning.kind == "view" and query.parameters:
+        name = query.parameters[0]
+        problem = f"a view is read when no run is there to give @{name} a value"
+        meaning.note(("materialization",), "view_with_variables", problem, f"write ${{{name}}}, or make it a table")
+    unsteady = unrepeatable(query.text) if meaning.kind == "append" else None
+    if unsteady:
+        problem = f"{unsteady} may give the same rows another value in the next run, and append would take them for new"
+        meaning.note(("incremental", "strategy"), "unrepeatable", problem, f"order what {unsteady} reads, or use merge")
+
+
+def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...], schema: str) -> tuple[str, ...]:
+    """What the query reads, what its author says that it reads, and what its checks look at."""
+    found = inputs_in(query.text, schema)
+    told = [table_key(each, schema) for each in meaning.names("reads")]
+    if found is None and not told:
+        problem = "what this query reads cannot be told: it cannot be parsed, or names tables by a function"
+        remedy = 'correct it, or name its tables in the metadata: "reads": ["my_schema.orders"]'
+        meaning.document.errors.append(ModelError("models.unknown_inputs", problem, remedy, span=query.span))
+    checked = [check.to for check in checks if isinstance(check, Relationships) and check.to != name.lower()]
+    return tuple(dict.fromkeys([*(found or ()), *told, *checked]))

@@ -1,0 +1,165 @@
+"""What metadata means: the kind of a model, its strategy, its window. Other spellings end here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidemill.declare.sources import as_names
+from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.errors import ArgumentError
+from tidemill.models.conditions import read_condition
+from tidemill.models.windows import read_window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidemill.declare.strategies import Strategy
+    from tidemill.models.document import Document
+    from tidemill.models.places import Key
+
+_INCREMENTAL = ("append", "merge", "delete_insert")
+_KEPT = ("table", *_INCREMENTAL)
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    "null_time": _INCREMENTAL,
+    "on_schema_change": _INCREMENTAL,
+    "only_newer": ("merge",),
+    "dedup_order_by": ("merge",),
+    "max_shrink": ("table",),
+    "partition_by": _KEPT,
+    "cluster_by": _KEPT,
+    "volatile": _KEPT,
+    "reset_allowed": _KEPT,
+}
+
+
+class Meaning:
+    """Reads metadata whose types are right. What does not go together is noted in its document."""
+
+    def __init__(self, document: Document, metadata: Mapping[str, Any]) -> None:
+        self.document, self.metadata = document, metadata
+        self.kind = self._kind()
+        self._check_levels()
+        self._check_layout()
+        self.window = read_window(self) if self.kind in _INCREMENTAL else None
+        self.strategy = self._strategy()
+
+    def value(self, name: str, otherwise: Any = None) -> Any:
+        """What is given by this name, at whichever level."""
+        key = next(iter(self._given(name)), None)
+        return otherwise if key is None else _get(self.metadata, key)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return as_names(self.value(name)) or ()
+
+    def place(self, name: str) -> Key:
+        """The key under which the name is given; where it is not, the section that could have it."""
+        return next(iter(self._given(name)), self.section_key)
+
+    @property
+    def section_key(self) -> Key:
+        return ("incremental", self.kind) if self.kind in _INCREMENTAL else ()
+
+    def note(self, key: Key, code: str, problem: str, remedy: str) -> None:
+        self.document.note(key, f"models.{code}", problem, remedy)
+
+    # the kind, and what belongs to it
+
+    def _kind(self) -> str:
+        """view, table, or a strategy; nothing where that cannot be told."""
+        kind: str = self.metadata.get("materialization", "table")
+        section: Mapping[str, Any] | None = self.metadata.get("incremental")
+        if kind != "incremental":
+            if section is not None:
+                problem = f"incremental is given, and the materialization is {kind}"
+                self.note(("incremental",), "misplaced_key", problem, 'write "materialization": "incremental"')
+            return kind
+        if section is None:
+            remedy = 'write "incremental": {"strategy": "merge", "merge": { … }} beside it'
+            self.note(("materialization",), "missing_key", "an incremental model needs a strategy", remedy)
+            return ""
+        strategy: str = section["strategy"]
+        if strategy not in section:
+            problem, remedy = f"{strategy} needs its settings", f'write "{strategy}": {{ … }} beside it'
+            self.note(("incremental", "strategy"), "missing_key", problem, remedy)
+            return ""
+        return strategy
+
+    def _check_levels(self) -> None:
+        for name, kinds in _TAKEN_BY.items():
+            given = self._given(name)
+            if given and self.kind and self.kind not in kinds:
+                what = self.kind if self.kind in _INCREMENTAL else f"a {self.kind}"
+                self.note(given[0], "misplaced_key", f"{what} takes no {name}", f"it is for {', '.join(kinds)}")
+            if len(given) > 1:
+                self.note(given[-1], "repeated_key", f"{name} is given twice", "keep one of them")
+
+    def _check_layout(self) -> None:
+        if self.names("partition_by") and self.names("cluster_by"):
+            problem = "a table is partitioned or clustered, not both"
+            self.note(("cluster_by",), "two_layouts", problem, "keep partition_by or cluster_by")
+
+    def _given(self, name: str) -> list[Key]:
+        """The keys under which it is given, the innermost first."""
+        levels: list[Key] = [self.section_key, ("incremental",), ()] if self.kind in _INCREMENTAL else [()]
+        return [(*level, name) for level in levels if name in _get(self.metadata, level)]
+
+    # strategies
+
+    def _strategy(self) -> Strategy | None:
+        """None for a view, and where it cannot be made."""
+        try:
+            match self.kind:
+                case "table":
+                    return Replace(self.value("max_shrink"))
+                case "append":
+                    return Append()
+                case "merge":
+                    return self._merge()
+                case "delete_insert":
+                    return self._delete_insert()
+                case _:
+                    return None
+        except ArgumentError as bad:
+            self.document.pass_on(self.place("unique_key" if self.kind == "merge" else "max_shrink"), bad)
+            return None
+
+    def _merge(self) -> Merge:
+        order = self.names("dedup_order_by")
+        return Merge(
+            keys=self.names("unique_key"),
+            form=MergeStrategy.DEDUPLICATE if order else MergeStrategy.UPSERT,
+            dedup_order_by=order,
+            only_newer=self._only_newer(),
+        )
+
+    def _only_newer(self) -> str | None:
+        given = self.value("only_newer", otherwise=False)
+        if given is not True:
+            return given or None
+        if self.window is None:
+            self.note(
+                self.place("only_newer"),
+                "missing_key",
+                "only_newer needs time_column",
+                "give one, or the name of a column",
+            )
+            return None
+        return self.window.time_column
+
+    def _delete_insert(self) -> DeleteInsert:
+        if self.value("where_condition") is None:
+            if self.window is None:
+                problem = "delete_insert needs where_condition or time_column"
+                self.note(self.section_key, "missing_key", problem, 'write "where_condition": "day >= @start_date"')
+            return DeleteInsert()
+        condition = read_condition(self.document, self.place("where_condition"), self.value("where_condition"))
+        if condition is None or not condition.parameters:
+            return DeleteInsert(condition.text if condition else None)
+        return DeleteInsert(condition=condition)
+
+
+def _get(metadata: Mapping[str, Any], key: Key) -> Any:
+    found: Any = metadata
+    for part in key:
+        found = found[part]
+    return found

@@ -1,0 +1,164 @@
+"""Types for the metadata of models, so that an editor completes them and a type checker reads them.
+
+A model is one SELECT in `models/<schema>/<name>.sql`. Its metadata is a dict by the name of `metadata` in the file
+`<name>.py` beside it, or the same as JSON in the first comment of the SQL file, `-- metadata: {…}`, which may go on
+over several `--` lines. Without metadata a model is a table that each run makes anew.
+
+    from tidemill.typing import ModelMetadata
+
+    metadata: ModelMetadata = {
+        "description": "Orders that are not cancelled, one row each",
+        "materialization": "incremental",
+        "incremental": {
+            "strategy": "merge",
+            "merge": {"unique_key": "id", "time_column": "updated_at", "start_date": "auto", "lookback": "3 hours"},
+        },
+        "checks": [
+            {"not_null": ["id", "updated_at"]},
+            {"unique": "id"},
+            {"accepted_values": {"column": "status", "values": ["open", "paid"]}},
+            {"relationships": {"column": "customer_id", "to": "my_schema.customers", "field": "id"}},
+            {"row_count": {"min": 1}},
+            "amount >= 0",
+            {"condition": "amount < 1000", "severity": "warn", "name": "no order is that large"},
+        ],
+    }
+
+Checks are a list. Each is a dict with one of `not_null`, `unique`, `accepted_values`, `relationships`, `row_count` or
+`condition`, and beside it, if need be, a `severity` ("error" or "warn") and a `name`. A bare text is a condition. As in
+SQL, only `not_null` minds NULLs: the others pass them over.
+
+`start_date` says where runs start. With "auto" that is the highest time held, less the lookback. A date or timestamp
+bounds every run, the first as well, and so does "CURRENT_DATE", the midnight of the day of the run. With "@name" a
+first run reads everything, and each later one starts at the value of that variable, which has to be given.
+"""
+
+from typing import Literal, Required, TypeAlias, TypedDict
+
+Materialization: TypeAlias = Literal["table", "view", "incremental"]
+Strategy: TypeAlias = Literal["append", "merge", "delete_insert"]
+OnSchemaChange: TypeAlias = Literal["fail", "ignore", "append_new_columns", "sync_all_columns"]
+NullTime: TypeAlias = Literal["fail", "include", "skip"]
+Severity: TypeAlias = Literal["error", "warn"]
+Names: TypeAlias = str | list[str]
+
+
+class Append(TypedDict, total=False):
+    """Rows enter once, by their time: what is not older than the newest row held, less the lookback, is compared."""
+
+    time_column: Required[str]
+    """The column that orders the rows in time."""
+    start_date: str | int
+    """Where runs start: "auto" (the default), "2024-01-01", which bounds all, "@name", or "CURRENT_DATE"."""
+    lookback: str | int
+    """How late a row may come: "90 minutes", "3 hours", "7 days", "2 weeks", "1 month"; a number for numbers."""
+    null_time: NullTime
+    """What happens to rows without a time; "fail" is the default."""
+
+
+class Merge(TypedDict, total=False):
+    """Rows enter by their keys: new ones are inserted, known ones updated where they differ."""
+
+    unique_key: Required[Names]
+    """The columns that make a row unique."""
+    time_column: str
+    """The column that orders the rows in time; without one, each run reads all rows."""
+    start_date: str | int
+    """Where runs start: "auto" (the default), "2024-01-01", which bounds all, "@name", or "CURRENT_DATE"."""
+    lookback: str | int
+    """How late a row may come: "90 minutes", "3 hours", "7 days", "2 weeks", "1 month"; a number for numbers."""
+    null_time: NullTime
+    """What happens to rows without a time; "fail" is the default."""
+    only_newer: bool | str
+    """True, or a column: a row that is older by it than the one held does not replace it."""
+    dedup_order_by: Names
+    """Keeps one row per key, the one with the highest of these."""
+
+
+class DeleteInsert(TypedDict, total=False):
+    """The rows that match one condition become exactly those that the query gives."""
+
+    where_condition: str
+    """The condition, in which @names are variables of the run; without one it is the window of the run."""
+    time_column: str
+    """The column that orders the rows in time."""
+    start_date: str | int
+    """Where runs start: "auto" (the default), "2024-01-01", which bounds all, "@name", or "CURRENT_DATE"."""
+    lookback: str | int
+    """How late a row may come: "90 minutes", "3 hours", "7 days", "2 weeks", "1 month"; a number for numbers."""
+    null_time: NullTime
+    """What happens to rows without a time; "fail" is the default."""
+
+
+class Incremental(TypedDict, total=False):
+    """A strategy, and under its name what it needs."""
+
+    strategy: Required[Strategy]
+    append: Append
+    merge: Merge
+    delete_insert: DeleteInsert
+    on_schema_change: OnSchemaChange
+
+
+class AcceptedValues(TypedDict):
+    column: str
+    values: list[str | float | bool]
+
+
+class Relationships(TypedDict, total=False):
+    column: Required[str]
+    to: Required[str]
+    """The table that has the values."""
+    field: str
+    """Its column; the same name where it is left out."""
+
+
+class RowCount(TypedDict, total=False):
+    min: int
+    max: int
+
+
+class Check(TypedDict, total=False):
+    """One of the first six, and how it is taken."""
+
+    not_null: Names
+    """Columns in which no NULL may be."""
+    unique: Names
+    """Columns that together make a row unique."""
+    accepted_values: AcceptedValues
+    relationships: Relationships
+    row_count: RowCount
+    condition: str
+    """A SQL condition that is false for no row."""
+    severity: Severity
+    """What a failed check does: with "error" (the default) the step fails before its commit, "warn" only tells."""
+    name: str
+
+
+class ModelMetadata(TypedDict, total=False):
+    """What a model is, beside its query. `null_time`, `only_newer` and `dedup_order_by` may stand in a strategy too."""
+
+    description: str
+    materialization: Materialization
+    """What it becomes: a "table" (the default), which each run makes anew, a "view", or "incremental"."""
+    incremental: Incremental
+    tags: Names
+    partition_by: Names
+    cluster_by: Names
+    on_schema_change: OnSchemaChange
+    """What happens when the columns of the query are not the table's; "fail" is the default."""
+    null_time: NullTime
+    """What happens to rows without a time; "fail" is the default."""
+    only_newer: bool | str
+    """True, or a column: a row that is older by it than the one held does not replace it."""
+    dedup_order_by: Names
+    """Keeps one row per key, the one with the highest of these."""
+    max_shrink: float
+    """The share of its rows that a table may lose in one run, such as 0.1."""
+    volatile: Names
+    """Columns that differ from run to run whatever the data is, and so take no part in comparison."""
+    reads: Names
+    """Tables that the query reads, where its SQL does not tell."""
+    reset_allowed: bool
+    """False: the table cannot be rebuilt, not even by --full-refresh."""
+    checks: list[str | Check]
