@@ -199,11 +199,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a table says of itself, its rows and columns aside."""
+    """What a table says of itself, its rows aside. `columns` differs whenever its columns do."""
 
     description: str | None
     properties: Mapping[str, str]
     partition_by: tuple[str, ...]
+    columns: str = ""
 
 
 @dataclass(frozen=True, slots=True)

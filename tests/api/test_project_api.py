@@ -57,7 +57,7 @@ def test_a_run_tells_of_every_step(spark: SparkSession, folder: Path) -> None:
     first = project.run(spark=spark)
     assert first.ok
     assert statuses(first) == {"raw_orders": "created", "daily": "created", "out/daily.csv": "exported"}
-    write(folder / "data/2.csv", "2,2024-01-02 11:00:00,us", "4,2024-01-03 00:00:00,eu")
+    write(folder / "data/2.csv", "2,2024-01-02 11:30:00,us", "4,2024-01-03 00:00:00,eu")
     raw, daily, export = project.run(spark=spark).steps
     assert (raw.rows_read, raw.rows_written, raw.inserted, raw.updated, raw.unchanged) == (4, 2, 1, 1, 1)
     assert (raw.deleted, raw.ignored, raw.total, raw.version, raw.strategy) == (0, 0, 4, 1, "merge upsert")

@@ -30,7 +30,19 @@ SELECT date(updated_at) AS day, count(*) AS orders FROM raw_orders GROUP BY 1;
 """
 HEADER = "order_id,updated_at"
 STEP_KEYS = {
-    *("table", "status", "strategy", "first_run", "rows_read", "rows_written", "inserted", "updated", "deleted"),
+    *(
+        "table",
+        "status",
+        "strategy",
+        "first_run",
+        "rebuilt",
+        "batches",
+        "rows_read",
+        "rows_written",
+        "inserted",
+        "updated",
+        "deleted",
+    ),
     *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "error", "waits_for"),
 }
 SECRETS = {"SHOP_PASSWORD": "swordfish-7h$'x", "SHOP_TOKEN": "tok_5e0f99", "SHOP_FOLDER": "hidden-place-31"}
@@ -107,6 +119,8 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
         "status": "changed",
         "strategy": "merge upsert",
         "first_run": False,
+        "rebuilt": False,
+        "batches": 1,
         "rows_read": 4,
         "rows_written": 3,
         "inserted": 2,

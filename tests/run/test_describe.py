@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,12 @@ def table(**more: Any) -> Table:
 
 
 def held(description: str | None = None, partition_by: tuple[str, ...] = (), **properties: str) -> Described:
-    return Described(description, {name.replace("__", "."): value for name, value in properties.items()}, partition_by)
+    named = {name.replace("__", "."): value for name, value in properties.items()}
+    return Described(description, named, partition_by, "c1")
+
+
+def clustered(*columns: str, of: str = "c1") -> str:
+    return json.dumps({"by": columns, "columns": of})
 
 
 def test_a_table_is_laid_out_in_one_way_and_by_four_columns_at_most():
@@ -44,12 +50,15 @@ def test_only_what_differs_is_written():
         "owner": "bi",
         "delta.appendOnly": "true",
         "comment": "per day",
-        "tidemill.cluster_by": '["day"]',
+        "tidemill.cluster_by": clustered("day"),
     }
-    same = {"owner": "bi", "delta__appendonly": "true", "tidemill__cluster_by": '["day"]', "theirs": "x"}
+    same = {"owner": "bi", "delta__appendonly": "true", "tidemill__cluster_by": clustered("day"), "theirs": "x"}
     assert differences(declared, held("per day", **same)) == {}
     assert differences(replace(declared, description="by day"), held("per day", **same)) == {"comment": "by day"}
-    assert differences(replace(declared, cluster_by=()), held("per day", **same)) == {"tidemill.cluster_by": "[]"}
+    none = {"tidemill.cluster_by": clustered()}
+    assert differences(replace(declared, cluster_by=()), held("per day", **same)) == none
+    other_columns = same | {"tidemill__cluster_by": clustered("day", of="c0")}
+    assert differences(declared, held("per day", **other_columns)) == {"tidemill.cluster_by": clustered("day")}
 
 
 def test_what_is_not_declared_or_kept_elsewhere_is_left_alone():
@@ -128,10 +137,10 @@ def test_description_clustering_and_properties_are_kept_without_touching_rows_or
     assert snapshot is not None
     assert (snapshot.rows, snapshot.record_version, snapshot.content[-2:]) == (2, 0, "@0")
 
-    raw = replace(shop.load().tables[0], properties={"owner": "bi"}, cluster_by=())
+    raw = replace(shop.load().tables[0], properties={"team": "bi"}, cluster_by=())
     kept = described(lambda: spark, raw, notes["raw"].result)
-    assert kept.notices[-1] == "main.raw has its new owner, cluster_by"
-    assert deltalake.DeltaTable(str(shop.path("raw"))).metadata().configuration["owner"] == "bi"
+    assert kept.notices[-1] == "main.raw has its new team, cluster_by"
+    assert deltalake.DeltaTable(str(shop.path("raw"))).metadata().configuration["team"] == "bi"
     assert detail(spark, shop, "raw")["clusteringColumns"] == []
 
 

@@ -62,7 +62,7 @@ class Backfill:
 
     def _cut(self, start: Cursor | None, end: Cursor | None, kind: CursorKind, now: datetime) -> Iterator[Part]:
         if self.batch is None or start is None:
-            yield Part(self, start, end)
+            yield Part(self, start, start, end)
             return
         last = end or (present(kind, now) if kind.is_time else None)
         if last is None:
@@ -71,16 +71,20 @@ class Backfill:
             )
         low, number = start, 1
         while (high := start.plus(self.batch, number)) < last:
-            yield Part(self, low, high)
+            yield Part(self, start, low, high)
             low, number = high, number + 1
-        yield Part(self, low, end)
+        yield Part(self, start, low, end)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One batch of a backfill: from `start`, open where there is none, up to and without `end`."""
+    """One batch of a backfill: from `start`, open where there is none, up to and without `end`.
+
+    `begin` is where the backfill as a whole starts: what lies between is in the table when this batch is read.
+    """
 
     of: Backfill
+    begin: Cursor | None
     start: Cursor | None
     end: Cursor | None
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class WindowPlan:
     """The window of one run. An open start reads everything; the end, where there is one, lies outside.
 
-    `mark` is what the record keeps of a backfill, so that it can be taken up again.
+    `begin` is where a backfill starts, `mark` what the record keeps of it, so that it can be taken up again.
     """
 
     column: str
@@ -38,6 +38,7 @@ class WindowPlan:
     watermark: Cursor | None = None
     notice: str | None = None
     end: Cursor | None = None
+    begin: Cursor | None = None
     mark: Mapping[str, str] | None = field(default=None)
 
     @property
@@ -63,7 +64,7 @@ class WindowPlan:
 
         A backfill that begins above it leaves a gap, so it does not move it.
         """
-        leaves_gap = self.is_backfill and self.start and self.watermark and self.watermark < self.start
+        leaves_gap = self.begin and self.watermark and self.watermark < self.begin
         if highest is None or leaves_gap:
             return self.watermark
         reached = min(highest, present(self.kind, now)) if self.kind.is_time else highest
@@ -124,7 +125,14 @@ def _given(plan: WindowPlan, part: Part) -> WindowPlan:
             "and such as the new one gives otherwise enter beside them"
         )
     return replace(
-        plan, start=part.start, exclusive=False, end=part.end, mark=part.mark, notice=notice, reason=f"backfill {part}"
+        plan,
+        start=part.start,
+        exclusive=False,
+        end=part.end,
+        begin=part.begin,
+        mark=part.mark,
+        notice=notice,
+        reason=f"backfill {part}",
     )
 
 

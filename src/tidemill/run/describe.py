@@ -52,7 +52,8 @@ def differences(table: Table, found: Described) -> dict[str, str]:
     if table.description:
         declared[COMMENT] = table.description
     if (table.cluster_by or CLUSTERED in held) and not found.partition_by:
-        declared[CLUSTERED] = json.dumps(table.cluster_by)
+        # Delta forgets the clustering of a table that is overwritten with other columns.
+        declared[CLUSTERED] = json.dumps({"by": table.cluster_by, "columns": found.columns})
     return {name: value for name, value in declared.items() if held.get(name.lower()) != value}
 
 

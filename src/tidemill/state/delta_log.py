@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -82,8 +83,9 @@ class DeltaLog:
 
     def described(self) -> Described:
         """What the table says of itself."""
-        metadata = self._open().metadata()
-        return Described(metadata.description, dict(metadata.configuration), tuple(metadata.partition_columns))
+        table = self._open()
+        metadata, columns = table.metadata(), hashlib.sha256(table.schema().to_json().encode()).hexdigest()[:16]
+        return Described(metadata.description, dict(metadata.configuration), tuple(metadata.partition_columns), columns)
 
     def column_types(self) -> dict[str, str]:
         """The types of the table's plain columns, as Delta calls them, by name in lower case."""

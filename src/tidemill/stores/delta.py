@@ -156,7 +156,8 @@ class DeltaStore:
         partitions = snapshot.partition_columns if operation.partition_by is None else operation.partition_by
         is_as_held = _columns(operation.rows.schema) == _columns(self.schema(spark))
         if not is_as_held or partitions != snapshot.partition_columns:
-            writer = writer.option("overwriteSchema", "true").partitionBy(*partitions)
+            writer = writer.option("overwriteSchema", "true")
+            writer = writer.partitionBy(*partitions) if partitions else writer  # by none would end a clustering too
         writer.save(self.path)
 
     @_write.register(UpsertRows)
