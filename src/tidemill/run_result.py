@@ -1,4 +1,4 @@
-"""A run as Python code sees it: what became of each table and export."""
+"""A run as Python code sees it: what became of each table, view and export."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.run.events import Silent
 from tidemill.run.kept import keep_outcomes
-from tidemill.run.results import StepResult
+from tidemill.run.results import StepResult, ViewResult
 from tidemill.sources.failures import retold
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class RunWindow:
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """What became of one table or export. Counts are exact, and 0 where nothing was done.
+    """What became of one table, view or export. Counts are exact, and 0 where nothing was done.
 
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
     of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source.
@@ -79,7 +79,7 @@ class RunResult:
 def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> RunResult:
     """A run that is in the ledger, however it ends; `how` goes to `Workspace.run`."""
     heard = _Heard()
-    with keep_outcomes(workspace.project.folder, workspace.tables, "run", heard.outcomes):
+    with keep_outcomes(workspace.project.folder, workspace.tables_and_views, "run", heard.outcomes):
         done = workspace.run(spark, heard, **how)
     return RunResult(tuple(_step(outcome, workspace.masking) for outcome in done.outcomes), done.seconds)
 
@@ -101,6 +101,9 @@ def _step(outcome: Outcome, masking: Masking) -> RunStep:
         return RunStep(name, "failed", error=shown)
     if result is None:
         return RunStep(name, "not run", waits_for=outcome.waits_for)
+    if isinstance(result, ViewResult):
+        notices = tuple(map(masking.mask, result.notices))
+        return RunStep(name, result.status, "view", seconds=result.seconds, notices=notices)
     if not isinstance(result, StepResult):
         return RunStep(name, "exported", rows_read=result.rows, rows_written=result.rows, seconds=result.seconds)
     counts = result.counts

@@ -9,28 +9,32 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
 from tidemill.declare.mistakes import FileErrors, collecting
-from tidemill.declare.names import name_key, quoted_text
+from tidemill.declare.names import name_key, quoted_name, quoted_text
 from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
 from tidemill.declare.spark import SparkSettings
 from tidemill.declare.tables import Table
-from tidemill.declare.views import View
+from tidemill.declare.views import View, through
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
 from tidemill.models import ModelFiles, Models, find_models, read_models
 from tidemill.models.files import FOLDER as MODELS
 from tidemill.plan.graph import Graph, Node, duplicates
+from tidemill.plan.kinds import changes_of_kind
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
+from tidemill.plan.views import plan_view
 from tidemill.project import Filling, ProjectSettings
 from tidemill.state.delta_log import DeltaLog
+from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from tidemill.declare.sources import Source
@@ -95,6 +99,10 @@ class Workspace:
         return [node for node in self.graph.in_order() if isinstance(node, View)]
 
     @property
+    def tables_and_views(self) -> list[Table | View]:
+        return [node for node in self.graph.in_order() if isinstance(node, Table | View)]
+
+    @property
     def exports(self) -> list[Export]:
         return [node for node in self.graph.in_order() if isinstance(node, Export)]
 
@@ -111,16 +119,30 @@ class Workspace:
         """The same, but for the tables and exports that are not selected (`plan.selection` has the rules)."""
         graph = chosen(self.graph, select, exclude, self.short)
         for node in graph.nodes.values():
-            for name in node.inputs:
-                unmade = name.lower() in self.graph.nodes and self.held_path(name) is None
-                if unmade and name.lower() not in graph.nodes:
-                    raise _not_made(self.short(node.name), self.short(name))
+            unmade = [name for name in self._unmade(node.inputs, graph.views) if name.lower() not in graph.nodes]
+            if unmade:
+                raise _not_made(self.short(node.name), self.short(unmade[0]))
         return replace(self, graph=graph)
+
+    def _unmade(self, names: Iterable[str], views: Mapping[str, View]) -> list[str]:
+        """The declared tables that the warehouse does not hold, among these names and what views of them read."""
+        tables = {table.name.lower() for each in self.declared for table in each.tables}
+        return [name for name in through(names, views) if name.lower() in tables and self.held_path(name) is None]
 
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
         self._check_request(request)
-        return [plan_step(table, DeltaLog(table.path).snapshot(), request) for table in self.tables]
+        changes = self._changes_of_kind()
+        steps = [self._planned(node, request) for node in self.tables_and_views]
+        return [replace(step, notices=(*changes.get(step.table, ()), *step.notices)) for step in steps]
+
+    def _planned(self, node: Table | View, request: Request) -> PlannedStep:
+        if isinstance(node, View):
+            return plan_view(node, view_record(node.path))
+        return plan_step(node, DeltaLog(node.path).snapshot(), request)
+
+    def _changes_of_kind(self) -> dict[str, tuple[str, ...]]:
+        return changes_of_kind(self.tables_and_views, self.project.flags.materialization_change_behavior)
 
     def run(
         self,
@@ -136,8 +158,9 @@ class Workspace:
         from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
         self._check_request(request)
+        notices = self._changes_of_kind()
         runner = self._runner(spark)
-        runner.request = request
+        runner.request, runner.notices = request, notices
         runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
         return runner.run()
 
@@ -160,14 +183,37 @@ class Workspace:
                 loading = [t for t in each.tables if isinstance(t.producer, Loaded) and t.producer.source == source]
                 yield look_at(session, source, loading, self.short)
 
+    def view(self, name: str) -> View | None:
+        """The view of this name; None where there is none."""
+        return self._views.get(name_key(name, self.project.warehouse.schema))
+
+    def first_rows(self, view: View, limit: int, spark: SparkSession | None = None) -> pa.Table:
+        """Some rows of a view, made by Spark; what it reads has to be there."""
+        for name in self._unmade(view.inputs, self._views):
+            raise _not_made_below(self.short(view.name), self.short(name))
+        runner = self._runner(spark)
+        try:
+            session = runner.catalog.session(runner.spark(), [view.name])
+            return session.table(quoted_name(view.name)).limit(limit).toArrow()
+        finally:
+            runner.catalog.close()
+
     def select(self, names: Sequence[str]) -> list[Table]:
-        """The tables of these names, in the order of a run; all where none are named."""
-        known = {table.name.lower(): table for table in self.tables}
+        """The tables of these names, in the order of a run; all where none are named. A view is an error."""
+        found = self.select_also_views(names)
+        for view in found if names else ():
+            if isinstance(view, View):
+                raise _is_view(self.short(view.name))
+        return [table for table in found if isinstance(table, Table)]
+
+    def select_also_views(self, names: Sequence[str]) -> list[Table | View]:
+        """The tables and views of these names, in the order of a run; all where none are named."""
+        known = {node.name.lower(): node for node in self.tables_and_views}
         wanted = {name_key(name, self.project.warehouse.schema): name for name in names}
         for key, name in wanted.items():
             if key not in known:
-                raise unknown_table(name, [self.short(table.name) for table in self.tables])
-        return [table for key, table in known.items() if not wanted or key in wanted]
+                raise unknown_table(name, [self.short(node.name) for node in known.values()])
+        return [node for key, node in known.items() if not wanted or key in wanted]
 
     def _check_request(self, request: Request) -> None:
         if request.backfill and not any(table.reads_windows for table in self.tables):
@@ -187,10 +233,15 @@ class Workspace:
         return Runner(
             cache(lambda: self._session(spark)),
             self.graph,
-            Catalog(self.held_path, self.project.warehouse.schema, outside),
+            Catalog(self.held_path, self.project.warehouse.schema, outside, self._views),
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
         )
+
+    @property
+    def _views(self) -> dict[str, View]:
+        """All views by name: those too that are not selected are there for who reads them."""
+        return {view.name.lower(): view for each in self.declared for view in each.views}
 
     def _session(self, spark: SparkSession | None) -> SparkSession:
         from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
@@ -213,7 +264,8 @@ class Workspace:
 
     def _sources(self) -> list[Source]:
         """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
-        read = {name.lower() for node in self.graph.nodes.values() for name in node.inputs}
+        inputs = [name for node in self.graph.nodes.values() for name in node.inputs]
+        read = {name.lower() for name in through(inputs, self._views)}
         own = [source for each in self.declared for source in each.sources]
         return [*own, *(source for name, source in self.outside.items() if name in read)]
 
@@ -244,6 +296,20 @@ def _not_made(name: str, missing: str) -> ArgumentError:
         "plan.not_made",
         f"{name} reads {missing}, which is not selected and has not been made yet.",
         f"Select what it reads too: --select +{name}",
+    )
+
+
+def _not_made_below(view: str, missing: str) -> ArgumentError:
+    return ArgumentError(
+        "table.not_made", f"{view} reads {missing}, which is declared and not made yet.", "Make it: tidemill run."
+    )
+
+
+def _is_view(name: str) -> ArgumentError:
+    return ArgumentError(
+        "table.is_view",
+        f"{name} is a view: it keeps no rows of its own.",
+        "Name the tables that it reads, or those that read it.",
     )
 
 

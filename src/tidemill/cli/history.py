@@ -9,6 +9,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.naming import located
 from tidemill.cli.options import output
+from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tidemill.contracts import Commit, Counts, Record
@@ -41,11 +42,28 @@ def history(
     from tidemill import api  # noqa: PLC0415
     from tidemill.state.parts import without_parts  # noqa: PLC0415
 
-    commits = list(without_parts(api.history(located(table_path), limit and limit * _PARTS)))[:limit]
+    path = located(table_path)
+    viewed = _is_view(table_path, path)
+    commits = list(without_parts(api.history(path, limit and limit * _PARTS)))[:limit]
     if form == "json":
         render.document({"table": table_path, "commits": [_data(commit) for commit in commits]})
     elif not quiet:
         render.table(HEADINGS, [_line(commit) for commit in commits], right=frozenset({"version"}))
+        if viewed:
+            render.notice(f"{table_path} is a view now; these commits are of the table that stays on disk")
+
+
+def _is_view(table: str, path: str) -> bool:
+    """Whether it was a view at its last run; one that never was a table has no history, and that is an error."""
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.views import view_record  # noqa: PLC0415
+
+    viewed = view_record(path) is not None
+    if viewed and not DeltaLog(path).exists():
+        raise ArgumentError(
+            "table.is_view", f"{table} is a view: it has no commits.", f"See its record: tidemill state {table}"
+        )
+    return viewed
 
 
 def _line(commit: Commit) -> tuple[str, ...]:

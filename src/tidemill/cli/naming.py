@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tidemill.cli.options import Load
     from tidemill.declare.spark import SparkSettings
+    from tidemill.workspace import Workspace
 
 
 def located(table: str) -> str:
@@ -27,7 +28,12 @@ def _is_path(table: str) -> bool:
     return "/" in table or Path(table).exists() or find_project() is None
 
 
-def there(table: str, load: Load) -> tuple[str, SparkSettings]:
+def named_in(table: str, load: Load) -> Workspace | None:
+    """The project in which the table has its name; None where it is a path."""
+    return None if _is_path(table) else load(None)
+
+
+def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
     """The path of a table that is there, and the Spark that reads it if need be.
 
     Else the error says which name was meant, or that the table is yet to be made.
@@ -35,7 +41,6 @@ def there(table: str, load: Load) -> tuple[str, SparkSettings]:
     from tidemill.project import SparkSettings  # noqa: PLC0415
     from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
 
-    workspace = None if _is_path(table) else load(None)
     path = workspace.project.table_path(table) if workspace else str(Path(table).expanduser())
     if DeltaLog(path).snapshot() is None:
         if workspace is None:

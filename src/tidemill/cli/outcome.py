@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tidemill.cli.live import Live
     from tidemill.errors import TidemillError
     from tidemill.run.events import Outcome, RunOutcome
-    from tidemill.run.results import StepResult
+    from tidemill.run.results import StepResult, ViewResult
     from tidemill.workspace import Workspace
 
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
@@ -125,6 +125,8 @@ class Shown:
         result = _step_result(outcome)
         if getattr(outcome.result, "status", None) == "up to date":
             return "up to date", "", ["its inputs are unchanged"]
+        if viewed := _view_result(outcome):
+            return "view", _count(len(viewed.columns), "column"), [_checked(viewed)]
         if result is None:
             return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
@@ -148,9 +150,10 @@ class Shown:
         steps = [result for each in outcome.outcomes if (result := _step_result(each))]
         exports = sum(1 for each in outcome.outcomes if each.result and each.result.status == "exported")
         changed = sum(1 for step in steps if step.status in {"created", "changed"})
-        if not failed and all(step.status == "up to date" for step in steps):
+        views = sum(1 for each in outcome.outcomes if (viewed := _view_result(each)) and viewed.status != "up to date")
+        if not failed and not views and all(step.status == "up to date" for step in steps):
             return ["up to date", f"no table changed · {_count(exports, 'export')} written" if exports else _NOTHING]
-        tables = f"{_count(changed, 'table')} changed"
+        tables = f"{_count(changed, 'table')} changed" + (f" · {_count(views, 'view')} checked" if views else "")
         if failed:
             passed = [f"{skipped} not run"] if skipped else []
             return [f"{failed} failed", *passed, tables, "what is done stays: mend the rest and run again"]
@@ -169,6 +172,16 @@ def _step_result(outcome: Outcome) -> StepResult | None:
     from tidemill.run.results import StepResult  # noqa: PLC0415  slow to import
 
     return outcome.result if isinstance(outcome.result, StepResult) else None
+
+
+def _view_result(outcome: Outcome) -> ViewResult | None:
+    from tidemill.run.results import ViewResult  # noqa: PLC0415  slow to import
+
+    return outcome.result if isinstance(outcome.result, ViewResult) else None
+
+
+def _checked(result: ViewResult) -> str:
+    return "its new query is right" if result.status == "changed" else "its query is right"
 
 
 def _verb(result: StepResult) -> str:
@@ -201,7 +214,15 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         return {"status": "failed", "error": {key: workspace.masking.mask_data(text) for key, text in error.items()}}
     if outcome.result is None:
         return {"status": "not run", "waits_for": outcome.waits_for}
-    result = _step_result(outcome)
+    result, viewed = _step_result(outcome), _view_result(outcome)
+    if viewed is not None:
+        return {
+            "status": viewed.status,
+            "strategy": "view",
+            "first_run": viewed.first_run,
+            "seconds": round(viewed.seconds, 3),
+            "notices": [mask(text) for text in viewed.notices],
+        }
     if result is None:
         status, rows = outcome.result.status, getattr(outcome.result, "rows", 0)
         return {"status": status, "rows_written": rows, "seconds": round(outcome.result.seconds, 3)}

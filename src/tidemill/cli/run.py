@@ -107,13 +107,10 @@ def list_(workspace: Workspace, form: str, quiet: bool) -> None:
 
 def _declaration(node: Any) -> dict[str, Any]:
     from tidemill.declare.producers import Loaded  # noqa: PLC0415
-    from tidemill.declare.views import View  # noqa: PLC0415
 
     producer = getattr(node, "producer", None)
     reads = [producer.source.name] if isinstance(producer, Loaded) else list(node.inputs)
-    strategy = (
-        "view" if isinstance(node, View) else str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
-    )
+    strategy = str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
     return {
         "name": node.name,
         "strategy": strategy,
@@ -169,6 +166,6 @@ def _kept(workspace: Workspace, target: str | None, shown: Shown, run: Callable[
     from tidemill.run.kept import keep_outcomes  # noqa: PLC0415
 
     command = f"run {target or ''}".strip()
-    folder, tables = workspace.project.folder, workspace.tables
+    folder, tables = workspace.project.folder, workspace.tables_and_views
     with keep_outcomes(folder, tables, command, shown.outcomes), shown.live:
         return interruptible(run)

@@ -1,4 +1,4 @@
-"""`tidemill show`: the first rows of a table."""
+"""`tidemill show`: the first rows of a table or a view."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import there
+from tidemill.cli.naming import named_in, there
 from tidemill.cli.options import output, variables
 from tidemill.cli.values import cell, plain
+from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from tidemill.cli.options import Load
     from tidemill.declare.spark import SparkSettings
+    from tidemill.declare.views import View
+    from tidemill.workspace import Workspace
 
 
 @click.command(
-    short_help="Show the first rows of a table.",
+    short_help="Show the first rows of a table or a view.",
     epilog="\b\nExamples:\n  tidemill show daily\n  tidemill show lake/orders --limit 3 --format json",
 )
 @click.argument("table")
@@ -30,17 +35,15 @@ if TYPE_CHECKING:
 def show(table: str, limit: int, load: Load, form: str, quiet: bool) -> None:
     """Show the first rows of a table, as its files have them; starts Spark only for tables that nothing else can read.
 
-    TABLE is the path of a table, or the name of one of the project's.
+    TABLE is the path of a table, or the name of one of the project's. The rows of a view are made by Spark.
     """
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
-    from tidemill.state.rows import some_rows  # noqa: PLC0415
-
-    path, spark = there(table, load)
-    rows = some_rows(path, limit)
-    if rows is None:
-        rows = _read_by_spark(path, limit, spark, quiet=quiet or form == "json")
-    snapshot = DeltaLog(path).snapshot()
-    total = snapshot.rows if snapshot else None
+    workspace = named_in(table, load)
+    view = workspace.view(table) if workspace else None
+    silent = quiet or form == "json"
+    if workspace and view:
+        rows, total = _rows_of_view(workspace, view, limit, quiet=silent), None
+    else:
+        rows, total = _rows_of_table(*there(table, workspace), limit, quiet=silent)
     if form == "json":
         found = [{name: plain(value) for name, value in row.items()} for row in rows.to_pylist()]
         render.document({"table": table, "total": total, "rows": found})
@@ -48,16 +51,38 @@ def show(table: str, limit: int, load: Load, form: str, quiet: bool) -> None:
         _show(rows, total, limit)
 
 
-def _read_by_spark(path: str, limit: int, settings: SparkSettings, *, quiet: bool) -> pa.Table:
+def _rows_of_table(path: str, settings: SparkSettings, limit: int, *, quiet: bool) -> tuple[pa.Table, int | None]:
+    """The rows, and how many there are where the log tells."""
     from tidemill import api  # noqa: PLC0415
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.engine.session import session_for  # noqa: PLC0415
-    from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.rows import some_rows  # noqa: PLC0415
 
     def read() -> pa.Table:
         return api.read(path, spark=session_for(small=True, settings=settings)).limit(limit).toArrow()
 
-    with Live("starting Spark", quiet=quiet), translated(f"Reading {path}"):
+    rows = some_rows(path, limit)
+    if rows is None:
+        rows = _by_spark(read, path, quiet=quiet)
+    snapshot = DeltaLog(path).snapshot()
+    return rows, snapshot.rows if snapshot else None
+
+
+def _rows_of_view(workspace: Workspace, view: View, limit: int, *, quiet: bool) -> pa.Table:
+    from tidemill.sources.failures import retold  # noqa: PLC0415
+
+    mask = workspace.masking.mask
+    try:
+        return _by_spark(lambda: workspace.first_rows(view, limit), workspace.short(view.name), quiet=quiet)
+    except TidemillError as failure:
+        raise retold(failure, mask(failure.problem), mask(failure.remedy), failure.origin) from failure.__cause__
+
+
+def _by_spark(read: Callable[[], pa.Table], name: str, *, quiet: bool) -> pa.Table:
+    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+    from tidemill.engine.translate import translated  # noqa: PLC0415
+
+    with Live("starting Spark", quiet=quiet), translated(f"Reading {name}"):
         return interruptible(read)
 
 

@@ -1,4 +1,4 @@
-"""`tidemill state`: what is known of each table from the record in its last commit."""
+"""`tidemill state`: what is known of each table from the record in its last commit, of each view from its record."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tidemill.cli.options import output, variables
 if TYPE_CHECKING:
     from tidemill.cli.options import Load
     from tidemill.declare.tables import Table
+    from tidemill.declare.views import View
     from tidemill.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One table. Before its first run only what is declared is known; a table of others' has no record."""
+    """One table or view. Before its first run only what is declared is known; a table of others' has no record."""
 
     model_name: str
     materialization: str
@@ -44,23 +45,27 @@ HEADINGS = tuple(State.__dataclass_fields__)
 @variables
 @output
 def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, quiet: bool) -> None:
-    """Show what the record of each TABLE's last commit says, or of all tables'. Starts no Spark.
+    """Show what the record of each TABLE's last commit says, or of all tables' and views'. Starts no Spark.
 
-    A commit that wrote nothing is none, so the time is that of the last run that changed the table.
+    A commit that wrote nothing is none, so the time is that of the last run that changed the table; of a view, that of
+    the last run that found its query or its inputs changed.
     """
     target, names = target_and_tables(tables, target)
     workspace = load(target)
-    found = [_state(workspace, table) for table in workspace.select(names)]
+    found = [_state(workspace, table) for table in workspace.select_also_views(names)]
     if form == "json":
         render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
     elif not quiet:
         render.table(HEADINGS, [_line(workspace, each) for each in found], right=frozenset({"rows", "version"}))
 
 
-def _state(workspace: Workspace, table: Table) -> State:
+def _state(workspace: Workspace, table: Table | View) -> State:
     from tidemill.declare.strategies import Replace  # noqa: PLC0415
+    from tidemill.declare.views import View  # noqa: PLC0415
     from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
 
+    if isinstance(table, View):
+        return _view_state(workspace, table)
     snapshot = DeltaLog(table.path).snapshot()
     record = snapshot.record if snapshot else None
     value = record.progress.get(table.input) if record else None
@@ -77,15 +82,32 @@ def _state(workspace: Workspace, table: Table) -> State:
     )
 
 
+def _view_state(workspace: Workspace, view: View) -> State:
+    from tidemill.state.views import view_record  # noqa: PLC0415
+
+    record = view_record(view.path)
+    return State(
+        model_name=workspace.masking.mask(view.name),
+        materialization="view",
+        strategy=view.strategy,
+        last_execution_timestamp=record.at if record else None,
+        sql_hash=record.sql_hash if record else None,
+    )
+
+
 def _line(workspace: Workspace, each: State) -> tuple[str, ...]:
     return (
         workspace.short(each.model_name),
         each.materialization,
         each.strategy,
-        render.moment(each.last_execution_timestamp or "") if each.version is not None else "not run yet",
+        "not run yet" if _is_new(each) else render.moment(each.last_execution_timestamp or ""),
         each.sql_hash or "",
         each.config_hash or "",
         each.last_processed_value or "",
         "" if each.rows is None else f"{each.rows:,}",
         "" if each.version is None else str(each.version),
     )
+
+
+def _is_new(each: State) -> bool:
+    return each.version is None and each.last_execution_timestamp is None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sqlite3 import Row
 
     from tidemill.declare.tables import Table
+    from tidemill.declare.views import View
     from tidemill.state.ledger import Ledger
     from tidemill.workspace import Workspace
 
@@ -43,7 +44,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One table as its log and the ledger know it."""
+    """One table as its log and the ledger know it; of a view, its record."""
 
     table: str
     path: str
@@ -61,11 +62,11 @@ class Status:
 @on_project
 @output
 def status(workspace: Workspace, form: str, quiet: bool) -> None:
-    """Show what is known of every declared table: from its own log and from the ledger. Starts no Spark."""
+    """Show what is known of every declared table and view: from its own log and from the ledger. Starts no Spark."""
     from tidemill.state.ledger import Ledger, ledger_file  # noqa: PLC0415
 
     ledger = Ledger(ledger_file(workspace.project.folder))
-    found = [_status(table, ledger) for table in workspace.tables]
+    found = [_status(table, ledger) for table in workspace.tables_and_views]
     if form == "json":
         render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
     elif not quiet:
@@ -73,12 +74,15 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
         render.table(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}))
 
 
-def _status(table: Table, ledger: Ledger) -> Status:
+def _status(table: Table | View, ledger: Ledger) -> Status:
+    from tidemill.declare.views import View  # noqa: PLC0415
     from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.views import view_record  # noqa: PLC0415
 
-    snapshot = DeltaLog(table.path).snapshot()
-    record = snapshot.record if snapshot else None
-    watermark = record.progress.get(table.input) if record else None
+    is_view = isinstance(table, View)
+    snapshot = None if is_view else DeltaLog(table.path).snapshot()
+    record = view_record(table.path) if is_view else snapshot.record if snapshot else None
+    watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
     last = next(iter(ledger.query(_LAST, table.path)), None)
     return Status(
         table=table.name,
@@ -90,24 +94,24 @@ def _status(table: Table, ledger: Ledger) -> Status:
         changed_at=record.at if record else None,
         last_run=last["at"] if last else None,
         last_status=last["status"] if last else None,
-        saved=_saved(table, ledger),
+        saved=None if is_view else _saved(table.path, ledger),
     )
 
 
-def _saved(table: Table, ledger: Ledger) -> Saved | None:
-    full = next(iter(ledger.query(_FULL, table.path)), None)
-    since: Row | None = next(iter(ledger.query(_INCREMENTAL, table.path)), None)
+def _saved(path: str, ledger: Ledger) -> Saved | None:
+    full = next(iter(ledger.query(_FULL, path)), None)
+    since: Row | None = next(iter(ledger.query(_INCREMENTAL, path)), None)
     if full is None or since is None or not since["runs"] or full["seconds"] is None or since["seconds"] is None:
         return None
     return Saved(since["runs"], since["rows_read"], since["seconds"], full["rows_read"], full["seconds"])
 
 
 def _line(each: Status, schema: str) -> tuple[str, ...]:
-    rows = "" if each.rows is None else f"{each.rows:,}"
+    rows = each.strategy if each.strategy == "view" else "" if each.rows is None else f"{each.rows:,}"
     last = f"{render.moment(each.last_run)} {each.last_status}" if each.last_run else ""
     return (
         each.table.removeprefix(schema),
-        rows if each.version is not None else "not run yet",
+        "not run yet" if each.version is None and each.changed_at is None else rows,
         each.watermark or "",
         render.moment(each.changed_at or ""),
         last,

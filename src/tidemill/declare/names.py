@@ -22,12 +22,18 @@ def name_key(name: str, schema: str = DEFAULT_SCHEMA) -> str:
 
 RESET_ALLOWED = "pipelines.reset.allowed"  # the table property by which others say `reset_allowed`
 COLUMN_MAPPING = "delta.columnMapping.mode"  # the table property under which `needs_mapping` names may be used
+KEPT_FROM_RESET = "tidemill.reset_allowed"  # the table property by which a table that is declared so remembers it
 _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 
 
 def quote(name: str) -> str:
     """A column name as one SQL identifier, whatever it holds."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_name(name: str) -> str:
+    """The name of a table, each of its parts as one SQL identifier."""
+    return ".".join(map(quote, name.split(".")))
 
 
 def of(alias: str, name: str) -> str:

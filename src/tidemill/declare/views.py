@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from tidemill.declare.checks import Check
     from tidemill.declare.producers import Query
     from tidemill.errors import Origin
@@ -13,10 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """It keeps no rows, so it has no strategy and no window, and its query takes no @names.
+    """It keeps no rows, so it has no strategy but its name for one, no window, and its query takes no @names.
 
     `path` is where a table of its name would be: its record stands beside it.
     """
+
+    strategy: ClassVar[str] = "view"
 
     name: str
     path: str
@@ -27,3 +31,16 @@ class View:
     description: str | None = None
     tags: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+
+
+def through(names: Iterable[str], views: Mapping[str, View]) -> list[str]:
+    """The names, and all that is read by the views among them: what is read before what reads it, each once.
+
+    `views` are by their names in lower case, and do not read each other in a circle.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        view = views.get(name.lower())
+        for each in (*(through(view.inputs, views) if view else ()), name):
+            found.setdefault(each.lower(), each)
+    return list(found.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemill.declare.checks import Relationships
@@ -43,10 +44,12 @@ def declared(
     if meaning.document.errors:
         return None
     if meaning.strategy is None:
+        # Whoever reads a view may compare its load time with a date: its volatile columns count too.
+        clock = producer.clock or bool(volatile_columns(query.text))
         return View(
             name=name,
             path=path_of(name),
-            query=producer,
+            query=replace(producer, clock=clock),
             inputs=inputs,
             sql_hash=sql_hash(producer),
             origin=producer.origin,

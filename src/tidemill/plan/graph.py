@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Protocol
 
+from tidemill.declare.views import View, through
 from tidemill.errors import ArgumentError, Origin, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 class Node(Protocol):
-    """A table or an export: what it is called, and which tables it reads."""
+    """A table, a view or an export: what it is called, and what it reads."""
 
     @property
     def name(self) -> str: ...
@@ -27,9 +28,13 @@ class Node(Protocol):
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes by their names in lower case, in the order in which they are declared."""
+    """Nodes by their names in lower case, in the order in which they are declared.
+
+    `views` are no nodes of it, but nodes read them all the same, and through them other nodes.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Graph:
@@ -46,18 +51,19 @@ class Graph:
         return unknown or self._cycle()
 
     def upstream(self, name: str) -> tuple[str, ...]:
-        """The nodes that this one reads, directly."""
-        node = self.nodes[name]
-        return tuple(each.lower() for each in node.inputs if each.lower() in self.nodes and each.lower() != name)
+        """The nodes that this one reads, with no other node between them."""
+        read = (each.lower() for each in through(self.nodes[name].inputs, self.views))
+        return tuple(each for each in read if each in self.nodes and each != name)
 
     def downstream(self, name: str) -> tuple[str, ...]:
-        """The nodes that read this one, directly."""
+        """The nodes that read this one, with no other node between them."""
         return tuple(each for each in self.nodes if name in self.upstream(each))
 
     def only(self, names: Iterable[str]) -> Graph:
-        """The graph of these nodes, each with what it reads among them."""
+        """The graph of these nodes, each with what it reads among them, be it through a view that is not."""
         kept = set(names)
-        return Graph({name: node for name, node in self.nodes.items() if name in kept})
+        views = {name: node for name, node in self.nodes.items() if name not in kept and isinstance(node, View)}
+        return Graph({name: node for name, node in self.nodes.items() if name in kept}, {**self.views, **views})
 
     def in_order(self) -> list[Node]:
         """What is read stands before what reads it; else the order of declaration is kept."""

@@ -1,13 +1,18 @@
-"""Tables by their names, in a Spark session: a query finds what the project declares."""
+"""Tables and views by their names, in a Spark session: a query finds what the project declares."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemill.declare.names import name_key, qualified, quote, quoted_text
+from tidemill.declare.names import name_key, qualified, quote, quoted_name, quoted_text
+from tidemill.declare.views import through
 from tidemill.engine.session import step_session
+from tidemill.run.views import drop_view, make_view
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.declare.views import View
     from tidemill.run.outside import Outside
 
 
@@ -25,53 +31,86 @@ _registered: dict[str, str] = {}  # what this process has put into its Spark's c
 class Catalog:
     """Registers tables when a run needs them. `path_of` tells where a table of ours is, None for others'.
 
-    `outside` has the data that others keep, by name in lower case; a name there is not looked for anywhere else.
+    `outside` has the data that others keep, `views` the declared views, by name in lower case; a name there is not
+    looked for anywhere else.
     """
 
     path_of: Callable[[str], str | None]
     schema: str
     outside: Mapping[str, Outside] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
+    _made: list[tuple[SparkSession, str]] = field(default_factory=list)
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def session(self, spark: SparkSession, names: Iterable[str]) -> SparkSession:
-        """A session in which these tables have their names, and names without a schema are in ours."""
+        """A session in which these tables and views have their names, and names without a schema are in ours.
+
+        Views are made once in a run, by the first who asks: by then all that they read is made.
+        """
         own = step_session(spark)
-        wanted = [qualified(name, self.schema) for name in names]
+        wanted = through((qualified(name, self.schema) for name in names), self.views)
         with self._turn:
             self._make_schema(own, self.schema)
             for name in wanted:
                 self._register(own, name)
         for name in wanted:  # not in turn: reading may take long, and others need not wait for it
             if name.lower() in self.outside:
-                self.outside[name.lower()].register(own, _quoted(name))
+                self.outside[name.lower()].register(own, quoted_name(name))
         own.sql(f"USE {quote(self.schema)}")
+        with self._turn:
+            for name in wanted:
+                self._make_view(own, name)
         return own
 
     def version(self, name: str) -> str | None:
-        """Differs whenever the rows of a table may; None where that cannot be known. Asked without Spark."""
-        outside = self.outside.get(name_key(name, self.schema))
+        """Differs whenever the rows of a table or view may; None where that cannot be known. Asked without Spark."""
+        key = name_key(name, self.schema)
+        if key in self.views:
+            return self._version_of(self.views[key])
+        outside = self.outside.get(key)
         return outside.version() if outside else _version_at(self.path_of(name))
 
     def close(self) -> None:
-        """Takes outside data out of the session's catalog again."""
+        """Takes views and outside data out of the session's catalog again."""
+        while self._made:
+            spark, name = self._made.pop()
+            self._known.discard(name.lower())
+            with contextlib.suppress(Exception):  # Spark may have ended; the next run takes the place of what stays
+                drop_view(spark, name)
         for outside in self.outside.values():
             outside.drop()
+
+    def _version_of(self, view: View) -> str | None:
+        """Of a view's query, and of all that it reads."""
+        versions = {name: self.version(name) for name in view.inputs}
+        if view.query.clock or None in versions.values():
+            return None
+        return f"{view.sql_hash}@{hashlib.sha256(json.dumps(versions, sort_keys=True).encode()).hexdigest()[:16]}"
 
     def _register(self, spark: SparkSession, name: str) -> None:
         key = name.lower()
         outside = self.outside.get(key)
         path = outside.delta_path if outside else self.path_of(name)
-        if key in self._known or (path is None and outside is None):
+        if key in self._known or key in self.views or (path is None and outside is None):
             return
         self._make_schema(spark, name.partition(".")[0])
         if _registered.get(key, path) != path:  # another project of this process has such a table
-            spark.sql(f"DROP TABLE IF EXISTS {_quoted(name)}")
-            del _registered[key]
+            _unregister(spark, name)
         if path is not None:
-            spark.sql(f"CREATE TABLE IF NOT EXISTS {_quoted(name)} USING delta LOCATION {quoted_text(path)}")
-            _registered[key] = path
+            _register_at(spark, name, path)
         self._known.add(key)
+
+    def _make_view(self, spark: SparkSession, name: str) -> None:
+        view = self.views.get(name.lower())
+        if view is None or name.lower() in self._known:
+            return
+        self._make_schema(spark, name.partition(".")[0])
+        if name.lower() in _registered:  # it was a table before, or is one of another project of this process
+            _unregister(spark, name)
+        make_view(spark, view)
+        self._made.append((spark, name))
+        self._known.add(name.lower())
 
     def _make_schema(self, spark: SparkSession, schema: str) -> None:
         if f"{schema}.*".lower() not in self._known:
@@ -79,8 +118,17 @@ class Catalog:
             self._known.add(f"{schema}.*".lower())
 
 
-def _quoted(name: str) -> str:
-    return ".".join(map(quote, name.split(".")))
+def _register_at(spark: SparkSession, name: str, path: str) -> None:
+    if name.lower() not in _registered:
+        drop_view(spark, name)  # of a run that was killed
+        if not spark.catalog.tableExists(quoted_name(name)):  # else it is another's, and not ours to drop
+            _registered[name.lower()] = path
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} USING delta LOCATION {quoted_text(path)}")
+
+
+def _unregister(spark: SparkSession, name: str) -> None:
+    spark.sql(f"DROP TABLE IF EXISTS {quoted_name(name)}")
+    del _registered[name.lower()]
 
 
 def _version_at(path: str | None) -> str | None:

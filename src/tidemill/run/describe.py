@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tidemill.declare.names import KEPT_FROM_RESET
 from tidemill.plan.layout import layout_notices
 from tidemill.run.retry import with_retries
 from tidemill.stores.delta import DeltaStore
@@ -49,6 +50,8 @@ def differences(table: Table, found: Described) -> dict[str, str]:
     """The properties, description included, that the declaration has and the table has not, or has otherwise."""
     held = {name.lower(): value for name, value in found.properties.items()} | {COMMENT: found.description}
     declared = {name: value for name, value in table.properties.items() if not name.lower().startswith(_PROTOCOL)}
+    if not table.reset_allowed or KEPT_FROM_RESET in held:
+        declared[KEPT_FROM_RESET] = str(table.reset_allowed).lower()
     if table.description:
         declared[COMMENT] = table.description
     if (table.cluster_by or CLUSTERED in held) and not found.partition_by:
@@ -58,4 +61,4 @@ def differences(table: Table, found: Described) -> dict[str, str]:
 
 
 def _told(name: str) -> str:
-    return {COMMENT: "description", CLUSTERED: "cluster_by"}.get(name, name)
+    return {COMMENT: "description", CLUSTERED: "cluster_by", KEPT_FROM_RESET: "reset_allowed"}.get(name, name)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.run.export import ExportResult
-    from tidemill.run.results import StepResult
+    from tidemill.run.results import StepResult, ViewResult
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one table or export fared: `result` if it was done, `error` if it failed, neither if it was not tried."""
+    """How a table, a view or an export fared: `result` if it was done, `error` if it failed; neither if not tried."""
 
     name: str
-    result: StepResult | ExportResult | None = None
+    result: StepResult | ViewResult | ExportResult | None = None
     error: TidemillError | None = None
     waits_for: str | None = None
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING
 
-from tidemill.run.results import StepResult
+from tidemill.run.results import StepResult, ViewResult
 from tidemill.state.ledger import Ledger, Step, ledger_file, now
 
 if TYPE_CHECKING:
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidemill.declare.tables import Table
+    from tidemill.declare.views import View
     from tidemill.run.events import Outcome
 
 
 @contextlib.contextmanager
-def keep_outcomes(folder: Path, tables: Iterable[Table], command: str, outcomes: list[Outcome]) -> Iterator[None]:
+def keep_outcomes(
+    folder: Path, tables: Iterable[Table | View], command: str, outcomes: list[Outcome]
+) -> Iterator[None]:
     """A run in the ledger of the project in `folder`, with the steps that `outcomes` holds when the block ends."""
     at, paths = now(), {table.name: table for table in tables}
     with Ledger(ledger_file(folder)).run(command) as run:
@@ -30,8 +33,11 @@ def keep_outcomes(folder: Path, tables: Iterable[Table], command: str, outcomes:
                     run.add(_step(outcome, paths[outcome.name], at))
 
 
-def _step(outcome: Outcome, table: Table, at: str) -> Step:
+def _step(outcome: Outcome, table: Table | View, at: str) -> Step:
     result = outcome.result
+    if isinstance(result, ViewResult):
+        status = "unchanged" if result.status == "up to date" else result.status
+        return Step(table.name, table.path, str(table.strategy), "view", status, at, seconds=result.seconds)
     if not isinstance(result, StepResult):
         code = outcome.error.code if outcome.error else None
         return Step(table.name, table.path, str(table.strategy), "incremental", "failed", at, error_code=code)

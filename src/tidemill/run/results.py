@@ -38,6 +38,18 @@ class StepResult:
     notices: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class ViewResult:
+    """What became of a view: its query gives these columns. Nothing was read, and nothing written but its record."""
+
+    view: str
+    status: str
+    columns: tuple[str, ...]
+    seconds: float = 0.0
+    first_run: bool = False
+    notices: tuple[str, ...] = field(default=())
+
+
 def up_to_date(table: Table, source: Connector) -> StepResult | None:
     """The result of a step that has nothing to read, told without Spark; None where it has to look.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import Export
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.tables import Table
+from tidemill.declare.views import View
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.requests import USUAL
@@ -23,8 +24,10 @@ from tidemill.run.query import QuerySource
 from tidemill.run.rebuild import rebuild
 from tidemill.run.results import up_to_date
 from tidemill.run.step import run_step
+from tidemill.run.views import run_view
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
+from tidemill.state.views import forget_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from tidemill.run.events import Listener
     from tidemill.run.export import ExportResult
     from tidemill.run.export_memory import ExportMemory
-    from tidemill.run.results import StepResult
+    from tidemill.run.results import StepResult, ViewResult
     from tidemill.sources.protocol import Connector
 
 logger = logging.getLogger("tidemill")
@@ -48,9 +51,9 @@ AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait
 
 @dataclass
 class Runner:
-    """One run over a graph of tables and exports. `spark` is asked for a session when a step needs one.
+    """One run over a graph of tables, views and exports. `spark` is asked for a session when a step needs one.
 
-    Without a `memory` every export is written.
+    Without a `memory` every export is written. `notices` are told with the results of tables and views, by their names.
     """
 
     spark: Callable[[], SparkSession]
@@ -62,6 +65,7 @@ class Runner:
     threads: int = AT_A_TIME
     fail_fast: bool = False
     request: Request = USUAL
+    notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def run(self) -> RunOutcome:
@@ -75,7 +79,7 @@ class Runner:
         return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
 
     def step(self, name: str) -> Outcome:
-        """One table or export, whatever comes of it."""
+        """One table, view or export, whatever comes of it."""
         node = self.graph.nodes[name]
         self.listener.began(node.name)
         try:
@@ -87,10 +91,15 @@ class Runner:
         self.listener.ended(outcome)
         return outcome
 
-    def _done(self, node: object) -> StepResult | ExportResult:
+    def _done(self, node: object) -> StepResult | ViewResult | ExportResult:
         match node:
             case Table():
-                return described(self.spark, node, self._table(node, self.source_of(node)))
+                made = described(self.spark, node, self._table(node, self.source_of(node)))
+                forget_view(node.path)
+                return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices))
+            case View():
+                viewed = run_view(self.spark, node, self.catalog, self.now)
+                return replace(viewed, notices=self.notices.get(node.name, ()))
             case Export():
                 return self._export(node)
             case _:

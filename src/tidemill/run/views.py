@@ -1,0 +1,117 @@
+"""Views by their names, in the catalog of a Spark session, and the step that checks one."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+
+from tidemill.contracts import Record
+from tidemill.declare.names import quoted_name, quoted_text
+from tidemill.engine.translate import one_line
+from tidemill.errors import ArgumentError, SourceError
+from tidemill.run.results import ViewResult
+from tidemill.state.views import keep_view, view_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.declare.views import View
+    from tidemill.run.catalog import Catalog
+
+OURS = "a view of a Tidemill run"  # how one that a killed run has left is known
+
+
+def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, now: datetime) -> ViewResult:
+    """Checks that Spark can analyse the view's query, and keeps its record; asks for Spark if something changed.
+
+    What reads it needs no such step: the catalog makes the view for whoever asks.
+    """
+    began = time.monotonic()
+    before = view_record(view.path)
+    versions = {name: catalog.version(name) for name in view.inputs}
+    known = {name: version for name, version in versions.items() if version is not None}
+    same = before is not None and (before.sql_hash, before.input_versions) == (view.sql_hash, known)
+    if before and same and known == versions:
+        return ViewResult(view.name, "up to date", before.columns)
+    columns = tuple(catalog.session(spark(), [view.name]).table(quoted_name(view.name)).columns)
+    if before is None or not same or before.columns != columns:
+        keep_view(view.path, _record(view, columns, known, before, now))
+    return ViewResult(view.name, _status(view, columns, before), columns, time.monotonic() - began, before is None)
+
+
+def make_view(spark: SparkSession, view: View) -> None:
+    """Gives the view its name in the catalog; what it reads is there. A query that is wrong is an error at its line."""
+    name = quoted_name(view.name)
+    try:
+        _make_room(spark, name, view)
+        spark.sql(f"CREATE OR REPLACE VIEW {name} COMMENT {quoted_text(OURS)} AS\n{view.query.text}")
+    except (PySparkException, Py4JError) as failure:
+        raise SourceError(
+            "view.bad_query",
+            f"The query of the view {view.name} cannot be analysed: {one_line(failure)}",
+            "Mend it, or what it reads, and run again.",
+            origin=view.origin,
+        ) from failure
+
+
+def drop_view(spark: SparkSession, name: str) -> None:
+    """Takes the name of a view of ours away; a table or a view of others' stays."""
+    if spark.catalog.tableExists(quoted_name(name)) and _is_ours(spark, quoted_name(name)):
+        spark.sql(f"DROP VIEW {quoted_name(name)}")
+
+
+def _make_room(spark: SparkSession, name: str, view: View) -> None:
+    """What an earlier run has left goes; what is the user's own stays, and is an error."""
+    if not spark.catalog.tableExists(name) or _is_ours(spark, name):
+        return
+    if not _is_name_of(spark, name, view.path):
+        raise ArgumentError(
+            "view.name_taken",
+            f"The Spark session has a table or view {view.name} of its own, which is not the view declared.",
+            "Give one of them another name.",
+            origin=view.origin,
+        )
+    spark.sql(f"DROP TABLE {name}")
+
+
+def _is_ours(spark: SparkSession, name: str) -> bool:
+    return spark.catalog.getTable(name).description == OURS
+
+
+def _is_name_of(spark: SparkSession, name: str, path: str) -> bool:
+    """Whether it is no more than a name for the table at our path, whose files stay when the name goes."""
+    if spark.catalog.getTable(name).tableType != "EXTERNAL":
+        return False
+    try:
+        found = spark.sql(f"DESCRIBE DETAIL {name}").first()
+    except AnalysisException:  # not a table of Delta's
+        return False
+    return found is not None and str(found["location"]).removeprefix("file:") == path
+
+
+def _status(view: View, columns: tuple[str, ...], before: Record | None) -> str:
+    if before is None:
+        return "created"
+    return "unchanged" if (before.sql_hash, before.columns) == (view.sql_hash, columns) else "changed"
+
+
+def _record(
+    view: View, columns: tuple[str, ...], versions: dict[str, str], before: Record | None, now: datetime
+) -> Record:
+    return Record(
+        run_id=uuid.uuid4().hex,
+        table=view.name,
+        sequence=(before.sequence if before else 0) + 1,
+        strategy=view.strategy,
+        at=now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        sql_hash=view.sql_hash,
+        input_versions=versions,
+        columns=columns,
+    )
