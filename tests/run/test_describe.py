@@ -68,6 +68,13 @@ def test_what_is_not_declared_or_kept_elsewhere_is_left_alone():
     assert differences(table(cluster_by=("day",)), held(partition_by=("region",))) == {}
 
 
+def test_that_a_table_must_not_be_reset_is_noted_and_taken_back():
+    assert differences(table(reset_allowed=False), held()) == {"tidemill.reset_allowed": "false"}
+    assert differences(table(reset_allowed=False), held(tidemill__reset_allowed="false")) == {}
+    assert differences(table(), held(tidemill__reset_allowed="false")) == {"tidemill.reset_allowed": "true"}
+    assert differences(table(), held(tidemill__reset_allowed="true")) == {}
+
+
 def test_a_table_that_cannot_be_laid_out_as_declared_says_what_would():
     again = "tidemill run -s main.daily --full-refresh"
     assert layout_notices(table(partition_by=("Day",)), ("day",)) == ()
