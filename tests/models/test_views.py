@@ -551,18 +551,16 @@ def test_a_view_of_the_sessions_own_is_neither_replaced_nor_dropped(spark: Spark
 
 
 def test_names_that_a_killed_run_has_left_make_room(spark: SparkSession, load, folder):
-    """In a lasting metastore: a view that is a table by now, and a table that is a view by now."""
+    """As in a lasting metastore: a table that is a view by now, and a view that is a table by now."""
     source((1, "open", 5))
-    load(MODELS)
-    path = folder / commit("pricey")
+    load({"was_table.sql": f"{VIEW}SELECT 1 AS one", "was_view.sql": "SELECT 2 AS two"})
+    load({"both.sql": "SELECT one, two FROM my_schema.was_table, my_schema.was_view"})
+    path = folder / commit("was_table")
     spark.sql("CREATE SCHEMA IF NOT EXISTS my_schema")
-    spark.sql("DROP TABLE IF EXISTS my_schema.report")
-    spark.sql("DROP TABLE IF EXISTS my_schema.pricey")
-    spark.sql("CREATE VIEW my_schema.report COMMENT 'a view of a Tidemill run' AS SELECT 7 AS seven")
-    spark.sql(f"CREATE TABLE my_schema.pricey USING delta LOCATION '{path}'")
-    load({"twice.sql": "SELECT n FROM my_schema.report"})
-    assert set(statuses(spark).values()) == {"created"}
-    assert rows("twice") == [(0,)]
+    spark.sql(f"CREATE TABLE my_schema.was_table USING delta LOCATION '{path}'")
+    spark.sql("CREATE VIEW my_schema.was_view COMMENT 'a view of a Tidemill run' AS SELECT 7 AS two")
+    assert statuses(spark) == dict.fromkeys(("was_table", "was_view", "both"), "created")
+    assert rows("both") == [(1, 2)]
     assert deltalake.DeltaTable(path).version() == 0
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.names import name_key, qualified, quote, quoted_name, quoted_text
 from tidemill.declare.views import through
 from tidemill.engine.session import step_session
-from tidemill.run.views import drop_view, make_view
+from tidemill.run.views import drop_view, is_name_of, make_view
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ class Catalog:
 def _register_at(spark: SparkSession, name: str, path: str) -> None:
     if name.lower() not in _registered:
         drop_view(spark, name)  # of a run that was killed
-        if not spark.catalog.tableExists(quoted_name(name)):  # else it is another's, and not ours to drop
-            _registered[name.lower()] = path
+        if not spark.catalog.tableExists(quoted_name(name)) or is_name_of(spark, quoted_name(name), path):
+            _registered[name.lower()] = path  # else it is the user's own, which is not ours to drop
     spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} USING delta LOCATION {quoted_text(path)}")
 
 

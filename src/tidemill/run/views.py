@@ -71,7 +71,7 @@ def _make_room(spark: SparkSession, name: str, view: View) -> None:
     """What an earlier run has left goes; what is the user's own stays, and is an error."""
     if not spark.catalog.tableExists(name) or _is_ours(spark, name):
         return
-    if not _is_name_of(spark, name, view.path):
+    if not is_name_of(spark, name, view.path):
         raise ArgumentError(
             "view.name_taken",
             f"The Spark session has a table or view {view.name} of its own, which is not the view declared.",
@@ -85,7 +85,7 @@ def _is_ours(spark: SparkSession, name: str) -> bool:
     return spark.catalog.getTable(name).description == OURS
 
 
-def _is_name_of(spark: SparkSession, name: str, path: str) -> bool:
+def is_name_of(spark: SparkSession, name: str, path: str) -> bool:
     """Whether it is no more than a name for the table at our path, whose files stay when the name goes."""
     if spark.catalog.getTable(name).tableType != "EXTERNAL":
         return False
