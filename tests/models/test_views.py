@@ -552,7 +552,6 @@ def test_a_view_of_the_sessions_own_is_neither_replaced_nor_dropped(spark: Spark
 
 def test_names_that_a_killed_run_has_left_make_room(spark: SparkSession, load, folder):
     """As in a lasting metastore: a table that is a view by now, and a view that is a table by now."""
-    source((1, "open", 5))
     load({"was_table.sql": f"{VIEW}SELECT 1 AS one", "was_view.sql": "SELECT 2 AS two"})
     load({"both.sql": "SELECT one, two FROM my_schema.was_table, my_schema.was_view"})
     path = folder / commit("was_table")
