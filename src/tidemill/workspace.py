@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
 from tidemill.models import ModelFiles, Models, find_models, read_models
 from tidemill.models.files import FOLDER as MODELS
+from tidemill.plan import steps
 from tidemill.plan.graph import Graph, Node, duplicates
 from tidemill.plan.kinds import changes_of_kind
 from tidemill.plan.requests import USUAL
@@ -32,7 +34,6 @@ from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from tidemill.declare.variables import Variables
     from tidemill.language.pipeline import Pipeline
     from tidemill.plan.requests import Request
+    from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
     from tidemill.suggest.source import Suggestion
@@ -133,13 +135,34 @@ class Workspace:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
         self._check_request(request)
         changes = self._changes_of_kind()
-        steps = [self._planned(node, request) for node in self.tables_and_views]
-        return [replace(step, notices=(*changes.get(step.table, ()), *step.notices)) for step in steps]
+        found: list[PlannedStep] = []
+        busy: set[str] = set()
+        for node in self.tables_and_views:
+            step = self._planned(node, request)
+            read = {name.lower() for name in through(node.inputs, self._views)}
+            idle = busy.isdisjoint(read) and self._is_up_to_date(node, request)
+            step = steps.up_to_date(step) if idle else step
+            found.append(replace(step, notices=(*changes.get(node.name, ()), *step.notices)))
+            busy |= set() if idle or isinstance(node, View) else {node.name.lower()}
+        return found
 
     def _planned(self, node: Table | View, request: Request) -> PlannedStep:
         if isinstance(node, View):
             return plan_view(node, view_record(node.path))
         return plan_step(node, DeltaLog(node.path).snapshot(), request)
+
+    def _is_up_to_date(self, node: Table | View, request: Request) -> bool:
+        from tidemill.run.query import source_of  # noqa: PLC0415
+        from tidemill.run.results import up_to_date  # noqa: PLC0415
+        from tidemill.run.views import view_up_to_date  # noqa: PLC0415
+
+        try:
+            if isinstance(node, View):
+                return view_up_to_date(node, self._catalog()) is not None
+            source = source_of(node, self._catalog(), datetime.now(UTC), {})
+            return request == USUAL and up_to_date(node, source) is not None
+        except TidemillError:  # a source that cannot be looked at fails in its own step
+            return False
 
     def _changes_of_kind(self) -> dict[str, tuple[str, ...]]:
         return changes_of_kind(self.tables_and_views, self.project.flags.materialization_change_behavior)
@@ -224,16 +247,13 @@ class Workspace:
             )
 
     def _runner(self, spark: SparkSession | None) -> Runner:
-        from tidemill.run.catalog import Catalog  # noqa: PLC0415
         from tidemill.run.export_memory import ExportMemory  # noqa: PLC0415
-        from tidemill.run.outside import Outside  # noqa: PLC0415
         from tidemill.run.runner import Runner  # noqa: PLC0415
 
-        outside = {name: Outside(source) for name, source in self.outside.items()}
         return Runner(
             cache(lambda: self._session(spark)),
             self.graph,
-            Catalog(self.held_path, self.project.warehouse.schema, outside, self._views),
+            self._catalog(),
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
         )
@@ -242,6 +262,13 @@ class Workspace:
     def _views(self) -> dict[str, View]:
         """All views by name: those too that are not selected are there for who reads them."""
         return {view.name.lower(): view for each in self.declared for view in each.views}
+
+    def _catalog(self) -> Catalog:
+        from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.outside import Outside  # noqa: PLC0415
+
+        outside = {name: Outside(source) for name, source in self.outside.items()}
+        return Catalog(self.held_path, self.project.warehouse.schema, outside, self._views)
 
     def _session(self, spark: SparkSession | None) -> SparkSession:
         from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import

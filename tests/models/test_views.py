@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,10 +70,10 @@ def version(workspace: Workspace, name: str) -> str | None:
     return workspace._runner(None).catalog.version(f"my_schema.{name}")
 
 
-def commit(name: str, mode: str = "error") -> Path:
+def commit(name: str, mode: str = "error", **more: Any) -> Path:
     """A table of the warehouse with two rows more, as a run commits them."""
     path = Path("warehouse/my_schema") / name
-    record = Record("run", f"my_schema.{name}", 1, "replace", AT, rows=2, remainder="inserted", held=0)
+    record = Record("run", f"my_schema.{name}", 1, "replace", AT, rows=2, remainder="inserted", held=0, **more)
     deltalake.write_deltalake(
         path,
         pa.table({"id": [1, 2], "status": ["open", "open"], "amount": [5, 50]}),
@@ -232,6 +234,24 @@ def test_a_plan_says_when_the_query_of_a_view_is_checked():
     ]
 
 
+def test_a_plan_looks_through_views_for_what_a_run_would_change(load):
+    source((1, "open", 5))
+    models = {"seen.sql": f"{VIEW}SELECT id FROM t_project.source_table", "ids.sql": "SELECT id FROM my_schema.seen"}
+    workspace = load({**MODELS, **models})
+    commit("orders")
+    for name, reads in (("ids", "seen"), ("report", "pricey")):
+        table = workspace.graph.nodes[f"my_schema.{name}"]
+        versions = {"query": json.dumps({f"my_schema.{reads}": version(workspace, reads)})}
+        commit(name, sql_hash=table.sql_hash, config_hash=table.config_hash, input_versions=versions)
+    seen = view(workspace, "seen")
+    source_version = workspace._runner(None).catalog.version("t_project.source_table")
+    versions = {"t_project.source_table": source_version}
+    keep_view(seen.path, Record("run", seen.name, 1, "view", AT, sql_hash=seen.sql_hash, input_versions=versions))
+    was_run(view(workspace), orders=version(workspace, "orders"))
+    idle = [step.table for step in workspace.plan() if step.reason == "up to date: its inputs are unchanged"]
+    assert idle == ["my_schema.seen", "my_schema.ids"]  # orders will run, and the rest may find other rows then
+
+
 def test_state_and_status_know_views(shop):
     each = view(shop)
     assert cli("state", "my_schema.open_orders").stdout.split()[-5:] == ["view", "view", "not", "run", "yet"]
@@ -254,6 +274,21 @@ def test_state_and_status_know_views(shop):
     lines = cli("status").stdout.splitlines()
     assert lines[2].split() == ["my_schema.open_orders", "view", *render.moment(AT).split()]
     assert lines[3].split() == ["my_schema.pricey", "not", "run", "yet"]
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("command", ["plan", "state", "status"])
+def test_nothing_of_spark_is_imported_to_tell_of_views(command):
+    commit("orders")
+    was_run(view(Workspace.load()), orders=version(Workspace.load(), "orders") or "")
+    code = (
+        "import sys; from tidemill.cli.main import tidemill\n"
+        f"try: tidemill.main(['{command}'])\n"
+        "finally: print(sorted({'pyspark', 'py4j', 'pandas', 'rich'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert "my_schema.open_orders" in done.stdout
 
 
 def test_a_view_has_no_history_but_that_of_the_table_it_was(shop):

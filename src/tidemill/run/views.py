@@ -6,9 +6,6 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
-
 from tidemill.contracts import Record
 from tidemill.declare.names import quoted_name, quoted_text
 from tidemill.engine.translate import one_line
@@ -34,20 +31,30 @@ def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, no
     What reads it needs no such step: the catalog makes the view for whoever asks.
     """
     began = time.monotonic()
-    before = view_record(view.path)
-    versions = {name: catalog.version(name) for name in view.inputs}
-    known = {name: version for name, version in versions.items() if version is not None}
-    same = before is not None and (before.sql_hash, before.input_versions) == (view.sql_hash, known)
-    if before and same and known == versions:
-        return ViewResult(view.name, "up to date", before.columns)
+    if idle := view_up_to_date(view, catalog):
+        return idle
+    before, versions = view_record(view.path), _versions(view, catalog)
     columns = tuple(catalog.session(spark(), [view.name]).table(quoted_name(view.name)).columns)
-    if before is None or not same or before.columns != columns:
+    known = {name: version for name, version in versions.items() if version is not None}
+    said = (before.sql_hash, before.columns, before.input_versions) if before else None
+    if said != (view.sql_hash, columns, known):
         keep_view(view.path, _record(view, columns, known, before, now))
     return ViewResult(view.name, _status(view, columns, before), columns, time.monotonic() - began, before is None)
 
 
+def view_up_to_date(view: View, catalog: Catalog) -> ViewResult | None:
+    """The result of a view whose query and inputs are known to be what they were, told without Spark; else None."""
+    record = view_record(view.path)
+    if record is None or (record.sql_hash, record.input_versions) != (view.sql_hash, _versions(view, catalog)):
+        return None
+    return ViewResult(view.name, "up to date", record.columns)
+
+
 def make_view(spark: SparkSession, view: View) -> None:
     """Gives the view its name in the catalog; what it reads is there. A query that is wrong is an error at its line."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415  plan imports this module, and no Spark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
     name = quoted_name(view.name)
     try:
         _make_room(spark, name, view)
@@ -87,6 +94,8 @@ def _is_ours(spark: SparkSession, name: str) -> bool:
 
 def is_name_of(spark: SparkSession, name: str, path: str) -> bool:
     """Whether it is no more than a name for the table at our path, whose files stay when the name goes."""
+    from pyspark.errors import AnalysisException  # noqa: PLC0415
+
     if spark.catalog.getTable(name).tableType != "EXTERNAL":
         return False
     try:
@@ -94,6 +103,10 @@ def is_name_of(spark: SparkSession, name: str, path: str) -> bool:
     except AnalysisException:  # not a table of Delta's
         return False
     return found is not None and str(found["location"]).removeprefix("file:") == path
+
+
+def _versions(view: View, catalog: Catalog) -> dict[str, str | None]:
+    return {name: catalog.version(name) for name in view.inputs}
 
 
 def _status(view: View, columns: tuple[str, ...], before: Record | None) -> str:
