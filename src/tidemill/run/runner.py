@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
 from tidemill.declare.tables import Table
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.requests import USUAL
@@ -48,7 +49,8 @@ AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait
 class Runner:
     """One run over a graph of tables and exports. `spark` is asked for a session when a step needs one.
 
-    Without a `memory` every export is written.
+    `variables` are those that the run is given, `parameters` the same as literals. Without a `memory` every export is
+    written.
     """
 
     spark: Callable[[], SparkSession]
@@ -61,6 +63,7 @@ class Runner:
     fail_fast: bool = False
     request: Request = USUAL
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    variables: Mapping[str, str] = NOTHING_GIVEN
 
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
@@ -95,13 +98,13 @@ class Runner:
                 raise NotImplementedError(node)
 
     def _table(self, table: Table, source: Connector) -> StepResult:
-        asked = self.request.backfill
+        asked, given = self.request.backfill, self.variables
         if self.request.full_refresh:
-            return rebuild(self.spark(), table, source, now=self.now)
+            return rebuild(self.spark(), table, source, now=self.now, variables=given)
         if asked and table.reads_windows:
             told = partial(self.listener.moved, table.name)
-            return run_backfill(self.spark(), table, source, asked, now=self.now, told=told)
-        return up_to_date(table, source) or run_step(self.spark(), table, source, now=self.now)
+            return run_backfill(self.spark(), table, source, asked, now=self.now, told=told, variables=given)
+        return up_to_date(table, source) or run_step(self.spark(), table, source, now=self.now, variables=given)
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""
