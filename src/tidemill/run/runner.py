@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
 from tidemill.declare.tables import Table
-from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.requests import USUAL
@@ -63,7 +62,7 @@ class Runner:
     fail_fast: bool = False
     request: Request = USUAL
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    variables: Mapping[str, str] = NOTHING_GIVEN
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
