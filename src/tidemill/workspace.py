@@ -23,22 +23,22 @@ from tidemill.models import ModelFiles, Models, find_models, read_models
 from tidemill.models.files import FOLDER as MODELS
 from tidemill.plan import steps
 from tidemill.plan.graph import Graph, Node, duplicates
+from tidemill.plan.ground import ground_of, refuse
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
-from tidemill.plan.variables import bad_variables, missing_variables
+from tidemill.plan.variables import missing_variables
 from tidemill.project import Filling, ProjectSettings
-from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
     from tidemill.declare.sources import Source
     from tidemill.declare.variables import Variables
     from tidemill.language.pipeline import Pipeline
+    from tidemill.plan.ground import Ground
     from tidemill.plan.requests import Request
     from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener, RunOutcome
@@ -126,11 +126,12 @@ class Workspace:
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
         now = datetime.now(UTC)
-        snapshots = self._checked(request, now)
+        ground = self._ground(request, now)
         found: list[PlannedStep] = []
         busy: set[str] = set()
         for table in self.tables:
-            step = plan_step(table, snapshots[table.name], request, self.given, now)
+            step = plan_step(table, ground.snapshots[table.name], request, self.given, now)
+            step = replace(step, notices=(*ground.notices.get(table.name, ()), *step.notices))
             idle = request == USUAL and busy.isdisjoint(table.inputs) and self._is_up_to_date(table)
             found.append(steps.up_to_date(step) if idle else step)
             busy |= set() if idle else {table.name.lower()}
@@ -159,14 +160,14 @@ class Workspace:
 
     def ready(self, *, threads: int | None = None, fail_fast: bool = False, request: Request = USUAL) -> Ready:
         """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here."""
-        self._checked(request, datetime.now(UTC))
+        ground = self._ground(request, datetime.now(UTC))
 
         def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
             from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
             from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
             runner = self._runner(spark)
-            runner.request = request
+            runner.request, runner.notices = request, ground.notices
             runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
             return runner.run()
 
@@ -177,7 +178,7 @@ class Workspace:
     ) -> Iterator[Verified]:
         """Compares these tables, or all, with what a full run over their sources as they are now would give."""
         chosen = self.select(names)
-        _refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
+        refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
         runner = self._runner(spark)
         runner.now = now or runner.now
         return _verified(runner, chosen)
@@ -201,13 +202,10 @@ class Workspace:
                 raise unknown_table(name, [self.short(table.name) for table in self.tables])
         return [table for key, table in known.items() if not wanted or key in wanted]
 
-    def _checked(self, request: Request, now: datetime) -> dict[str, Snapshot | None]:
-        """The tables as they are, by name; an error where the run would have to stop at one of them."""
+    def _ground(self, request: Request, now: datetime) -> Ground:
+        """What a run stands on; raises where it may not begin."""
         self._check_request(request)
-        found = {table.name: DeltaLog(table.path).snapshot() for table in self.tables}
-        given = self.given
-        _refuse(each for table in self.tables for each in bad_variables(table, found[table.name], request, given, now))
-        return found
+        return ground_of(self.tables, request, self.given, now, self.project.flags.materialization_change_behavior)
 
     def _check_request(self, request: Request) -> None:
         if request.backfill and not any(table.reads_windows for table in self.tables):
@@ -282,13 +280,6 @@ def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
             yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables)
     finally:
         runner.catalog.close()
-
-
-def _refuse(errors: Iterable[TidemillError]) -> None:
-    """Raises what is wrong, if anything is."""
-    found = list(errors)
-    if found:
-        raise found[0] if len(found) == 1 else FileErrors(found)
 
 
 def _not_made(name: str, missing: str) -> ArgumentError:

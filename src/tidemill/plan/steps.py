@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.declare.strategies import Append, DeleteInsert, Merge
+from tidemill.declare.strategies import Append, DeleteInsert
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import USUAL
@@ -44,28 +44,20 @@ def plan_step(
     """
     if request.full_refresh and snapshot is not None:
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
-        return PlannedStep(table.name, _strategy(table), reason)
+        return PlannedStep(table.name, table.kept_by, reason)
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
     if request.backfill and table.reads_windows:
-        return PlannedStep(table.name, _strategy(table), f"backfill {request.backfill}", layout)
+        return PlannedStep(table.name, table.kept_by, f"backfill {request.backfill}", layout)
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
     start = _start(table, snapshot, variables, now or datetime.now(UTC))
     gap = (f"{table.name}: {start.notice}",) if start.notice else ()
     reason = _by_variables(table, snapshot, variables) or start.reason or _reason(table, snapshot)
-    return PlannedStep(table.name, _strategy(table), reason, (*changed, *gap, *layout))
+    return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
 
 
 def up_to_date(step: PlannedStep) -> PlannedStep:
     """The step of a table that has nothing to read."""
     return replace(step, reason="up to date: its inputs are unchanged")
-
-
-def _strategy(table: Table) -> str:
-    match table.strategy:
-        case Merge(keys=keys):
-            return f"{table.strategy} on {', '.join(keys)}"
-        case _:
-            return str(table.strategy)
 
 
 def _start(table: Table, snapshot: Snapshot | None, variables: Mapping[str, str], now: datetime) -> Start:
@@ -106,7 +98,7 @@ def _reason(table: Table, snapshot: Snapshot | None) -> str:
         return "its watermark was reset: everything is read"
     known = _watermark(table, snapshot)
     if known is None:
-        return f"adopted: since its highest {table.window.time_column}"
+        return f"{'' if record else 'adopted: '}since its highest {table.window.time_column}"
     back = f", less {table.window.lookback}" if table.window.lookback else ""
     entering = " · ties and late rows enter once" if isinstance(table.strategy, Append) else ""
     moved = " (or lower: somebody else removed rows)" if snapshot.robbed else ""

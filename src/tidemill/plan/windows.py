@@ -88,6 +88,13 @@ class WindowPlan:
         return found
 
 
+def known_of(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
+    """What a table's log tells of it: nothing of how far it was read, if that was by another time column."""
+    if snapshot is None or snapshot.record is None or table.window is None:
+        return snapshot
+    return replace(snapshot, record=snapshot.record.by_column(table.window.time_column, table.input))
+
+
 def plan_window(
     table: Table,
     kind: CursorKind,
@@ -100,7 +107,8 @@ def plan_window(
 ) -> WindowPlan:
     """The window of the next run, or of one batch of a backfill; a start that is asked for wins over a declared one.
 
-    `held_highest` asks a version of the table for its highest time, `variables` are those that the run is given.
+    `snapshot` is as `known_of` gives it. `held_highest` asks a version of the table for its highest time, `variables`
+    are those that the run is given.
     """
     window = window_for(
         table, variables, first_run=snapshot is None, started=part is not None and part.start is not None
@@ -177,7 +185,8 @@ def _watermark(
         return None, "the table is empty: everything is read"
     held = min([*found, present(kind, now)]) if kind.is_time else min(found)
     if known is None:
-        return held, f"adopted: since its highest {_column(table)} {held}{_less(table.window)}"
+        adopted = "adopted: " if record is None else ""
+        return held, f"{adopted}since its highest {_column(table)} {held}{_less(table.window)}"
     lower = min(known, held)
     return lower, f"somebody else removed rows: since {lower}{_less(table.window)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -48,8 +48,8 @@ AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait
 class Runner:
     """One run over a graph of tables and exports. `spark` is asked for a session when a step needs one.
 
-    `variables` are those that the run is given, `parameters` the same as literals. Without a `memory` every export is
-    written.
+    `variables` are those that the run is given, `parameters` the same as literals, `notices` what is known of tables
+    before they run. Without a `memory` every export is written.
     """
 
     spark: Callable[[], SparkSession]
@@ -63,6 +63,7 @@ class Runner:
     request: Request = USUAL
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     variables: Mapping[str, str] = field(default_factory=dict)
+    notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
@@ -90,7 +91,8 @@ class Runner:
     def _done(self, node: object) -> StepResult | ExportResult:
         match node:
             case Table():
-                return described(self.spark, node, self._table(node, self.source_of(node)))
+                result = described(self.spark, node, self._table(node, self.source_of(node)))
+                return replace(result, notices=(*self.notices.get(node.name, ()), *result.notices))
             case Export():
                 return self._export(node)
             case _:

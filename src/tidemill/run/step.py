@@ -25,6 +25,7 @@ from tidemill.errors import SchemaError, SourceError, TableError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import follows_variables
 from tidemill.plan.variables import missing_variables
+from tidemill.plan.windows import known_of
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.results import StepResult
@@ -84,7 +85,7 @@ class Step:
         self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
         self.part, self.variables = part, variables
         self.store = DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
-        self.snapshot = self.known = self.store.snapshot()
+        self.snapshot = self.known = known_of(table, self.store.snapshot())
         self._refuse_missing()
 
     def run(self, began: float) -> StepResult:
@@ -186,6 +187,8 @@ class Step:
         is_part = window is not None and window.is_partial
         if watermark is not None:
             progress[self.table.input] = watermark
+        elif self.table.window is None:
+            progress.pop(self.table.input, None)
         return Record(
             run_id=self.run_id,
             table=self.table.name,
@@ -203,6 +206,7 @@ class Step:
             floor=window.floor if window else None,
             sql_hash=self.table.sql_hash,
             config_hash=self.table.config_hash,
+            kept_by=self.table.kept_by,
             input_versions={self.table.input: input_version} if input_version and self._stands_for(window) else {},
             columns=tuple(prepared.columns),
             reset=tuple(name for name in (before.reset if before else ()) if is_part or name != self.table.input),
@@ -247,7 +251,7 @@ class Step:
 
     def _highest(self, change: Change) -> Cursor | None:
         """The highest time that the table can hold after this commit, where that is known."""
-        if self.known is None:
+        if self.known is None or self.table.window is None:
             return change.profile.highest
         record = self.known.record
         if record is None or self.known.foreign_adds or record.highest is None:

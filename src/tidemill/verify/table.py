@@ -17,6 +17,7 @@ from tidemill.engine.translate import as_tidemill, one_line
 from tidemill.errors import SourceError, TidemillError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import start_variable, without_moving_start
+from tidemill.plan.windows import known_of
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.windows import window_of
 from tidemill.sources.protocol import Reading
@@ -51,7 +52,7 @@ def verify_table(
     against = "a full load" if isinstance(table.producer, Loaded) else "its query"
     try:
         store = DeltaStore(table.path)
-        snapshot = store.snapshot()
+        snapshot = known_of(table, store.snapshot())
         if snapshot is None:
             return Verified(table.name, against, there=False)
         return _Verifying(spark, table, source_of(table), store, snapshot, now, variables).result(against)
