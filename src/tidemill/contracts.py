@@ -43,7 +43,8 @@ class Counts:
 class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
-    `reset` names inputs that are to be read from the beginning, `backfill` is how far a backfill in batches has come.
+    `strategy` is what the commit did, `kept_by` how the table was declared to be kept. `reset` names inputs that are
+    to be read from the beginning, `backfill` is how far a backfill in batches has come.
     `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
     names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
@@ -65,6 +66,7 @@ class Record:
     floor: Cursor | None = None
     sql_hash: str | None = None
     config_hash: str | None = None
+    kept_by: str | None = None
     columns: tuple[str, ...] = ()
     input_versions: Mapping[str, str] = field(default_factory=dict)
     inferred_schema: str | None = None
@@ -88,6 +90,16 @@ class Record:
         known = {f.name for f in fields(cls)}
         values = {name: _typed(name, value) for name, value in data.items() if name in known}
         return cls(**values)
+
+    def by_column(self, column: str, name: str) -> Record:
+        """What it still tells of an input that is read by this time column from now on.
+
+        How far it was read by another column says nothing; an append that had a floor has to find it anew.
+        """
+        if self.window.get("column", column).lower() == column.lower():
+            return self
+        progress = {each: value for each, value in self.progress.items() if each != name}
+        return self.with_(progress=progress, highest=None, floor=None, columns=() if self.floor else self.columns)
 
     def with_(self, **changes: Any) -> Record:
         return replace(self, **changes)

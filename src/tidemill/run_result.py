@@ -77,10 +77,10 @@ class RunResult:
 
 
 def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> RunResult:
-    """A run that is in the ledger, however it ends; `how` goes to `Workspace.run`."""
-    heard = _Heard()
+    """A run that is in the ledger, however it ends, if it may begin; `how` goes to `Workspace.ready`."""
+    heard, ready = _Heard(), workspace.ready(**how)
     with keep_outcomes(workspace.project.folder, workspace.tables_and_views, "run", heard.outcomes):
-        done = workspace.run(spark, heard, **how)
+        done = ready(spark, heard)
     return RunResult(tuple(_step(outcome, workspace.masking) for outcome in done.outcomes), done.seconds)
 
 

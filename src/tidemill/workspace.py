@@ -23,17 +23,18 @@ from tidemill.models import ModelFiles, Models, find_models, read_models
 from tidemill.models.files import FOLDER as MODELS
 from tidemill.plan import steps
 from tidemill.plan.graph import Graph, Node, duplicates
+from tidemill.plan.ground import Ground, ground_of, refuse
 from tidemill.plan.kinds import changes_of_kind
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
+from tidemill.plan.variables import missing_variables
 from tidemill.plan.views import plan_view
 from tidemill.project import Filling, ProjectSettings
-from tidemill.state.delta_log import DeltaLog
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -41,12 +42,15 @@ if TYPE_CHECKING:
     from tidemill.declare.sources import Source
     from tidemill.declare.variables import Variables
     from tidemill.language.pipeline import Pipeline
+    from tidemill.plan.ground import Ground
     from tidemill.plan.requests import Request
     from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
     from tidemill.suggest.source import Suggestion
     from tidemill.verify.result import Verified
+
+    Ready = Callable[[SparkSession | None, Listener | None], RunOutcome]
 
 
 @dataclass(frozen=True)
@@ -133,23 +137,23 @@ class Workspace:
 
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
-        self._check_request(request)
-        changes = self._changes_of_kind()
+        now = datetime.now(UTC)
+        ground = self._ground(request, now)
         found: list[PlannedStep] = []
         busy: set[str] = set()
         for node in self.tables_and_views:
-            step = self._planned(node, request)
+            step = self._planned(node, ground, request, now)
             read = {name.lower() for name in through(node.inputs, self._views)}
             idle = busy.isdisjoint(read) and self._is_up_to_date(node, request)
             step = steps.up_to_date(step) if idle else step
-            found.append(replace(step, notices=(*changes.get(node.name, ()), *step.notices)))
+            found.append(replace(step, notices=(*ground.notices.get(node.name, ()), *step.notices)))
             busy |= set() if idle or isinstance(node, View) else {node.name.lower()}
         return found
 
-    def _planned(self, node: Table | View, request: Request) -> PlannedStep:
+    def _planned(self, node: Table | View, ground: Ground, request: Request, now: datetime) -> PlannedStep:
         if isinstance(node, View):
             return plan_view(node, view_record(node.path))
-        return plan_step(node, DeltaLog(node.path).snapshot(), request)
+        return plan_step(node, ground.snapshots[node.name], request, self.given, now)
 
     def _is_up_to_date(self, node: Table | View, request: Request) -> bool:
         from tidemill.run.query import source_of  # noqa: PLC0415
@@ -164,9 +168,6 @@ class Workspace:
         except TidemillError:  # a source that cannot be looked at fails in its own step
             return False
 
-    def _changes_of_kind(self) -> dict[str, tuple[str, ...]]:
-        return changes_of_kind(self.tables_and_views, self.project.flags.materialization_change_behavior)
-
     def run(
         self,
         spark: SparkSession | None = None,
@@ -177,21 +178,29 @@ class Workspace:
         request: Request = USUAL,
     ) -> RunOutcome:
         """Brings every table up to date and writes every export; or does what is asked for instead."""
-        from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
-        from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
+        return self.ready(threads=threads, fail_fast=fail_fast, request=request)(spark, listener)
 
-        self._check_request(request)
-        notices = self._changes_of_kind()
-        runner = self._runner(spark)
-        runner.request, runner.notices = request, notices
-        runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
-        return runner.run()
+    def ready(self, *, threads: int | None = None, fail_fast: bool = False, request: Request = USUAL) -> Ready:
+        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here."""
+        ground = self._ground(request, datetime.now(UTC))
+
+        def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
+            from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
+            from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
+
+            runner = self._runner(spark)
+            runner.request, runner.notices = request, ground.notices
+            runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
+            return runner.run()
+
+        return run
 
     def verify(
         self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
     ) -> Iterator[Verified]:
         """Compares these tables, or all, with what a full run over their sources as they are now would give."""
         chosen = self.select(names)
+        refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
         runner = self._runner(spark)
         runner.now = now or runner.now
         return _verified(runner, chosen)
@@ -238,6 +247,15 @@ class Workspace:
                 raise unknown_table(name, [self.short(node.name) for node in known.values()])
         return [node for key, node in known.items() if not wanted or key in wanted]
 
+    def _ground(self, request: Request, now: datetime) -> Ground:
+        """What a run stands on; raises where it may not begin."""
+        self._check_request(request)
+        behavior = self.project.flags.materialization_change_behavior
+        kinds = changes_of_kind(self.tables_and_views, behavior)
+        ground = ground_of(self.tables, request, self.given, now, behavior)
+        names = {*kinds, *ground.notices}
+        return replace(ground, notices={name: (*kinds.get(name, ()), *ground.notices.get(name, ())) for name in names})
+
     def _check_request(self, request: Request) -> None:
         if request.backfill and not any(table.reads_windows for table in self.tables):
             raise ArgumentError(
@@ -256,6 +274,7 @@ class Workspace:
             self._catalog(),
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
+            variables=self.given,
         )
 
     @property
@@ -313,7 +332,7 @@ def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
 
     try:
         for table in tables:
-            yield verify_table(runner.spark(), table, runner.source_of, runner.now)
+            yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables)
     finally:
         runner.catalog.close()
 

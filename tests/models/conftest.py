@@ -5,13 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import deltalake
+import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from tidemill.cli.main import tidemill
+from tidemill.contracts import Record
 from tidemill.declare.mistakes import FileErrors, excerpt
+from tidemill.state.delta_log import APP_ID
 from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from click.testing import Result
 
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View
@@ -87,3 +95,22 @@ def error(errors) -> Callable[..., str]:
         return found
 
     return run
+
+
+@pytest.fixture
+def has_run() -> Callable[..., None]:
+    """A model that has run before: its table is there, with the record of its last commit."""
+
+    def commit(name: str, strategy: str, **known: Any) -> None:
+        record = Record("run-0", f"my_schema.{name}", 1, strategy, "2024-02-01T06:00:00.000Z", held=0, **known)
+        mark = deltalake.CommitProperties(
+            {"userMetadata": record.to_json()}, app_transactions=[deltalake.Transaction(APP_ID, 1)]
+        )
+        deltalake.write_deltalake(f"warehouse/my_schema/{name}", pa.table({"id": [1, 2]}), commit_properties=mark)
+
+    return commit
+
+
+@pytest.fixture
+def cli() -> Callable[..., Result]:
+    return lambda *args: CliRunner().invoke(tidemill, list(args))

@@ -1,4 +1,4 @@
-"""Where a run starts whose start is a variable or the current day, and what of its variables it needs."""
+"""Where a run starts whose start is a variable or the current day."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from tidemill.declare.cursors import Cursor, CursorKind, cursor
 from tidemill.declare.producers import Query
 from tidemill.declare.starts import CurrentDate, StartVariable
-from tidemill.declare.strategies import Append, DeleteInsert, Merge
+from tidemill.declare.strategies import Append, DeleteInsert
 from tidemill.declare.tables import Table, Window, lookback
 from tidemill.declare.templates import Condition
 from tidemill.errors import ArgumentError, Origin
-from tidemill.plan.starts import Start, missing_variables, start_of, strategy_of
+from tidemill.plan.starts import Start, end_of, follows_variables, start_of, window_for
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 THERE = Origin("models/my_schema/daily.py", 9, 5)
@@ -25,13 +25,17 @@ def at(text: str, kind: CursorKind = CursorKind.TIMESTAMP) -> Cursor:
 
 
 def start(window: Window, watermark: str | None = None, *, first_run: bool = False, **variables: str) -> Start:
-    return start_of(
-        window, CursorKind.TIMESTAMP, at(watermark) if watermark else None, variables, NOW, first_run=first_run
-    )
+    seen = window_for(Table("t", "t", Append(), window), variables, first_run=first_run)
+    return start_of(seen, CursorKind.TIMESTAMP, at(watermark) if watermark else None, variables, NOW)
 
 
-def table(strategy=None, **more) -> Table:
-    return Table("my_schema.daily", "daily", strategy or DeleteInsert(condition=SINCE_START), **more)
+def conditioned(window: Window) -> Table:
+    return Table("my_schema.daily", "daily", DeleteInsert(condition=SINCE_START), window)
+
+
+def owning(window: Window) -> Table:
+    query = Query(("SELECT * FROM e WHERE at >= ", " AND at < ", ""), ("start_dt", "end_date"), THERE)
+    return Table("main.hourly", "hourly", DeleteInsert(), window, producer=query, owns_window=True, origin=THERE)
 
 
 BY_VARIABLE = Window("at", lookback=lookback("3 hours"), moving_start=StartVariable("start_date", THERE))
@@ -53,7 +57,7 @@ def test_a_literal_bounds_every_run_and_a_bare_date_is_its_midnight():
 
 def test_a_variable_is_where_a_later_run_starts_whatever_the_watermark_and_the_lookback():
     found = start(BY_VARIABLE, "2024-03-01", start_date="2024-02-01")
-    assert found == Start(at("2024-02-01"), "since 2024-02-01 00:00:00 UTC (from @start_date)")
+    assert found == Start(at("2024-02-01"), "since 2024-02-01 00:00:00 UTC (from @start_date)", given=True)
 
 
 def test_a_first_run_neither_uses_nor_needs_the_variable():
@@ -87,13 +91,13 @@ def test_the_current_date_bounds_every_run_as_a_literal_does():
     ],
 )
 def test_the_current_date_has_the_type_of_the_time_column(kind, expected):
-    found = start_of(BY_DAY, kind, None, {}, NOW, first_run=True)
+    found = start_of(BY_DAY, kind, None, {}, NOW)
     assert found.value == Cursor(kind, expected)
 
 
 def test_the_current_date_is_no_number():
     with pytest.raises(ArgumentError) as failure:
-        start_of(BY_DAY, CursorKind.INTEGER, None, {}, NOW, first_run=True)
+        start_of(BY_DAY, CursorKind.INTEGER, None, {}, NOW)
     assert str(failure.value) == (
         "[window.bad_start] CURRENT_DATE cannot be where at starts, which is of the kind integer. "
         "Use a time column of dates or timestamps, or another start."
@@ -110,60 +114,35 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_its_place():
     assert failure.value.origin == THERE
 
 
-def test_a_condition_has_literals_in_the_place_of_its_variables():
-    condition = Condition(("status = ", " AND day >= ", ""), ("kind", "start_date"))
-    found = strategy_of(
-        table(DeleteInsert(condition=condition)), {"kind": "'x'", "start_date": "DATE '2024-01-01'"}, first_run=False
-    )
-    assert found == DeleteInsert("status = 'x' AND day >= DATE '2024-01-01'")
+def test_a_run_that_is_told_where_to_start_needs_no_variable_and_no_day():
+    for window in (BY_VARIABLE, BY_DAY):
+        assert window_for(conditioned(window), {}, first_run=False, started=True).moving_start is None
 
 
-def test_a_condition_on_the_start_has_no_part_in_a_first_run():
-    windowed = table(window=BY_VARIABLE)
-    assert strategy_of(windowed, {"start_date": "'2024-02-01'"}, first_run=True) == DeleteInsert()
-    assert strategy_of(windowed, {"start_date": "'2024-02-01'"}, first_run=False) == DeleteInsert(
-        "updated_at >= '2024-02-01'"
-    )
-    bounded = table(window=BY_LITERAL)
-    assert strategy_of(bounded, {"start_date": "'2024-02-01'"}, first_run=True).predicate is not None
+@pytest.mark.parametrize("first_run", [True, False])
+@pytest.mark.parametrize(("of", "name"), [(conditioned, "start_date"), (owning, "start_dt")])
+def test_a_value_for_a_bound_that_is_asked_for_wins_over_the_bound_in_every_run(of, name, first_run):
+    table = of(BY_LITERAL)
+    seen = window_for(table, {name: "2024-02-01"}, first_run=first_run)
+    found = start_of(seen, CursorKind.TIMESTAMP, at("2024-03-01"), {name: "2024-02-01"}, NOW)
+    assert (found.value, found.given) == (at("2024-02-01"), True)
+    assert window_for(table, {"end_date": "2024-02-01", "kind": "x"}, first_run=first_run) == BY_LITERAL
 
 
-@pytest.mark.parametrize("strategy", [Append(), Merge(("id",)), DeleteInsert("day > 1"), DeleteInsert()])
-def test_other_strategies_stay_as_they_are(strategy):
-    assert strategy_of(table(strategy), {}, first_run=False) == strategy
+def test_a_value_for_the_end_ends_the_window_of_a_query_that_asks_for_it():
+    given = {"end_date": "2024-02-03"}
+    assert end_of(owning(BY_LITERAL), CursorKind.TIMESTAMP, given) == at("2024-02-03")
+    assert end_of(owning(BY_LITERAL), CursorKind.TIMESTAMP, {}) is None
+    assert end_of(conditioned(BY_LITERAL), CursorKind.TIMESTAMP, given) is None
+    with pytest.raises(ArgumentError) as failure:
+        end_of(owning(BY_LITERAL), CursorKind.DATE, {"end_date": "soon"})
+    assert failure.value.problem == "@end_date is 'soon', which is no date."
 
 
-def test_a_variable_that_is_missing_is_an_error_that_shows_how_to_give_it():
-    (error,) = missing_variables(table(window=BY_VARIABLE), {}, first_run=False)
-    assert str(error) == (
-        "[variables.missing] my_schema.daily needs @start_date. Give it on the command line: "
-        'tidemill run -s my_schema.daily --vars \'{"start_date": "2024-02-01"}\''
-    )
-    assert error.origin == THERE
-    assert missing_variables(table(window=BY_VARIABLE), {}, first_run=True) == []
-    assert missing_variables(table(window=BY_VARIABLE), {"start_date": "x"}, first_run=False) == []
-
-
-def test_a_misspelled_variable_is_recognized():
-    (error,) = missing_variables(table(window=BY_VARIABLE), {"strat_date": "2024-02-01"}, first_run=False)
-    assert error.remedy.startswith("strat_date is given: did you mean start_date? Give it on the command line:")
-
-
-def test_variables_of_conditions_and_queries_are_needed_in_every_run_and_each_is_told_once():
-    condition = Condition(("region = ", " AND day < ", ""), ("region", "end_date"), THERE)
-    query = Query(
-        ("SELECT ", " WHERE day >= ", " AND region = ", ""), ("kind", "start_dt", "region"), Origin("q.sql", 2)
-    )
-    asking = table(DeleteInsert(condition=condition), producer=query)
-    for first_run in (True, False):
-        found = missing_variables(asking, {}, first_run=first_run)
-        assert [error.problem for error in found] == ["my_schema.daily needs @region.", "my_schema.daily needs @kind."]
-        assert '--vars \'{"kind": "…"}\'' in found[1].remedy
-        assert missing_variables(asking, {"region": "eu", "kind": "x"}, first_run=first_run) == []
-
-
-def test_a_bound_that_no_window_gives_has_to_be_given():
-    assert [error.problem for error in missing_variables(table(), {}, first_run=True)] == [
-        "my_schema.daily needs @start_date."
-    ]
-    assert missing_variables(table(window=BY_LITERAL), {}, first_run=False) == []
+def test_what_a_run_takes_depends_on_what_it_is_given():
+    region = Condition(("region = ", ""), ("region",))
+    by_region = Table("t", "t", DeleteInsert(condition=region))
+    assert follows_variables(by_region, {"region": "eu"}, first_run=True)
+    assert follows_variables(conditioned(BY_VARIABLE), {"start_date": "2024-02-01"}, first_run=False)
+    assert not follows_variables(conditioned(BY_VARIABLE), {"start_date": "2024-02-01"}, first_run=True)
+    assert not follows_variables(conditioned(BY_LITERAL), {"kind": "x"}, first_run=False)

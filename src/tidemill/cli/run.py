@@ -54,11 +54,11 @@ def run(
         _show_plan(workspace, request, form, quiet=quiet)
         return 0
     as_json = form == "json"
-    how: dict[str, Any] = {"threads": threads, "fail_fast": fail_fast, "request": request}
+    ready = workspace.ready(threads=threads, fail_fast=fail_fast, request=request)
     live = Live("starting Spark", quiet=quiet or as_json)
     shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
     shown.head()
-    outcome = _kept(workspace, target, shown, partial(workspace.run, None, shown, **how))
+    outcome = _kept(workspace, target, shown, partial(ready, None, shown))
     if as_json:
         render.document(run_data(workspace, outcome))
     elif not quiet:

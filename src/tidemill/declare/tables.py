@@ -86,6 +86,12 @@ class Table:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
+    def kept_by(self) -> str:
+        """Its strategy and keys, as people read them and records keep them."""
+        keys = f" on {', '.join(self.strategy.keys)}" if isinstance(self.strategy, Merge) else ""
+        return f"{self.strategy}{keys}"
+
+    @property
     def reads_windows(self) -> bool:
         """Whether a run may read a part of the source; others read it whole."""
         return self.window is not None and not isinstance(self.strategy, Replace)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # ${name}, ${name|default}, ${env:NAME} or ${env:NAME|default}
 VARIABLE = re.compile(r"\$\{\s*(?P<env>env:)?\s*(?P<name>[^\W\d][\w.-]*)\s*(?:\|(?P<default>[^{}\n]*))?\}")
+NOTHING_GIVEN: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Backfill
 
 
@@ -17,6 +18,10 @@ class Request:
 
     full_refresh: bool = False
     backfill: Backfill | None = None
+
+    def starts(self, table: Table) -> bool:
+        """Whether it says where the run of this table starts, whatever its declaration says."""
+        return self.backfill is not None and self.backfill.start is not None and table.reads_windows
 
     def __post_init__(self) -> None:
         if self.full_refresh and self.backfill:

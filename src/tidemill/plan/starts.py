@@ -1,4 +1,4 @@
-"""Where one run starts, and what of its variables it needs: the rules for starts that are not literals."""
+"""Where one run starts: the rules for starts that are not literals, and for what a run is given in their place."""
 
 from __future__ import annotations
 
@@ -10,45 +10,69 @@ from tidemill.declare.cursors import Cursor, CursorKind, cursor
 from tidemill.declare.producers import Query
 from tidemill.declare.starts import CurrentDate, StartVariable
 from tidemill.declare.strategies import DeleteInsert
-from tidemill.declare.templates import WINDOW_PARAMETERS
-from tidemill.errors import ArgumentError, did_you_mean
+from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from tidemill.declare.strategies import Strategy
     from tidemill.declare.tables import Table, Window
     from tidemill.errors import Origin
 
-_ENDS = ("end_dt", "end_date")  # the start of the run, which needs no window
+_STARTS = ("start_dt", "start_date")
+_ENDS = ("end_dt", "end_date")
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a run starts, None for the beginning; `reason` is None where its watermark is reason enough."""
+    """Where a run starts, None for the beginning; `reason` is None where its watermark is reason enough.
+
+    `given`: a variable says so, for this run alone.
+    """
 
     value: Cursor | None
     reason: str | None = None
     notice: str | None = None
+    given: bool = False
+
+
+def start_variable(table: Table) -> StartVariable | None:
+    """The variable at which the runs of a table start, where its declaration names one."""
+    start = table.window.moving_start if table.window else None
+    return start if isinstance(start, StartVariable) else None
+
+
+def window_for(table: Table, variables: Mapping[str, str], *, first_run: bool, started: bool = False) -> Window:
+    """The table's window as one run sees it; it has one. `started`: the run is told where to start.
+
+    A first run does not use the variable at which others start. A value for a bound that the query or the condition
+    asks for wins over the bound itself, in every run.
+    """
+    window = table.window
+    assert window is not None  # noqa: S101  asked only for tables that have one
+    if started or (first_run and start_variable(table)):
+        return replace(window, moving_start=None)
+    name = next((name for name in _STARTS if name in variables and name in _bounding(table)), None)
+    if name and not start_variable(table):
+        return replace(window, moving_start=StartVariable(name, table.origin))
+    return window
+
+
+def without_moving_start(table: Table) -> Table:
+    """The table as if its runs went on where the last one ended."""
+    return replace(table, window=replace(table.window, moving_start=None)) if table.window else table
 
 
 def start_of(
-    window: Window,
-    kind: CursorKind,
-    watermark: Cursor | None,
-    variables: Mapping[str, str],
-    now: datetime,
-    *,
-    first_run: bool,
+    window: Window, kind: CursorKind, watermark: Cursor | None, variables: Mapping[str, str], now: datetime
 ) -> Start:
     """The start of one run of a table whose time column is of this kind.
 
-    A literal and CURRENT_DATE bound every run: `max(start, watermark - lookback)`. A variable is where a later run
-    starts, whatever the watermark; a first run does not use it. `variables` have all that `missing_variables` asks for.
+    A literal and CURRENT_DATE bound every run: `max(start, watermark - lookback)`. A variable is where a run starts,
+    whatever the watermark; `variables` have it.
     """
-    if isinstance(window.moving_start, StartVariable) and not first_run:
-        given = _given(window.moving_start, kind, variables)
-        return Start(given, f"since {given} (from {window.moving_start})", _gap(given, watermark))
+    if isinstance(window.moving_start, StartVariable):
+        given = _value(window.moving_start.name, kind, variables, window.moving_start.origin)
+        return Start(given, f"since {given} (from {window.moving_start})", _gap(given, watermark), given=True)
     bound = _bound(window, kind, now)
     if watermark is None:
         return Start(bound)
@@ -59,66 +83,34 @@ def start_of(
     return Start(bound, reason, _gap(bound, watermark))
 
 
-def strategy_of(table: Table, literals: Mapping[str, str], *, first_run: bool) -> Strategy:
-    """The strategy of one run, with literals in the place of the @names of its condition.
-
-    A condition that uses the variable at which runs start has no part in a first run, which reads everything. The
-    outcome is for the run alone: the config hash is that of the table as declared.
-    """
-    strategy = table.strategy
-    if not isinstance(strategy, DeleteInsert) or strategy.condition is None:
-        return strategy
-    start = _start_variable(table)
-    if first_run and start and start.name in strategy.condition.parameters:
-        return DeleteInsert()
-    return replace(strategy, predicate=strategy.condition.put(literals), condition=None)
+def end_of(table: Table, kind: CursorKind, variables: Mapping[str, str]) -> Cursor | None:
+    """Where a run ends whose query says so itself, by a bound that the run is given a value for."""
+    asked = table.producer.parameters if table.owns_window and isinstance(table.producer, Query) else ()
+    name = next((name for name in _ENDS if name in variables and name in asked), None)
+    return _value(name, kind, variables, table.origin) if name else None
 
 
-def missing_variables(table: Table, variables: Mapping[str, str], *, first_run: bool) -> list[ArgumentError]:
-    """An error for each variable that this run needs and that nobody gives; `variables` are those that are given."""
-    found = {name: origin for name, origin in _needed(table, first_run=first_run) if name not in variables}
-    return [_missing(table, name, origin, variables) for name, origin in found.items()]
-
-
-def _needed(table: Table, *, first_run: bool) -> Iterator[tuple[str, Origin | None]]:
-    """Names and where they are asked for; bounds that the window of the run gives need not be given."""
-    start = _start_variable(table)
+def follows_variables(table: Table, variables: Mapping[str, str], *, first_run: bool) -> bool:
+    """Whether the rows that a run takes depend on what it is given: inputs that are the same then mean nothing."""
+    start = start_variable(table)
     if start and not first_run:
-        yield start.name, start.origin
+        return True
+    return any(name in variables for name in _bounding(table) if not start or name != start.name)
+
+
+def _bounding(table: Table) -> tuple[str, ...]:
+    """The @names by which the query, or the condition, says which rows a run is about."""
+    query = table.producer.parameters if table.owns_window and isinstance(table.producer, Query) else ()
     condition = table.strategy.condition if isinstance(table.strategy, DeleteInsert) else None
-    if condition and not (first_run and start and start.name in condition.parameters):
-        known = WINDOW_PARAMETERS if table.window else _ENDS
-        yield from ((name, condition.origin) for name in condition.parameters if name not in known)
-    if isinstance(table.producer, Query):
-        asked = (name for name in table.producer.parameters if name not in WINDOW_PARAMETERS)
-        yield from ((name, table.producer.origin) for name in asked)
+    return (*query, *(condition.parameters if condition else ()))
 
 
-def _start_variable(table: Table) -> StartVariable | None:
-    start = table.window.moving_start if table.window else None
-    return start if isinstance(start, StartVariable) else None
-
-
-def _missing(table: Table, name: str, origin: Origin | None, given: Mapping[str, str]) -> ArgumentError:
-    close = did_you_mean(name, given)
-    hint = f"{close} is given: did you mean {name}? " if close else ""
-    start = _start_variable(table)
-    value = "2024-02-01" if name in WINDOW_PARAMETERS or (start and name == start.name) else "…"
-    return ArgumentError(
-        "variables.missing",
-        f"{table.name} needs @{name}.",
-        f'{hint}Give it on the command line: tidemill run -s {table.name} --vars \'{{"{name}": "{value}"}}\'',
-        origin=origin,
-    )
-
-
-def _given(start: StartVariable, kind: CursorKind, variables: Mapping[str, str]) -> Cursor:
-    value = variables[start.name]
+def _value(name: str, kind: CursorKind, variables: Mapping[str, str], origin: Origin | None) -> Cursor:
     try:
-        return cursor(kind, value)
+        return cursor(kind, variables[name])
     except ArgumentError as bad:
-        problem = f"{start} is {value!r}, which is no {kind}."
-        raise ArgumentError(bad.code, problem, bad.remedy, origin=start.origin) from bad
+        problem = f"@{name} is {variables[name]!r}, which is no {kind}."
+        raise ArgumentError(bad.code, problem, bad.remedy, origin=origin) from bad
 
 
 def _bound(window: Window, kind: CursorKind, now: datetime) -> Cursor | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.declare.strategies import Append, Merge
+from tidemill.declare.strategies import Append, DeleteInsert
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import USUAL
+from tidemill.plan.starts import Start, start_of, start_variable, window_for
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tidemill.contracts import Snapshot
+    from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.requests import Request
 
@@ -25,16 +31,28 @@ class PlannedStep:
     notices: tuple[str, ...] = ()
 
 
-def plan_step(table: Table, snapshot: Snapshot | None, request: Request = USUAL) -> PlannedStep:
-    """What the next run of a table would read, as far as its own log tells."""
+def plan_step(
+    table: Table,
+    snapshot: Snapshot | None,
+    request: Request = USUAL,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
+    now: datetime | None = None,
+) -> PlannedStep:
+    """What the next run of a table would read, as far as its own log tells.
+
+    `variables` are those that the run is given; `bad_variables` has found nothing wrong with them.
+    """
     if request.full_refresh and snapshot is not None:
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
-        return PlannedStep(table.name, _strategy(table), reason)
+        return PlannedStep(table.name, table.kept_by, reason)
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
     if request.backfill and table.reads_windows:
-        return PlannedStep(table.name, _strategy(table), f"backfill {request.backfill}", layout)
+        return PlannedStep(table.name, table.kept_by, f"backfill {request.backfill}", layout)
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
-    return PlannedStep(table.name, _strategy(table), _reason(table, snapshot), (*changed, *layout))
+    start = _start(table, snapshot, variables, now or datetime.now(UTC))
+    gap = (f"{table.name}: {start.notice}",) if start.notice else ()
+    reason = _by_variables(table, snapshot, variables) or start.reason or _reason(table, snapshot)
+    return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
 
 
 def up_to_date(step: PlannedStep) -> PlannedStep:
@@ -42,12 +60,32 @@ def up_to_date(step: PlannedStep) -> PlannedStep:
     return replace(step, reason="up to date: its inputs are unchanged")
 
 
-def _strategy(table: Table) -> str:
-    match table.strategy:
-        case Merge(keys=keys):
-            return f"{table.strategy} on {', '.join(keys)}"
-        case _:
-            return str(table.strategy)
+def _start(table: Table, snapshot: Snapshot | None, variables: Mapping[str, str], now: datetime) -> Start:
+    """Where the run starts, as far as that is known before its source is looked at."""
+    known = _watermark(table, snapshot)
+    if known is None or not table.reads_windows:
+        return Start(None)
+    return start_of(window_for(table, variables, first_run=False), known.kind, known, variables, now)
+
+
+def _watermark(table: Table, snapshot: Snapshot | None) -> Cursor | None:
+    record = snapshot.record if snapshot else None
+    return record.progress.get(table.input) if record and table.input not in record.reset else None
+
+
+def _by_variables(table: Table, snapshot: Snapshot | None, variables: Mapping[str, str]) -> str | None:
+    """The condition of the run where what it is given decides it."""
+    condition = table.strategy.condition if isinstance(table.strategy, DeleteInsert) else None
+    start = start_variable(table)
+    if snapshot is None:
+        return None
+    if condition and any(name in variables for name in condition.parameters):
+        told = condition.put({name: variables.get(name, f"@{name}") for name in condition.parameters})
+    elif start and table.window:
+        told = f"{table.window.time_column} >= {variables[start.name]}"
+    else:
+        return None
+    return f"{told} (from --vars)"
 
 
 def _reason(table: Table, snapshot: Snapshot | None) -> str:
@@ -58,9 +96,9 @@ def _reason(table: Table, snapshot: Snapshot | None) -> str:
     record = snapshot.record
     if record and table.input in record.reset:
         return "its watermark was reset: everything is read"
-    known = record.progress.get(table.input) if record else None
+    known = _watermark(table, snapshot)
     if known is None:
-        return f"adopted: since its highest {table.window.time_column}"
+        return f"{'' if record else 'adopted: '}since its highest {table.window.time_column}"
     back = f", less {table.window.lookback}" if table.window.lookback else ""
     entering = " · ties and late rows enter once" if isinstance(table.strategy, Append) else ""
     moved = " (or lower: somebody else removed rows)" if snapshot.robbed else ""

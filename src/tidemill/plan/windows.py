@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidemill.declare.cursors import check_lookback, cursor, present
+from tidemill.declare.cursors import check_lookback, present
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append
 from tidemill.declare.tables import NullTime
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import StateError
+from tidemill.plan.starts import end_of, start_of, window_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 class WindowPlan:
     """The window of one run. An open start reads everything; the end, where there is one, lies outside.
 
-    `begin` is where a backfill starts, `mark` what the record keeps of it, so that it can be taken up again.
+    `begin` is where a backfill starts, or a run whose start is given by a variable; `mark` is what the record keeps of
+    a backfill, so that it can be taken up again.
     """
 
     column: str
@@ -46,6 +49,11 @@ class WindowPlan:
         return self.mark is not None
 
     @property
+    def is_partial(self) -> bool:
+        """Somebody said where it starts or ends: it does not stand for all that the source has."""
+        return self.is_backfill or self.begin is not None
+
+    @property
     def predicate(self) -> str:
         """The rows to read, as a filter. Rows without a time are read where they are wanted, or to be counted."""
         column = quote(self.column)
@@ -62,7 +70,8 @@ class WindowPlan:
     def next_watermark(self, highest: Cursor | None, now: datetime) -> Cursor | None:
         """The highest time committed, never moved back, and for times never past the start of the run.
 
-        A backfill that begins above it leaves a gap, so it does not move it.
+        A backfill that begins above it leaves a gap, so it does not move it, and neither does a run that is given such
+        a start.
         """
         leaves_gap = self.begin and self.watermark and self.watermark < self.begin
         if highest is None or leaves_gap:
@@ -79,6 +88,13 @@ class WindowPlan:
         return found
 
 
+def known_of(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
+    """What a table's log tells of it: nothing of how far it was read, if that was by another time column."""
+    if snapshot is None or snapshot.record is None or table.window is None:
+        return snapshot
+    return replace(snapshot, record=snapshot.record.by_column(table.window.time_column, table.input))
+
+
 def plan_window(
     table: Table,
     kind: CursorKind,
@@ -87,30 +103,31 @@ def plan_window(
     held_highest: Callable[[int], Cursor | None],
     now: datetime,
     part: Part | None = None,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
 ) -> WindowPlan:
-    """The window of the next run, or of one batch of a backfill.
+    """The window of the next run, or of one batch of a backfill; a start that is asked for wins over a declared one.
 
-    `held_highest` asks a version of the table for its highest time.
+    `snapshot` is as `known_of` gives it. `held_highest` asks a version of the table for its highest time, `variables`
+    are those that the run is given.
     """
-    window = table.window
-    assert window is not None  # noqa: S101  asked only for tables that have one
+    window = window_for(
+        table, variables, first_run=snapshot is None, started=part is not None and part.start is not None
+    )
     check_lookback(window.lookback, kind, window.time_column)
-    first = WindowPlan(
+    watermark, reason = _watermark(table, kind, snapshot, held_highest, now) if snapshot else (None, "first run")
+    start = start_of(window, kind, watermark, variables, now)
+    since = WindowPlan(
         column=window.time_column,
         kind=kind,
-        reason="first run",
+        reason=start.reason or reason,
         null_time=window.null_time,
-        start=_literal_start(window, kind),
+        start=start.value,
+        watermark=watermark,
+        notice=start.notice,
+        end=end_of(table, kind, variables),
+        begin=start.value if start.given else None,
     )
-    if snapshot is None:
-        return _given(first, part) if part else first
-    watermark, reason = _watermark(table, kind, snapshot, held_highest, now)
-    if watermark is None:
-        since = replace(first, reason=reason)
-    else:
-        start = _later(first.start, watermark.less(window.lookback))
-        since = replace(first, watermark=watermark, start=start, reason=reason)
-    floored = _floored(since, table, columns, snapshot.record)
+    floored = _floored(since, table, columns, snapshot.record) if snapshot else since
     return _given(floored, part) if part else floored
 
 
@@ -118,22 +135,29 @@ def _given(plan: WindowPlan, part: Part) -> WindowPlan:
     """The window with the bounds of a backfill's batch; a bound that is not given stays as it would be."""
     if part.start is None:
         return replace(plan, end=part.end, mark=part.mark, reason=f"{plan.reason}, up to {part.end}")
-    notice = None
-    if plan.floor is not None and part.start <= plan.floor:
-        notice = (
-            f"its query or its columns changed: rows up to {plan.floor} were made by the old query, "
-            "and such as the new one gives otherwise enter beside them"
+    return _reaching_below_its_floor(
+        replace(
+            plan,
+            start=part.start,
+            exclusive=False,
+            end=part.end or plan.end,
+            begin=part.begin,
+            mark=part.mark,
+            notice=None,
+            reason=f"backfill {part}",
         )
-    return replace(
-        plan,
-        start=part.start,
-        exclusive=False,
-        end=part.end,
-        begin=part.begin,
-        mark=part.mark,
-        notice=notice,
-        reason=f"backfill {part}",
     )
+
+
+def _reaching_below_its_floor(plan: WindowPlan) -> WindowPlan:
+    """Whoever says where to start may reach back to rows of an old query, and is told what comes of it."""
+    if plan.start is None or plan.floor is None or plan.floor < plan.start:
+        return plan
+    notice = (
+        f"its query or its columns changed: rows up to {plan.floor} were made by the old query, "
+        "and such as the new one gives otherwise enter beside them"
+    )
+    return replace(plan, notice=notice)
 
 
 def _watermark(
@@ -161,7 +185,8 @@ def _watermark(
         return None, "the table is empty: everything is read"
     held = min([*found, present(kind, now)]) if kind.is_time else min(found)
     if known is None:
-        return held, f"adopted: since its highest {_column(table)} {held}{_less(table.window)}"
+        adopted = "adopted: " if record is None else ""
+        return held, f"{adopted}since its highest {_column(table)} {held}{_less(table.window)}"
     lower = min(known, held)
     return lower, f"somebody else removed rows: since {lower}{_less(table.window)}"
 
@@ -174,6 +199,8 @@ def _floored(plan: WindowPlan, table: Table, columns: Sequence[str], record: Rec
     floor = plan.watermark if changed else record.floor
     if floor is None:
         return plan
+    if plan.begin is not None:
+        return _reaching_below_its_floor(replace(plan, floor=floor))
     notice = (
         f"its query or its columns changed: rows up to {floor} stay as the old query made them, "
         "and late rows from before are not taken; a backfill with --start reads them"
@@ -190,14 +217,6 @@ def _floored(plan: WindowPlan, table: Table, columns: Sequence[str], record: Rec
         notice=notice,
         reason=f"after {floor}, where its query changed",
     )
-
-
-def _literal_start(window: Window, kind: CursorKind) -> Cursor | None:
-    return None if window.start is None else cursor(kind, window.start)
-
-
-def _later(a: Cursor | None, b: Cursor) -> Cursor:
-    return b if a is None else max(a, b)
 
 
 def _less(window: Window | None) -> str:

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from tidemill.contracts import Counts
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TidemillError
 from tidemill.run.step import run_step
 from tidemill.run.windows import cursor_of
@@ -15,7 +16,7 @@ from tidemill.sources.protocol import Reading
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -33,6 +34,7 @@ def run_backfill(
     *,
     now: datetime | None = None,
     told: Callable[[str], None] = lambda _: None,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
 ) -> StepResult:
     """Reads what was asked for; an earlier try of the same that was cut short is taken up where it stopped.
 
@@ -44,7 +46,7 @@ def run_backfill(
     for number, part in enumerate(parts, 1):
         told(f"{number} of {len(parts)} · {part}")
         try:
-            results.append(run_step(spark, table, source, now=started, part=part))
+            results.append(run_step(spark, table, source, now=started, part=part, variables=variables))
         except TidemillError as failure:
             failure.remedy += _kept(number - 1, len(parts), part)
             raise

@@ -12,12 +12,15 @@ from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts import AppendRows, Compiled, OverwriteRows, Target
 from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TableError
 from tidemill.plan.layout import layout_notices
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.contracts import CommitResult, Record, Snapshot
@@ -28,7 +31,14 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
 
 
-def rebuild(spark: SparkSession, table: Table, source: Connector, *, now: datetime | None = None) -> StepResult:
+def rebuild(
+    spark: SparkSession,
+    table: Table,
+    source: Connector,
+    *,
+    now: datetime | None = None,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
+) -> StepResult:
     """Makes the table what a first run over its source as it is now gives, in one commit or none.
 
     Its log goes on, so that `restore` can go back to what it held. A table that must not be reset is refused.
@@ -36,15 +46,24 @@ def rebuild(spark: SparkSession, table: Table, source: Connector, *, now: dateti
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
     return with_retries(
-        table.name, lambda attempt: _Rebuild(spark, table, source, f"{run_id}-{attempt}", started).run(began)
+        table.name,
+        lambda attempt: _Rebuild(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began),
     )
 
 
 class _Rebuild(Step):
     """A step that takes the table's rows for nothing, and puts a first run's in their place."""
 
-    def __init__(self, spark: SparkSession, table: Table, source: Connector, run_id: str, now: datetime) -> None:
-        super().__init__(spark, table, source, run_id, now)
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: Connector,
+        run_id: str,
+        now: datetime,
+        variables: Mapping[str, str],
+    ) -> None:
+        super().__init__(spark, table, source, run_id, now, variables=variables)
         self.known = None
         if self.snapshot is not None:
             _refuse_reset(table, self.snapshot)

@@ -51,7 +51,8 @@ AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait
 class Runner:
     """One run over a graph of tables, views and exports. `spark` is asked for a session when a step needs one.
 
-    Without a `memory` every export is written. `notices` are told with the results of tables and views, by their names.
+    `variables` are those that the run is given, `parameters` the same as literals, `notices` what is known of tables
+    and views before they run, by their names. Without a `memory` every export is written.
     """
 
     spark: Callable[[], SparkSession]
@@ -63,8 +64,9 @@ class Runner:
     threads: int = AT_A_TIME
     fail_fast: bool = False
     request: Request = USUAL
-    notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    variables: Mapping[str, str] = field(default_factory=dict)
+    notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
@@ -104,13 +106,13 @@ class Runner:
                 raise NotImplementedError(node)
 
     def _table(self, table: Table, source: Connector) -> StepResult:
-        asked = self.request.backfill
+        asked, given = self.request.backfill, self.variables
         if self.request.full_refresh:
-            return rebuild(self.spark(), table, source, now=self.now)
+            return rebuild(self.spark(), table, source, now=self.now, variables=given)
         if asked and table.reads_windows:
             told = partial(self.listener.moved, table.name)
-            return run_backfill(self.spark(), table, source, asked, now=self.now, told=told)
-        return up_to_date(table, source) or run_step(self.spark(), table, source, now=self.now)
+            return run_backfill(self.spark(), table, source, asked, now=self.now, told=told, variables=given)
+        return up_to_date(table, source) or run_step(self.spark(), table, source, now=self.now, variables=given)
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""

@@ -19,8 +19,13 @@ from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded
 from tidemill.declare.strategies import Merge, MergeStrategy
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
 from tidemill.errors import SchemaError, SourceError, TableError
+from tidemill.plan.conditions import table_for
+from tidemill.plan.starts import follows_variables
+from tidemill.plan.variables import missing_variables
+from tidemill.plan.windows import known_of
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.results import StepResult
@@ -31,7 +36,7 @@ from tidemill.sources.protocol import Reading
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -47,13 +52,20 @@ logger = logging.getLogger("tidemill")
 
 
 def run_step(
-    spark: SparkSession, table: Table, source: Connector, *, now: datetime | None = None, part: Part | None = None
+    spark: SparkSession,
+    table: Table,
+    source: Connector,
+    *,
+    now: datetime | None = None,
+    part: Part | None = None,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
 ) -> StepResult:
     """Brings the table up to date with its source, or with a part of it, in one commit or none."""
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
     return with_retries(
-        table.name, lambda attempt: Step(spark, table, source, f"{run_id}-{attempt}", started, part).run(began)
+        table.name,
+        lambda attempt: Step(spark, table, source, f"{run_id}-{attempt}", started, part, variables).run(began),
     )
 
 
@@ -68,11 +80,12 @@ class Step:
         run_id: str,
         now: datetime,
         part: Part | None = None,
+        variables: Mapping[str, str] = NOTHING_GIVEN,
     ) -> None:
         self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
-        self.part = part
+        self.part, self.variables = part, variables
         self.store = DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
-        self.snapshot = self.known = self.store.snapshot()
+        self.snapshot = self.known = known_of(table, self.store.snapshot())
         self._refuse_missing()
 
     def run(self, began: float) -> StepResult:
@@ -84,7 +97,8 @@ class Step:
         held = self.store.read(rows.sparkSession) if self.snapshot else None
         with self._reading():
             known = held if self.known else None
-            prepared = prepare(self.table, rows, window, known, self.known, settled=self.source.settled)
+            table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
+            prepared = prepare(table, rows, window, known, self.known, settled=self.source.settled)
         if prepared.dropped:
             return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
@@ -94,7 +108,7 @@ class Step:
         return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
-        whole = self.known is None and self.part is None
+        whole = self.known is None and self.part is None and not self.table.owns_window
         if whole or not self.table.reads_windows:
             rows = self.source.read(reading)
             return rows, self._window(rows.schema)
@@ -115,7 +129,7 @@ class Step:
                 "Drop the columns yourself, or use append_new_columns. The table is unchanged.",
             )
         self.store.drop_columns(self.spark, columns, self.snapshot)
-        return Step(self.spark, self.table, self.source, self.run_id, self.now, self.part)
+        return Step(self.spark, self.table, self.source, self.run_id, self.now, self.part, self.variables)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -141,7 +155,10 @@ class Step:
             )
 
     def _window(self, schema: StructType) -> WindowPlan | None:
-        return window_of(self.spark, self.store, self.table, schema, self.known, self.now, self.part)
+        started = self.part is not None and self.part.start is not None
+        for missing in missing_variables(self.table, self.variables, first_run=self.known is None, started=started):
+            raise missing
+        return window_of(self.spark, self.store, self.table, schema, self.known, self.now, self.part, self.variables)
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if self.snapshot is None or held is None:
@@ -167,9 +184,11 @@ class Step:
         before = self.known.record if self.known else None
         progress = dict(before.progress) if before else {}
         watermark = window.next_watermark(change.profile.highest, self.now) if window else None
-        is_part = window is not None and window.is_backfill
+        is_part = window is not None and window.is_partial
         if watermark is not None:
             progress[self.table.input] = watermark
+        elif self.table.window is None:
+            progress.pop(self.table.input, None)
         return Record(
             run_id=self.run_id,
             table=self.table.name,
@@ -187,13 +206,25 @@ class Step:
             floor=window.floor if window else None,
             sql_hash=self.table.sql_hash,
             config_hash=self.table.config_hash,
-            input_versions={self.table.input: input_version} if input_version and not is_part else {},
+            kept_by=self.table.kept_by,
+            input_versions={self.table.input: input_version} if input_version and self._stands_for(window) else {},
             columns=tuple(prepared.columns),
             reset=tuple(name for name in (before.reset if before else ()) if is_part or name != self.table.input),
-            backfill=(window.mark if window else None) or {} if is_part else before.backfill if before else {},
+            backfill=self._backfill(window),
             base=self.snapshot.version if self.snapshot else None,
             held=self._held_rows(),
         )
+
+    def _stands_for(self, window: WindowPlan | None) -> bool:
+        """Whether inputs that are the same mean that the next run has nothing to do."""
+        bounded = window is not None and window.is_partial
+        return not bounded and not follows_variables(self.table, self.variables, first_run=self.known is None)
+
+    def _backfill(self, window: WindowPlan | None) -> Mapping[str, str]:
+        """How far a backfill in batches has come; other runs keep what is known of it."""
+        if window is not None and window.is_backfill:
+            return window.mark or {}
+        return self.known.record.backfill if self.known and self.known.record else {}
 
     @property
     def _what(self) -> str:
@@ -220,7 +251,7 @@ class Step:
 
     def _highest(self, change: Change) -> Cursor | None:
         """The highest time that the table can hold after this commit, where that is known."""
-        if self.known is None:
+        if self.known is None or self.table.window is None:
             return change.profile.highest
         record = self.known.record
         if record is None or self.known.foreign_adds or record.highest is None:

@@ -9,9 +9,11 @@ from pyspark.sql import functions as F
 from tidemill.change.columns import require
 from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.declare.names import quote
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.windows import WindowPlan, plan_window
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from pyspark.sql import SparkSession
@@ -32,10 +34,11 @@ def window_of(
     snapshot: Snapshot | None,
     now: datetime,
     part: Part | None = None,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
 ) -> WindowPlan | None:
     """What the next run reads of a source with this schema, or one batch of a backfill does.
 
-    Without a snapshot it is a first run.
+    Without a snapshot it is a first run. `variables` are those that the run is given.
     """
     if table.window is None:
         return None
@@ -51,7 +54,7 @@ def window_of(
         found = held.agg(exact(F.max(quote(spelling)), held_kind).alias("highest")).first()
         return highest(found["highest"] if found else None, held_kind)
 
-    return plan_window(table, kind, schema.names, snapshot, held_highest, now, part)
+    return plan_window(table, kind, schema.names, snapshot, held_highest, now, part, variables)
 
 
 def cursor_of(table: Table, schema: StructType) -> tuple[str, CursorKind]:

@@ -6,6 +6,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
+from tidemill.plan.starts import start_variable
 from tidemill.verify.result import Found, Kind
 
 if TYPE_CHECKING:
@@ -21,19 +22,24 @@ _RUN = "tidemill run mends it"
 def remedies(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None) -> tuple[str, ...]:
     """A line for each thing that was found; `reach` is the window of the next run, None where it reads everything."""
     return (
-        *_unread(found, reach),
+        *_unread(table, found, reach),
         *_extra(table, found.get(Kind.EXTRA, Found())),
         *_kept(table.strategy, found.get(Kind.KEPT, Found())),
         *_ignored(found.get(Kind.IGNORED, Found())),
     )
 
 
-def _unread(found: Mapping[Kind, Found], reach: WindowPlan | None) -> Iterator[str]:
+def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None) -> Iterator[str]:
     """Rows that a full run has and the table lacks, or has otherwise: will the next run read them?"""
     missing, different = found.get(Kind.MISSING, Found()), found.get(Kind.DIFFERENT, Found())
-    soon = missing.count - missing.late + different.count - different.late
+    what, start = "has not been read yet or was changed here by somebody else", start_variable(table)
+    count = missing.count + different.count
+    if start:
+        if count:
+            yield f"{_rows(count)} {_have(count, what)}: a run with an early enough {start} mends it"
+        return
+    soon = count - missing.late - different.late
     if soon:
-        what = "has not been read yet or was changed here by somebody else"
         yield f"{_rows(soon)} {_have(soon, what)}: {_RUN}"
     since = f"what a run reads ({reach.column} from {reach.start} on)" if reach and reach.start else "what a run reads"
     if missing.late:

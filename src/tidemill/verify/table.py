@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -11,8 +12,12 @@ from tidemill.change.columns import align, widened
 from tidemill.declare.names import quote, spelled
 from tidemill.declare.producers import Loaded
 from tidemill.declare.tables import SchemaPolicy
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import as_tidemill, one_line
 from tidemill.errors import SourceError, TidemillError
+from tidemill.plan.conditions import table_for
+from tidemill.plan.starts import start_variable, without_moving_start
+from tidemill.plan.windows import known_of
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.windows import window_of
 from tidemill.sources.protocol import Reading
@@ -24,7 +29,7 @@ from tidemill.verify.rows import Sides, compared
 from tidemill.verify.rules import bounds_of, rule_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -36,15 +41,21 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
 
 
-def verify_table(spark: SparkSession, table: Table, source_of: Callable[[Table], Connector], now: datetime) -> Verified:
+def verify_table(
+    spark: SparkSession,
+    table: Table,
+    source_of: Callable[[Table], Connector],
+    now: datetime,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
+) -> Verified:
     """How the table lies to a full run. Reads all of both, and writes nothing; an error of the table is its result."""
     against = "a full load" if isinstance(table.producer, Loaded) else "its query"
     try:
         store = DeltaStore(table.path)
-        snapshot = store.snapshot()
+        snapshot = known_of(table, store.snapshot())
         if snapshot is None:
             return Verified(table.name, against, there=False)
-        return _Verifying(spark, table, source_of(table), store, snapshot, now).result(against)
+        return _Verifying(spark, table, source_of(table), store, snapshot, now, variables).result(against)
     except TidemillError as failure:
         return Verified(table.name, against, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
@@ -55,16 +66,27 @@ class _Verifying:
     """One table, on one snapshot of it."""
 
     def __init__(
-        self, spark: SparkSession, table: Table, source: Connector, store: DeltaStore, snapshot: Snapshot, now: datetime
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: Connector,
+        store: DeltaStore,
+        snapshot: Snapshot,
+        now: datetime,
+        variables: Mapping[str, str],
     ) -> None:
         self.spark, self.table, self.source, self.store = spark, table, source, store
-        self.snapshot, self.now = snapshot, now
+        self.snapshot, self.now, self.variables = snapshot, now, variables
 
     def result(self, against: str) -> Verified:
         rows = self._read()
+        whole = self._window(rows.schema, None)
+        if whole and whole.start and self.table.owns_window:
+            rows = self._read(whole)
         here = self.store.read(rows.sparkSession, self.snapshot.version)
-        whole, reach = self._window(rows.schema, None), self._window(rows.schema, self.snapshot)
-        prepared = prepare(self.table, rows, whole, here, self.snapshot, settled=self.source.settled)
+        reach = self._window(rows.schema, self.snapshot)
+        table = table_for(self.table, whole, self.variables, self.now, first_run=True)
+        prepared = prepare(table, rows, whole, here, self.snapshot, settled=self.source.settled)
         rule = rule_for(prepared.strategy)
         sides = self._sides(prepared, here, whole, reach)
         found = compared(sides, rule)
@@ -77,9 +99,12 @@ class _Verifying:
             remedies=remedies(self.table, found, reach),
         )
 
-    def _read(self) -> DataFrame:
+    def _read(self, window: WindowPlan | None = None) -> DataFrame:
+        reading = Reading(self.spark, self.store.schema(self.spark))
         try:
-            return self.source.read(Reading(self.spark, self.store.schema(self.spark)))
+            if window is None or window.start is None:
+                return self.source.read(reading)
+            return self.source.read_since(replace(reading, until=window.end), window.column, window.start)
         except (PySparkException, Py4JError) as failure:
             raise SourceError(
                 "source.unreadable",
@@ -88,7 +113,11 @@ class _Verifying:
             ) from failure
 
     def _window(self, schema: StructType, snapshot: Snapshot | None) -> WindowPlan | None:
-        return window_of(self.spark, self.store, self.table, schema, snapshot, self.now)
+        """The window of a run; where a run would have to be told its start and nobody does, from its watermark on."""
+        start = start_variable(self.table)
+        unknown = start is not None and start.name not in self.variables
+        table = without_moving_start(self.table) if unknown else self.table
+        return window_of(self.spark, self.store, table, schema, snapshot, self.now, variables=self.variables)
 
     def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:
         """Both sides with the columns that the source has: of others a full run would know nothing."""

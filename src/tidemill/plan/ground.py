@@ -1,0 +1,51 @@
+"""What a run stands on: its tables as they are, and everything that is wrong with it before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.declare.mistakes import FileErrors
+from tidemill.plan.changes import change_of_mind
+from tidemill.plan.variables import bad_variables
+from tidemill.plan.windows import known_of
+from tidemill.state.delta_log import DeltaLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from tidemill.contracts import Snapshot
+    from tidemill.declare.tables import Table
+    from tidemill.errors import TidemillError
+    from tidemill.plan.requests import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """By the names of tables: what their logs tell, None where there is none yet, and what there is to say of them."""
+
+    snapshots: Mapping[str, Snapshot | None]
+    notices: Mapping[str, tuple[str, ...]]
+
+
+def ground_of(
+    tables: Iterable[Table], request: Request, variables: Mapping[str, str], now: datetime, on_change: str
+) -> Ground:
+    """Raises everything for which a run of these tables may not begin.
+
+    `on_change` is the project's materialization_change_behavior: "warn", "error" or "ignore".
+    """
+    found = [(table, known_of(table, DeltaLog(table.path).snapshot())) for table in tables]
+    changes = [change for table, snapshot in found if (change := change_of_mind(table, snapshot, request))]
+    wrong = [each for table, snapshot in found for each in bad_variables(table, snapshot, request, variables, now)]
+    refuse([*wrong, *(each.error for each in changes if each.refused or on_change == "error")])
+    told = {} if on_change == "ignore" else {each.table.name: (each.notice,) for each in changes}
+    return Ground({table.name: snapshot for table, snapshot in found}, told)
+
+
+def refuse(errors: Iterable[TidemillError]) -> None:
+    """Raises what is wrong, if anything is."""
+    found = list(errors)
+    if found:
+        raise found[0] if len(found) == 1 else FileErrors(found)

@@ -1,0 +1,106 @@
+"""Variables that a run of models needs: what is missing or wrong is told before Spark starts, and nothing is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidemill.declare.cursors import cursor
+
+DAILY = """from tidemill.typing import ModelMetadata
+
+metadata: ModelMetadata = {
+    "materialization": "incremental",
+    "incremental": {
+        "strategy": "delete_insert",
+        "delete_insert": {
+            "where_condition": "updated_at >= @start_date",
+            "time_column": "updated_at",
+            "start_date": "@start_date",
+        },
+    },
+}
+"""
+READ = {"query": cursor("timestamp", "2024-01-31T10:30:00Z")}
+GIVE = "Give it on the command line: tidemill run -s my_schema.daily --vars"
+PLANNED = "  table            strategy       reads\n  my_schema.daily  delete_insert  "
+
+
+@pytest.fixture
+def daily(load, query, has_run, monkeypatch):
+    """A model that has run, in a project whose runs may not start Spark."""
+    load({"daily.sql": query, "daily.py": DAILY})
+    has_run("daily", "delete_insert", progress=READ)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+
+
+@pytest.mark.usefixtures("daily")
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_missing_variable_is_an_error_that_names_it_and_shows_how_to_give_it(cli, command):
+    result = cli(command, "-s", "my_schema.daily")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error[variables.missing] my_schema.daily needs @start_date.\n"
+        "  models/my_schema/daily.py:10:13\n"
+        f"""  {GIVE} '{{"start_date": "2024-02-01"}}'\n"""
+    )
+    assert not Path(".tidemill").exists()
+
+
+@pytest.mark.usefixtures("daily")
+def test_a_misspelled_variable_is_recognized(cli):
+    result = cli("run", "--var", "strat_date=2024-02-01")
+    assert result.exit_code == 2
+    assert f"  strat_date is given: did you mean start_date? {GIVE}" in result.stderr
+
+
+@pytest.mark.usefixtures("daily")
+def test_a_value_of_the_wrong_type_names_its_variable_and_the_type(cli):
+    result = cli("run", "--vars", json.dumps({"start_date": "1' OR '1'='1; --"}))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        """error[window.bad_value] @start_date is "1' OR '1'='1; --", which is no timestamp.\n"""
+        "  models/my_schema/daily.py:10:13\n"
+        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is its midnight in UTC.\n"
+    )
+
+
+@pytest.mark.usefixtures("daily")
+def test_all_that_is_missing_is_told_at_once(cli, load, query):
+    load({"other.sql": f"{query} AND status = @kind"})
+    result = cli("run")
+    assert result.exit_code == 2
+    assert [line for line in result.stderr.splitlines() if not line.startswith("  ")] == [
+        "error[variables.missing] my_schema.daily needs @start_date.",
+        "error[variables.missing] my_schema.other needs @kind.",
+        "2 errors · nothing was run",
+    ]
+    assert cli("plan", "-s", "my_schema.other", "--var", "kind=x").exit_code == 0
+
+
+@pytest.mark.usefixtures("daily")
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (("--vars", '{"start_date": "2024-01-30"}'), "updated_at >= 2024-01-30 (from --vars)"),
+        (("--start", "2024-01-01"), "backfill from 2024-01-01"),
+        (("--full-refresh",), "full refresh: everything is read, and the table becomes what a first run gives"),
+    ],
+)
+def test_a_run_that_knows_where_to_start_is_planned(cli, args, reason):
+    assert cli("plan", *args).stdout == f"{PLANNED}{reason}\n"
+
+
+def test_a_first_run_needs_no_start(cli, load, query):
+    load({"daily.sql": query, "daily.py": DAILY})
+    assert cli("plan").stdout == f"{PLANNED}first run\n"
+
+
+@pytest.mark.usefixtures("daily")
+def test_a_variable_that_a_full_run_needs_is_missed_by_verify_too_and_the_start_is_not(cli, load, query):
+    load({"daily.sql": f"{query} AND status = @kind"})
+    result = cli("verify")
+    assert result.exit_code == 2
+    assert "error[variables.missing] my_schema.daily needs @kind." in result.stderr
