@@ -30,6 +30,11 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quoted_name(name: str) -> str:
+    """The name of a table as Spark SQL reads it; one that is quoted already stays as it is."""
+    return name if "`" in name else ".".join(map(quote, name.split(".")))
+
+
 def of(alias: str, name: str) -> str:
     return f"{alias}.{quote(name)}"
 
