@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidemill.plan.requests import Request
     from tidemill.plan.steps import PlannedStep
     from tidemill.run_result import RunResult
-    from tidemill.verify.checks import Tested
+    from tidemill.verify.checks import TableChecks
     from tidemill.verify.result import Verified
     from tidemill.workspace import Workspace
 
@@ -115,7 +115,7 @@ class Project:
         vars: Vars | None = None,  # noqa: A002
         *,
         spark: SparkSession | None = None,
-    ) -> list[Tested]:
+    ) -> list[TableChecks]:
         """Runs the checks of tables and views on all their rows, as they are. A check that fails raises nothing."""
         return list(self._chosen(select, exclude, vars).test(spark))
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
     from tidemill.suggest.source import Suggestion
-    from tidemill.verify.checks import Tested
+    from tidemill.verify.checks import TableChecks
     from tidemill.verify.result import Verified
 
 
@@ -174,14 +174,15 @@ class Workspace:
         """The tables and views that have checks, each after what it reads."""
         return [node for node in self.graph.in_order() if isinstance(node, Table | View) and node.checks]
 
-    def test(self, spark: SparkSession | None = None) -> Iterator[Tested]:
+    def test(self, spark: SparkSession | None = None) -> Iterator[TableChecks]:
         """Runs all checks on tables and views as they are."""
-        from tidemill.verify.checks import Tested, tested  # noqa: PLC0415  slow to import
+        from tidemill.verify.checks import TableChecks, table_checks  # noqa: PLC0415  slow to import
 
         runner = self._runner(spark)
         try:
             for node in self.checked:
-                yield tested(runner.spark(), node, runner.catalog) if self._is_made(node) else Tested(node.name)
+                made = self._is_made(node)
+                yield table_checks(runner.spark(), node, runner.catalog) if made else TableChecks(node.name)
         finally:
             runner.catalog.close()
 

@@ -77,11 +77,11 @@ class Checked:
             case NotNull(columns):
                 return f"{broken} {have} no {' or no '.join(columns)}"
             case AcceptedValues(column):
-                return f"{broken} {have} a {column} that is not accepted"
+                return f"{broken} {have} a value in {column} that is not accepted"
             case Holds(condition, name=name):
                 return f"{broken} {'makes' if self.failures == 1 else 'make'} {condition if name else 'it'} false"
             case Relationships(column, to, to_column):
-                return f"{broken} {have} a {column} that {to}.{to_column} does not have"
+                return f"{broken} {have} a value in {column} that {to}.{to_column} does not have"
             case Unique(columns):
                 what = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
                 values = "1 value" if self.failures == 1 else f"{self.failures:,} values"

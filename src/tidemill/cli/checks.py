@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tidemill.change.checked import Checked
-    from tidemill.verify.checks import Tested
+    from tidemill.verify.checks import TableChecks
     from tidemill.workspace import Workspace
 
 FAILED = 1
@@ -41,10 +41,10 @@ def test(workspace: Workspace, form: str, quiet: bool) -> int:
     return 0 if all(result.ok for result in results) else FAILED
 
 
-def _tested(workspace: Workspace, show: Callable[[Tested], None], *, quiet: bool) -> list[Tested]:
+def _tested(workspace: Workspace, show: Callable[[TableChecks], None], *, quiet: bool) -> list[TableChecks]:
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
 
-    def all_of_them() -> list[Tested]:
+    def all_of_them() -> list[TableChecks]:
         found = []
         for result in workspace.test():
             found.append(result)
@@ -68,7 +68,7 @@ class _Shown:
         self.names = max((len(self.workspace.short(node.name)) for node in checked), default=0)
         self.checks = max((len(self._mask(str(check))) for node in checked for check in node.checks), default=0)
 
-    def show(self, result: Tested) -> None:
+    def show(self, result: TableChecks) -> None:
         if not self.lines and (result.ok or not self.failures):
             return
         name = self.workspace.short(result.table)
@@ -98,7 +98,7 @@ class _Shown:
         return self.workspace.masking.mask(text)
 
 
-def _end(workspace: Workspace, results: Sequence[Tested]) -> str:
+def _end(workspace: Workspace, results: Sequence[TableChecks]) -> str:
     if not workspace.checked:
         return 'no checks are declared: a model has them in its metadata, such as "checks": [{"not_null": "id"}]'
     found = Counter(str(each.verdict) for result in results for each in result.checks)
@@ -109,7 +109,7 @@ def _end(workspace: Workspace, results: Sequence[Tested]) -> str:
     return render.SEPARATOR.join([f"{count:,} check{'' if count == 1 else 's'}", *words, *lost])
 
 
-def _data(workspace: Workspace, results: Sequence[Tested]) -> dict[str, Any]:
+def _data(workspace: Workspace, results: Sequence[TableChecks]) -> dict[str, Any]:
     return {
         "project": workspace.project.name,
         "ok": all(result.ok for result in results),
@@ -117,7 +117,7 @@ def _data(workspace: Workspace, results: Sequence[Tested]) -> dict[str, Any]:
     }
 
 
-def _table(workspace: Workspace, result: Tested) -> dict[str, Any]:
+def _table(workspace: Workspace, result: TableChecks) -> dict[str, Any]:
     status = "failed" if not result.ok else "tested" if result.there else "not there yet"
     return {
         "table": workspace.short(result.table),

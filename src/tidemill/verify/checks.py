@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class TableChecks:
     """How the checks of one table or view fared. Without checks and error it is not there yet."""
 
     table: str
@@ -45,14 +45,14 @@ class Tested:
         return self.error is None and all(each.verdict is not Verdict.FAILED for each in self.checks)
 
 
-def tested(spark: SparkSession, node: Table | View, catalog: Catalog) -> Tested:
+def table_checks(spark: SparkSession, node: Table | View, catalog: Catalog) -> TableChecks:
     """Runs the checks, and writes nothing; an error of the table is its result."""
     try:
-        return Tested(node.name, _results(_rows(spark, node, catalog), node))
+        return TableChecks(node.name, _results(_rows(spark, node, catalog), node))
     except TidemillError as failure:
-        return Tested(node.name, error=failure)
+        return TableChecks(node.name, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
-        return Tested(node.name, error=as_tidemill(failure, doing=f"Testing {node.name}"))
+        return TableChecks(node.name, error=as_tidemill(failure, doing=f"Testing {node.name}"))
 
 
 def _rows(spark: SparkSession, node: Table | View, catalog: Catalog) -> DataFrame:
