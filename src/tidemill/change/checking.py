@@ -72,8 +72,10 @@ class Checking:
     def _checked(self, check: Check, look: _Look | None) -> Checked:
         if isinstance(check, RowCount):
             return self._counted(check, look)
-        if look is None or not look.rows or self._is_known(check):
-            return Checked(check, self.place, look.rows if look else None)
+        if look is None or self._is_known(check):
+            return Checked(check, self.place, None)
+        if not look.rows:
+            return Checked(check, self.place, 0)
         match check:
             case Unique():
                 return self._searched(check, self._repeated(check, look), look)
