@@ -72,6 +72,10 @@ class TableError(TidemillError):
     """The target is not a table that this step may write to; it is unchanged."""
 
 
+class CheckError(TidemillError, ValueError):
+    """A check of the table does not hold of the rows that would enter it, or cannot be run; the table is unchanged."""
+
+
 class StateError(TidemillError):
     """What a table has processed cannot be known from its log or its data."""
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidemill.plan.requests import Request
     from tidemill.plan.steps import PlannedStep
     from tidemill.run_result import RunResult
+    from tidemill.verify.checks import TableChecks
     from tidemill.verify.result import Verified
     from tidemill.workspace import Workspace
 
@@ -106,6 +107,17 @@ class Project:
     ) -> list[Verified]:
         """Compares these tables, or all, with what one full run over their sources as they are now would give."""
         return list(self._workspace(vars).verify(_names(tables), spark))
+
+    def test(
+        self,
+        select: Names = (),
+        exclude: Names = (),
+        vars: Vars | None = None,  # noqa: A002
+        *,
+        spark: SparkSession | None = None,
+    ) -> list[TableChecks]:
+        """Runs the checks of tables and views on all their rows, as they are. A check that fails raises nothing."""
+        return list(self._chosen(select, exclude, vars).test(spark))
 
     def _chosen(self, select: Names, exclude: Names, given: Vars | None) -> Workspace:
         workspace, wanted, unwanted = self._workspace(given), _names(select), _names(exclude)

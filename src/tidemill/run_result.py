@@ -13,6 +13,7 @@ from tidemill.sources.failures import retold
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidemill.change.checked import Checked
     from tidemill.declare.cursors import CursorType
     from tidemill.declare.secrets import Masking
     from tidemill.errors import TidemillError
@@ -36,7 +37,8 @@ class RunStep:
     """What became of one table, view or export. Counts are exact, and 0 where nothing was done.
 
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
-    of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source.
+    of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source,
+    `checks` how those fared that were run before its commit.
     """
 
     table: str
@@ -55,6 +57,7 @@ class RunStep:
     version: int | None = None
     seconds: float = 0.0
     notices: tuple[str, ...] = ()
+    checks: tuple[Checked, ...] = ()
     error: TidemillError | None = None
     waits_for: str | None = None
 
@@ -98,7 +101,7 @@ def _step(outcome: Outcome, masking: Masking) -> RunStep:
     name, result, error = masking.mask(outcome.name), outcome.result, outcome.error
     if error is not None:
         shown = retold(error, masking.mask(error.problem), masking.mask(error.remedy), error.origin)
-        return RunStep(name, "failed", error=shown)
+        return RunStep(name, "failed", checks=getattr(error, "checks", ()), error=shown)
     if result is None:
         return RunStep(name, "not run", waits_for=outcome.waits_for)
     if isinstance(result, ViewResult):
@@ -124,6 +127,7 @@ def _step(outcome: Outcome, masking: Masking) -> RunStep:
         version=result.version,
         seconds=result.seconds,
         notices=tuple(map(masking.mask, result.notices)),
+        checks=result.checks,
     )
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
     from tidemill.suggest.source import Suggestion
+    from tidemill.verify.checks import TableChecks
     from tidemill.verify.result import Verified
 
     Ready = Callable[[SparkSession | None, Listener | None], RunOutcome]
@@ -204,6 +205,29 @@ class Workspace:
         runner = self._runner(spark)
         runner.now = now or runner.now
         return _verified(runner, chosen)
+
+    @property
+    def checked(self) -> list[Table | View]:
+        """The tables and views that have checks, each after what it reads."""
+        return [node for node in self.graph.in_order() if isinstance(node, Table | View) and node.checks]
+
+    def test(self, spark: SparkSession | None = None) -> Iterator[TableChecks]:
+        """Runs all checks on tables and views as they are."""
+        from tidemill.verify.checks import TableChecks, table_checks  # noqa: PLC0415  slow to import
+
+        runner = self._runner(spark)
+        try:
+            for node in self.checked:
+                made = self._is_made(node)
+                yield table_checks(runner.spark(), node, runner.catalog) if made else TableChecks(node.name)
+        finally:
+            runner.catalog.close()
+
+    def _is_made(self, node: Node) -> bool:
+        """Whether its rows can be read: a table's are there, a view's come from tables that are."""
+        if not isinstance(node, View):
+            return self.held_path(node.name) is not None
+        return all(self._is_made(self.graph.nodes[name]) for name in self.graph.upstream(node.name.lower()))
 
     def suggest(self, spark: SparkSession | None = None) -> Iterator[Suggestion]:
         """Looks at a sample of each source, and proposes how to read it incrementally."""

@@ -43,7 +43,8 @@ STEP_KEYS = {
         "updated",
         "deleted",
     ),
-    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "error", "waits_for"),
+    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks"),
+    *("error", "waits_for"),
 }
 
 
@@ -137,6 +138,7 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
         "watermark": "2024-01-03T00:00:00.000000Z",
         "version": 1,
         "notices": [],
+        "checks": [],
         "error": None,
         "waits_for": None,
     }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/merge.md", "docs/pipelines.md"))
-OTHERS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "coming-from.md", *(ROOT / "docs" / "adr").glob("*.md"))
+OTHERS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "coming-from.md", ROOT / "docs" / "checks.md", *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STARTS_SPARK = re.compile(r"tidemill (merge|restore|run)\b|tidemill\.merge\(")
 COLD_STARTS = 10

@@ -166,15 +166,15 @@ class Meeting:
     @property
     def _reach(self) -> list[str]:
         """What the profile knows of the keys, as filters on the target."""
-        return [_within(span) for span in self.change.profile.ranges]
+        return [within(of(HELD, span.column), span) for span in self.change.profile.ranges]
 
     def _small(self, rows: DataFrame, most: int) -> DataFrame:
         """Rows that are no more than the change's, sent to where the target's are read if they are few."""
         return F.broadcast(rows) if self.change.profile.rows <= most else rows
 
 
-def _within(span: KeyRange) -> str:
-    column = of(HELD, span.column)
+def within(column: str, span: KeyRange) -> str:
+    """A filter that keeps every row whose column may have a value of the range; the column comes quoted."""
     if span.values:
         return f"{column} IN ({', '.join(value.literal() for value in span.values)})"
     return f"{column} BETWEEN {span.low.literal()} AND {span.high.literal()}"

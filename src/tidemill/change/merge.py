@@ -57,7 +57,7 @@ def _upsert(meeting: Meeting) -> Compiled:
     if meeting.out_of_reach:
         return Compiled(AppendRows(meeting.rows_out_of_reach()), unique=True)
     judged = meeting.judged()
-    known = Counts(unchanged=judged[SAME], ignored=judged[OLDER])
+    known = Counts(inserted=judged[NEW], unchanged=judged[SAME], ignored=judged[OLDER])
     if judged[CHANGED]:
         return Compiled(meeting.upsert(judged.having([NEW, CHANGED])), known, _PASSED_OVER, unique=True)
     operation = AppendRows(meeting.new_rows()) if judged[NEW] else None

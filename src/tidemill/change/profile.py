@@ -24,10 +24,12 @@ _PACKED = {CursorKind.INTEGER, CursorKind.DATE}
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranged:
+class Ranged:
+    """A column whose lowest and highest value are looked for; its values too, where `listed`."""
+
     column: str
     kind: CursorKind
-    listed: bool
+    listed: bool = False
 
 
 def profile(
@@ -35,7 +37,7 @@ def profile(
 ) -> Profile:
     """The profile of a change, in one Spark job. `listed` are keys whose few values are worth listing."""
     time = _time(rows, time_column)
-    ranged = [_Ranged(key, kind, key in listed) for key in keys if (kind := kind_of(rows.schema[key].dataType))]
+    ranged = [Ranged(key, kind, key in listed) for key in keys if (kind := kind_of(rows.schema[key].dataType))]
     found = (_by_key(rows, keys, time, ranged) if keys else _whole(rows, time)).first()
     assert found is not None  # noqa: S101  a global aggregate has one row
     return Profile(
@@ -44,7 +46,7 @@ def profile(
         null_keys=found["null_keys"] or 0,
         null_times=found["null_times"] or 0,
         highest=highest(found["highest"], time[1]) if time else None,
-        ranges=tuple(span for item in ranged if (span := _range(found, item))),
+        ranges=tuple(span for item in ranged if (span := range_of(found, item))),
     )
 
 
@@ -73,7 +75,7 @@ def _time_columns(time: tuple[str, CursorKind] | None) -> list[Column]:
 
 
 def _by_key(
-    rows: DataFrame, keys: Sequence[str], time: tuple[str, CursorKind] | None, ranged: Sequence[_Ranged]
+    rows: DataFrame, keys: Sequence[str], time: tuple[str, CursorKind] | None, ranged: Sequence[Ranged]
 ) -> DataFrame:
     """Two aggregations in one job: first by key, so that duplicates are counted exactly, then over all."""
     packed = next((item for item in ranged if item.kind in _PACKED and not item.listed), None)
@@ -88,11 +90,11 @@ def _by_key(
         F.sum(F.when(reduce(lambda a, b: a | b, no_key), F.col("__n"))).alias("null_keys"),
         F.sum("__null_times").alias("null_times"),
         exact(F.max("__highest"), time[1]).alias("highest") if time else F.lit(None).alias("highest"),
-        *[part for item in ranged for part in (_packed_range(item) if item is packed else _range_columns(item))],
+        *[part for item in ranged for part in (_packed_range(item) if item is packed else range_columns(item))],
     )
 
 
-def _group(packed: _Ranged | None) -> list[Column]:
+def _group(packed: Ranged | None) -> list[Column]:
     """Whole numbers are grouped by sixty-fours, with a bit for each.
 
     Keys that count up, as most do, are so told apart by a sixty-fourth of the groups.
@@ -100,14 +102,14 @@ def _group(packed: _Ranged | None) -> list[Column]:
     return [F.shiftright(_number(packed), 6).alias("__group")] if packed else []
 
 
-def _bits(packed: _Ranged | None) -> list[Column]:
+def _bits(packed: Ranged | None) -> list[Column]:
     if packed is None:
         return []
     place = _number(packed).bitwiseAND(F.lit(63)).cast("int")
     return [F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), place)).alias("__bits")]
 
 
-def _packed_range(packed: _Ranged) -> list[Column]:
+def _packed_range(packed: Ranged) -> list[Column]:
     """The lowest and highest number, by the lowest and highest bit of each group."""
     bits, first = F.col("__bits"), F.col("__group") * 64
     below = F.bit_count(F.bitwise_not(bits).bitwiseAND(bits - 1))
@@ -119,7 +121,7 @@ def _packed_range(packed: _Ranged) -> list[Column]:
     ]
 
 
-def _number(packed: _Ranged) -> Column:
+def _number(packed: Ranged) -> Column:
     return exact(F.col(quote(packed.column)), packed.kind).cast("bigint")
 
 
@@ -130,7 +132,8 @@ def _time_parts(time: tuple[str, CursorKind] | None) -> list[Column]:
     return [F.count_if(column.isNull()).alias("__null_times"), F.max(column).alias("__highest")]
 
 
-def _range_columns(item: _Ranged) -> list[Column]:
+def range_columns(item: Ranged) -> list[Column]:
+    """Aggregates over a column, from which `range_of` takes its range."""
     column = F.col(quote(item.column))
     spans = [
         exact(F.min(column), item.kind).alias(f"low {item.column}"),
@@ -142,7 +145,7 @@ def _range_columns(item: _Ranged) -> list[Column]:
     return [*spans, F.slice(values, 1, SHORT_LIST + 1).alias(f"list {item.column}")]
 
 
-def _range(found: Row, item: _Ranged) -> KeyRange | None:
+def range_of(found: Row, item: Ranged) -> KeyRange | None:
     low, high = (decoded(found[f"{end} {item.column}"], item.kind) for end in ("low", "high"))
     if low is None or high is None:
         return None

@@ -34,6 +34,7 @@ _NO_RESULT: dict[str, Any] = {
     "version": None,
     "seconds": None,
     "notices": [],
+    "checks": [],
     "error": None,
     "waits_for": None,
 }
@@ -130,7 +131,8 @@ class Shown:
         if result is None:
             return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
-        return _verb(result), render.rows(result.rows_read), [*self._keys(result), *facts, *self._window(result)]
+        told = [*self._keys(result), *facts, *_checks(result), *self._window(result)]
+        return _verb(result), render.rows(result.rows_read), told
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
@@ -184,6 +186,12 @@ def _checked(result: ViewResult) -> str:
     return "its new query is right" if result.status == "changed" else "its query is right"
 
 
+def _checks(result: StepResult) -> list[str]:
+    passed, count = sum(not each.failures for each in result.checks), len(result.checks)
+    told = f"{count}" if passed == count else f"{passed} of {count}"
+    return [f"{told} check{'' if count == 1 else 's'} passed"] if count else []
+
+
 def _verb(result: StepResult) -> str:
     if result.status == "unchanged":
         return "unchanged"
@@ -210,8 +218,8 @@ def run_data(workspace: Workspace, outcome: RunOutcome) -> dict[str, Any]:
 def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
     mask = workspace.masking.mask
     if outcome.error is not None:
-        error = render.error_data(outcome.error)
-        return {"status": "failed", "error": {key: workspace.masking.mask_data(text) for key, text in error.items()}}
+        checks = [_masked(workspace, each.to_json()) for each in getattr(outcome.error, "checks", ())]
+        return {"status": "failed", "checks": checks, "error": _masked(workspace, render.error_data(outcome.error))}
     if outcome.result is None:
         return {"status": "not run", "waits_for": outcome.waits_for}
     result, viewed = _step_result(outcome), _view_result(outcome)
@@ -241,4 +249,10 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         "version": result.version,
         "seconds": round(result.seconds, 3),
         "notices": [mask(text) for text in result.notices],
+        "checks": [_masked(workspace, each.to_json()) for each in result.checks],
     }
+
+
+def _masked(workspace: Workspace, data: dict[str, Any]) -> dict[str, Any]:
+    """Its values without secrets; its keys are ours."""
+    return {key: workspace.masking.mask_data(value) for key, value in data.items()}

@@ -83,6 +83,12 @@ def done(name: str, facts: Iterable[str], seconds: float) -> None:
     say(f"{INDENT}{mark} {click.style(name, bold=True)}  {SEPARATOR.join(facts)}   {duration(seconds)}")
 
 
+def judged(mark: str, text: str, *, err: bool = False) -> None:
+    """A line with a mark: ✓ holds, ✗ does not, ! does not and may."""
+    colours = {"✓": "green", "✗": "red", "!": "yellow"}
+    say(f"{INDENT}{click.style(mark, fg=colours[mark])} {text}".rstrip(), err=err)
+
+
 def verdict(name: str, fact: str, *, good: bool) -> None:
     """A line that says of a table how it is, as a sentence."""
     mark = click.style("✓", fg="green") if good else click.style("✗", fg="red")

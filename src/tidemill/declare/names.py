@@ -32,8 +32,8 @@ def quote(name: str) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """The name of a table, each of its parts as one SQL identifier."""
-    return ".".join(map(quote, name.split(".")))
+    """The name of a table as Spark SQL reads it; one that is quoted already stays as it is."""
+    return name if "`" in name else ".".join(map(quote, name.split(".")))
 
 
 def of(alias: str, name: str) -> str:

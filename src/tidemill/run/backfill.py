@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from tidemill.change.checked import worst
 from tidemill.contracts import Counts
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TidemillError
@@ -83,6 +84,7 @@ def _together(results: list[StepResult], asked: Backfill, skipped: int) -> StepR
         window=window,
         files_rewritten=sum(each.files_rewritten for each in results),
         notices=(*taken_up, *dict.fromkeys(notice for each in results for notice in each.notices)),
+        checks=worst(check for each in results for check in each.checks),
     )
 
 

@@ -9,6 +9,7 @@ from tidemill.contracts import Counts
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
+    from tidemill.change.checked import Checked
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What one step did, in one commit or, as a backfill, in several. `version` is the table's version after it."""
+    """What one step did, in one commit or, as a backfill, in several. `version` is the table's version after it.
+
+    `checks` are those that were run on what it wrote; of several commits, the worst of each.
+    """
 
     table: str
     status: str
@@ -36,6 +40,7 @@ class StepResult:
     files_kept: int = 0
     commit_id: str | None = None
     notices: tuple[str, ...] = field(default=())
+    checks: tuple[Checked, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from tidemill.plan.starts import follows_variables
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
 from tidemill.run.anchor import keep_anchor
+from tidemill.run.checks import check_change, warnings
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
@@ -104,8 +105,10 @@ class Step:
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
         compiled = self._compile(prepared, held, window)
         record = self._record(prepared, compiled, window, input_version)
+        checks = check_change(self.table, prepared, compiled, record, held)
         committed = self._commit(compiled, record)
-        return self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
+        result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
+        return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         whole = self.known is None and self.part is None and not self.table.owns_window

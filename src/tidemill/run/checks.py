@@ -1,0 +1,122 @@
+"""Checks run on a change before its commit: rows that break one of severity error never enter."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from tidemill.change.checked import Place, Verdict
+from tidemill.change.checking import Checking
+from tidemill.change.entering import entering
+from tidemill.contracts import AppendRows, Conflict, UpsertRows
+from tidemill.declare.checks import Unique
+from tidemill.declare.names import quoted_name
+from tidemill.declare.strategies import Merge
+from tidemill.engine.translate import is_conflict, one_line
+from tidemill.errors import CheckError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from tidemill.change.checked import Checked
+    from tidemill.contracts import Compiled, Operation, Record
+    from tidemill.declare.checks import Check
+    from tidemill.declare.tables import Table
+    from tidemill.run.prepare import Prepared
+
+
+class FailedChecksError(CheckError):
+    """Some checks of severity error do not hold; `checks` are all that were run."""
+
+    def __init__(self, table: str, checks: Sequence[Checked]) -> None:
+        broken = sorted((each for each in checks if each.failures), key=lambda each: each.verdict is Verdict.WARNED)
+        alone = len(broken) == 1
+        remedy = 'Correct the rows or their query; with "severity": "warn" such rows enter, and are told.'
+        super().__init__(
+            "checks.failed",
+            _one(table, broken[0]) if alone else _several(table, broken, len(checks)),
+            f"{remedy} {table} is unchanged.",
+            origin=broken[0].check.origin if alone else None,
+        )
+        self.checks = tuple(checks)
+
+
+def check_change(
+    table: Table, prepared: Prepared, compiled: Compiled, record: Record, held: DataFrame | None
+) -> tuple[Checked, ...]:
+    """Runs the table's checks on what is about to enter it; raises when one of severity error does not hold.
+
+    `held` are the table's rows, None where it is yet to be made. Where nothing is written, nothing is checked.
+    """
+    if compiled.operation is None or not table.checks:
+        return ()
+    with _running(table.name):
+        landing = entering(compiled.operation, held)
+        results = Checking(
+            place=Place(table.name, entering=True),
+            rows=landing.rows,
+            beside=landing.beside,
+            parent=lambda name: landing.rows.sparkSession.table(quoted_name(name)),
+            unique_on=record.keys if record.unique else (),
+            told_by=told_by(prepared.strategy.keys if isinstance(prepared.strategy, Merge) else (), table.checks),
+            total=_total(compiled.operation, compiled, prepared, record.held or 0),
+            held=record.held or 0,
+        ).results(table.checks)
+    if any(each.verdict is Verdict.FAILED for each in results):
+        raise FailedChecksError(table.name, results)
+    return results
+
+
+def warnings(results: Sequence[Checked]) -> tuple[str, ...]:
+    """What to tell of a step whose checks let its rows pass."""
+    return tuple(f"check {each.check}: {each}" for each in results if each.verdict is Verdict.WARNED)
+
+
+def told_by(keys: Sequence[str], checks: Sequence[Check]) -> tuple[str, ...]:
+    """The columns that tell a row from others: its keys, or what has to be unique."""
+    return tuple(keys) or next((check.columns for check in checks if isinstance(check, Unique)), ())
+
+
+def _total(operation: Operation, compiled: Compiled, prepared: Prepared, held: int) -> int | None:
+    """How many rows the table has after the commit; None where only the rows that are appended tell."""
+    match operation:
+        case AppendRows():
+            return None
+        case UpsertRows(delete_missing=True):
+            return prepared.change.profile.rows
+        case _:
+            return held + compiled.counts.inserted - compiled.counts.deleted
+
+
+@contextmanager
+def _running(table: str) -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JError) as failure:
+        if is_conflict(failure):
+            raise Conflict(one_line(failure)) from failure
+        raise CheckError(
+            "checks.not_run",
+            f"The checks of {table} could not be run: {one_line(failure)}",
+            f"Correct the check, or the rows that it cannot read. {table} is unchanged.",
+        ) from failure
+
+
+def _one(table: str, broken: Checked) -> str:
+    return f"The check {broken.check} of {table} failed: {broken}."
+
+
+def _several(table: str, broken: Sequence[Checked], count: int) -> str:
+    lines = [f"\n      {_line(each)}" for each in broken]
+    return f"{len(broken)} of {count} checks of {table} failed:{''.join(lines)}"
+
+
+def _line(broken: Checked) -> str:
+    only_warns = " (warns only)" if broken.verdict is Verdict.WARNED else ""
+    where = f" · {broken.check.origin}" if broken.check.origin else ""
+    return f"{broken.check}{only_warns}: {broken}{where}"

@@ -1,0 +1,75 @@
+"""Checks of a table or a view, run on all the rows that it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.change.checked import Place, Verdict
+from tidemill.change.checking import Checking
+from tidemill.declare.checks import Relationships
+from tidemill.declare.names import quoted_name
+from tidemill.declare.strategies import Merge
+from tidemill.declare.views import View
+from tidemill.engine.translate import as_tidemill
+from tidemill.errors import TidemillError
+from tidemill.run.checks import told_by
+from tidemill.run.query import QuerySource
+from tidemill.sources.protocol import Reading
+from tidemill.stores.delta import DeltaStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.change.checked import Checked
+    from tidemill.declare.tables import Table
+    from tidemill.run.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class TableChecks:
+    """How the checks of one table or view fared. Without checks and error it is not there yet."""
+
+    table: str
+    checks: tuple[Checked, ...] = ()
+    error: TidemillError | None = None
+
+    @property
+    def there(self) -> bool:
+        return bool(self.checks or self.error)
+
+    @property
+    def ok(self) -> bool:
+        """Nothing has failed; checks of severity warn never do."""
+        return self.error is None and all(each.verdict is not Verdict.FAILED for each in self.checks)
+
+
+def table_checks(spark: SparkSession, node: Table | View, catalog: Catalog) -> TableChecks:
+    """Runs the checks, and writes nothing; an error of the table is its result."""
+    try:
+        return TableChecks(node.name, _results(_rows(spark, node, catalog), node))
+    except TidemillError as failure:
+        return TableChecks(node.name, error=failure)
+    except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
+        return TableChecks(node.name, error=as_tidemill(failure, doing=f"Testing {node.name}"))
+
+
+def _rows(spark: SparkSession, node: Table | View, catalog: Catalog) -> DataFrame:
+    """Its rows, in a session that knows the tables which its checks name."""
+    if isinstance(node, View):
+        return QuerySource(node.name, node.query, node.inputs, catalog, datetime.now(UTC)).read(Reading(spark))
+    named = [check.to for check in node.checks if isinstance(check, Relationships)]
+    return DeltaStore(node.path).read(catalog.session(spark, named))
+
+
+def _results(rows: DataFrame, node: Table | View) -> tuple[Checked, ...]:
+    strategy = None if isinstance(node, View) else node.strategy
+    keys = strategy.keys if isinstance(strategy, Merge) else ()
+    checking = Checking(
+        place=Place(node.name, entering=False),
+        rows=rows,
+        parent=lambda name: rows.sparkSession.table(quoted_name(name)),
+        told_by=told_by(keys, node.checks),
+    )
+    return checking.results(node.checks)
