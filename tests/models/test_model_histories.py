@@ -252,7 +252,7 @@ def test_a_change_of_mind_keeps_history_and_goes_on_by_the_new_time_column(shop:
     write({"orders.sql": ORDERS, "orders.py": f"{SIDECAR}merge"})
     shop.source(Order(1, 1, 200), Order(2, 2, 2))
     shop.run()
-    write({"orders.py": f"{SIDECAR.replace('"2024-01-01"', '"auto"')}append"})
+    write({"orders.py": SIDECAR.replace("2024-01-01", "auto") + "append"})
     shop.source(Order(1, 1, 200), Order(2, 2, 2).corrected(201), Order(3, 3, 3))
     found = shop.run()["orders"]
     assert isinstance(found.result, StepResult)
