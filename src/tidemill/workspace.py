@@ -140,6 +140,7 @@ class Workspace:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
         now = datetime.now(UTC)
         ground = self._ground(request, now)
+        refuse(ground.unreadable)
         found: list[PlannedStep] = []
         busy: set[str] = set()
         for node in self.tables_and_views:

@@ -161,6 +161,20 @@ def test_rows_without_a_time_under_delete_insert(
     assert (rows.total(), rows[None, "eu", 2] + rows[None, "eu", 3]) == (2 + nulls, nulls)
 
 
+def test_rows_without_a_time_are_found_though_no_predicate_can_tell_of_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, since = tmp_path / "t", DeleteInsert("day >= DATE '2024-01-01'")
+    error = refused(path, lambda: step(spark, table(path, since, time="day"), sales((1, "eu", 1), (None, "eu", 2))))
+    assert error.code == "window.null_times"
+    included = table(path, since, time="day", null_time="include")
+    assert numbers(step(spark, included, sales((1, "eu", 1), (None, "eu", 2)))) == (2, 0, 0, 0)
+    assert numbers(step(spark, included, sales((1, "eu", 1), (None, "eu", 3)))) == (1, 0, 1, 1)
+    skipped = table(path, since, time="day", null_time="skip")
+    assert numbers(step(spark, skipped, sales((1, "eu", 2), (None, "eu", 4)))) == (1, 0, 1, 0)
+    assert sold(spark, path) == bag((1, "eu", 2), (None, "eu", 3))
+
+
 def test_a_predicate_and_a_window_together_delete_only_what_both_hold(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     orders = table(path, EU, time="day", back="1 day")

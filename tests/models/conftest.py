@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from support import moment
 
 from tidemill.cli.main import tidemill
 from tidemill.contracts import Record
 from tidemill.declare.mistakes import FileErrors, excerpt
+from tidemill.plan.requests import USUAL
+from tidemill.run.results import StepResult
 from tidemill.state.delta_log import APP_ID
 from tidemill.workspace import Workspace
 
@@ -20,9 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from click.testing import Result
+    from pyspark.sql import SparkSession
 
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View
+    from tidemill.plan.requests import Request
+    from tidemill.run.events import Outcome
+    from tidemill.verify.result import Verified
 
 PROJECT = """
 name = "shop"
@@ -114,3 +123,88 @@ def has_run() -> Callable[..., None]:
 @pytest.fixture
 def cli() -> Callable[..., Result]:
     return lambda *args: CliRunner().invoke(tidemill, list(args))
+
+
+TYPES = pa.schema(
+    [
+        *(("id", pa.int64()), ("status", pa.string()), ("amount", pa.int64()), ("active", pa.bool_())),
+        *(("created_at", pa.timestamp("us", tz="UTC")), ("updated_at", pa.timestamp("us", tz="UTC"))),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Order:
+    """One row of the source. Times are hours after the start of 2024."""
+
+    id: int
+    created: float
+    updated: float | None
+    amount: int = 10
+    active: bool = True
+    status: str = "open"
+
+    def corrected(self, updated: float) -> Order:
+        return replace(self, updated=updated, amount=self.amount + 1)
+
+
+@dataclass
+class Shop:
+    """A project of models over one source table, on the shared Spark."""
+
+    spark: SparkSession
+    written: int = 0
+
+    def source(self, *orders: Order) -> None:
+        """The source becomes these rows, in a file that was never seen before."""
+        rows = [
+            {
+                **{name: getattr(order, name) for name in ("id", "status", "amount", "active")},
+                "created_at": moment(order.created),
+                "updated_at": None if order.updated is None else moment(order.updated),
+            }
+            for order in orders
+        ]
+        folder = Path("data/source")
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in folder.iterdir():
+            file.unlink()
+        self.written += 1
+        pq.write_table(pa.Table.from_pylist(rows, schema=TYPES), folder / f"{self.written}.parquet")
+
+    def run(self, *only: str, request: Request = USUAL, **given: str) -> dict[str, Outcome]:
+        workspace = Workspace.load(".", given=given).choose([f"my_schema.{name}" for name in only])
+        outcomes = workspace.run(self.spark, request=request).outcomes
+        return {outcome.name.removeprefix("my_schema."): outcome for outcome in outcomes}
+
+    def verify(self, *only: str, **given: str) -> dict[str, Verified]:
+        found = Workspace.load(".", given=given).verify([f"my_schema.{name}" for name in only], self.spark)
+        return {each.table.removeprefix("my_schema."): each for each in found}
+
+    def rows(self, model: str, *columns: str) -> list[tuple[Any, ...]]:
+        found = self.spark.read.format("delta").load(self.path(model)).select(*columns or "*").collect()
+        return sorted((tuple(row) for row in found), key=repr)
+
+    def version(self, model: str) -> int:
+        return deltalake.DeltaTable(self.path(model)).version()
+
+    def path(self, model: str) -> str:
+        return str(Path("warehouse/my_schema", model).absolute())
+
+
+@pytest.fixture
+def shop(spark: SparkSession) -> Shop:
+    return Shop(spark)
+
+
+@pytest.fixture
+def counts() -> Callable[[Outcome], tuple[int, ...]]:
+    """Inserted, updated, deleted, unchanged."""
+
+    def of(outcome: Outcome) -> tuple[int, ...]:
+        assert outcome.error is None
+        assert isinstance(outcome.result, StepResult)
+        found = outcome.result.counts
+        return found.inserted, found.updated, found.deleted, found.unchanged
+
+    return of

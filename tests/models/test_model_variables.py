@@ -93,6 +93,16 @@ def test_a_run_that_knows_where_to_start_is_planned(cli, args, reason):
     assert cli("plan", *args).stdout == f"{PLANNED}{reason}\n"
 
 
+@pytest.mark.usefixtures("daily")
+def test_a_table_whose_log_cannot_be_read_hides_nothing_that_is_wrong_with_others(cli, load, query):
+    load({"broken.sql": query})
+    Path("warehouse/my_schema/broken").mkdir()
+    Path("warehouse/my_schema/broken/notes.txt").write_text("mine")
+    assert "my_schema.daily needs @start_date" in cli("run").stderr
+    planned = cli("plan", "--var", "start_date=2024-02-01")
+    assert (planned.exit_code, "error[table.not_a_table]" in planned.stderr) == (1, True)
+
+
 def test_a_first_run_needs_no_start(cli, load, query):
     load({"daily.sql": query, "daily.py": DAILY})
     assert cli("plan").stdout == f"{PLANNED}first run\n"

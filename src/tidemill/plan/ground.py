@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.mistakes import FileErrors
+from tidemill.errors import TidemillError
 from tidemill.plan.changes import change_of_mind
 from tidemill.plan.variables import bad_variables
 from tidemill.plan.windows import known_of
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
 
     from tidemill.contracts import Snapshot
     from tidemill.declare.tables import Table
-    from tidemill.errors import TidemillError
     from tidemill.plan.requests import Request
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """By the names of tables: what their logs tell, None where there is none yet, and what there is to say of them."""
+    """By the names of tables: what their logs tell, None where there is none yet, and what there is to say of them.
+
+    A table whose log is `unreadable` fails in its own step.
+    """
 
     snapshots: Mapping[str, Snapshot | None]
     notices: Mapping[str, tuple[str, ...]]
+    unreadable: tuple[TidemillError, ...] = ()
 
 
 def ground_of(
@@ -36,12 +40,23 @@ def ground_of(
 
     `on_change` is the project's materialization_change_behavior: "warn", "error" or "ignore".
     """
-    found = [(table, known_of(table, DeltaLog(table.path).snapshot())) for table in tables]
+    found, unreadable = _looked_at(tables)
     changes = [change for table, snapshot in found if (change := change_of_mind(table, snapshot, request))]
     wrong = [each for table, snapshot in found for each in bad_variables(table, snapshot, request, variables, now)]
     refuse([*wrong, *(each.error for each in changes if each.refused or on_change == "error")])
     told = {} if on_change == "ignore" else {each.table.name: (each.notice,) for each in changes}
-    return Ground({table.name: snapshot for table, snapshot in found}, told)
+    return Ground({table.name: snapshot for table, snapshot in found}, told, tuple(unreadable))
+
+
+def _looked_at(tables: Iterable[Table]) -> tuple[list[tuple[Table, Snapshot | None]], list[TidemillError]]:
+    found: list[tuple[Table, Snapshot | None]] = []
+    unreadable: list[TidemillError] = []
+    for table in tables:
+        try:
+            found.append((table, known_of(table, DeltaLog(table.path).snapshot())))
+        except TidemillError as failure:
+            unreadable.append(failure)
+    return found, unreadable
 
 
 def refuse(errors: Iterable[TidemillError]) -> None:
