@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tidemill.cli import render
+from tidemill.cli.compile import compile_
 from tidemill.cli.doctor import doctor, setup
 from tidemill.cli.history import history
 from tidemill.cli.init import init
@@ -93,7 +94,7 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, validate, list_, status, state, verify, suggest)
+PROJECTS = (init, run, plan, compile_, validate, list_, status, state, verify, suggest)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, show, history, restore)
 ENGINE = (doctor, setup)
