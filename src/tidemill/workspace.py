@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
 from tidemill.models import ModelFiles, Models, find_models, read_models
 from tidemill.models.files import FOLDER as MODELS
+from tidemill.plan import steps
 from tidemill.plan.graph import Graph, Node, duplicates
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
@@ -29,7 +31,6 @@ from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tidemill.declare.variables import Variables
     from tidemill.language.pipeline import Pipeline
     from tidemill.plan.requests import Request
+    from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
     from tidemill.suggest.source import Suggestion
@@ -120,7 +122,23 @@ class Workspace:
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
         self._check_request(request)
-        return [plan_step(table, DeltaLog(table.path).snapshot(), request) for table in self.tables]
+        found: list[PlannedStep] = []
+        busy: set[str] = set()
+        for table in self.tables:
+            step = plan_step(table, DeltaLog(table.path).snapshot(), request)
+            idle = request == USUAL and busy.isdisjoint(table.inputs) and self._is_up_to_date(table)
+            found.append(steps.up_to_date(step) if idle else step)
+            busy |= set() if idle else {table.name.lower()}
+        return found
+
+    def _is_up_to_date(self, table: Table) -> bool:
+        from tidemill.run.query import source_of  # noqa: PLC0415
+        from tidemill.run.results import up_to_date  # noqa: PLC0415
+
+        try:
+            return up_to_date(table, source_of(table, self._catalog(), datetime.now(UTC), {})) is not None
+        except TidemillError:  # a source that cannot be looked at fails in its own step
+            return False
 
     def run(
         self,
@@ -178,19 +196,23 @@ class Workspace:
             )
 
     def _runner(self, spark: SparkSession | None) -> Runner:
-        from tidemill.run.catalog import Catalog  # noqa: PLC0415
         from tidemill.run.export_memory import ExportMemory  # noqa: PLC0415
-        from tidemill.run.outside import Outside  # noqa: PLC0415
         from tidemill.run.runner import Runner  # noqa: PLC0415
 
-        outside = {name: Outside(source) for name, source in self.outside.items()}
         return Runner(
             cache(lambda: self._session(spark)),
             self.graph,
-            Catalog(self.held_path, self.project.warehouse.schema, outside),
+            self._catalog(),
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
         )
+
+    def _catalog(self) -> Catalog:
+        from tidemill.run.catalog import Catalog  # noqa: PLC0415
+        from tidemill.run.outside import Outside  # noqa: PLC0415
+
+        outside = {name: Outside(source) for name, source in self.outside.items()}
+        return Catalog(self.held_path, self.project.warehouse.schema, outside)
 
     def _session(self, spark: SparkSession | None) -> SparkSession:
         from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import

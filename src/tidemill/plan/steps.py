@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.declare.strategies import Append, Merge
@@ -35,6 +35,11 @@ def plan_step(table: Table, snapshot: Snapshot | None, request: Request = USUAL)
         return PlannedStep(table.name, _strategy(table), f"backfill {request.backfill}", layout)
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
     return PlannedStep(table.name, _strategy(table), _reason(table, snapshot), (*changed, *layout))
+
+
+def up_to_date(step: PlannedStep) -> PlannedStep:
+    """The step of a table that has nothing to read."""
+    return replace(step, reason="up to date: its inputs are unchanged")
 
 
 def _strategy(table: Table) -> str:

@@ -8,6 +8,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind
+from tidemill.declare.producers import Loaded, Query
+from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,12 +17,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from tidemill.declare.producers import Query
+    from tidemill.declare.tables import Table
     from tidemill.run.catalog import Catalog
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources.protocol import Connector, Reading
 
 _BEGINNING = datetime(1900, 1, 1, tzinfo=UTC)
 _MIDNIGHT = time()
+
+
+def source_of(table: Table, catalog: Catalog, now: datetime, given: Mapping[str, str]) -> Connector:
+    """What gives a table its rows; asking for it starts no Spark."""
+    match table.producer:
+        case Loaded(source):
+            return connector_for(source)
+        case Query() as query:
+            return QuerySource(table.name, query, table.inputs, catalog, now, given)
+        case _:
+            raise NotImplementedError(table.producer)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
-from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.tables import Table
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
@@ -19,12 +18,11 @@ from tidemill.plan.requests import USUAL
 from tidemill.run.backfill import run_backfill
 from tidemill.run.describe import described
 from tidemill.run.events import Outcome, RunOutcome, Silent
-from tidemill.run.query import QuerySource
+from tidemill.run.query import QuerySource, source_of
 from tidemill.run.rebuild import rebuild
 from tidemill.run.results import up_to_date
 from tidemill.run.step import run_step
 from tidemill.sources.protocol import Reading
-from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,13 +105,7 @@ class Runner:
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""
-        match table.producer:
-            case Loaded(source):
-                return connector_for(source)
-            case Query() as query:
-                return QuerySource(table.name, query, table.inputs, self.catalog, self.now, self.parameters)
-            case _:
-                raise NotImplementedError(table.producer)
+        return source_of(table, self.catalog, self.now, self.parameters)
 
     def query_of(self, export: Export) -> QuerySource:
         """What gives the export its rows."""
