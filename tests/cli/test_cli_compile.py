@@ -179,10 +179,19 @@ def test_a_delete_insert_has_one_predicate_with_the_value_of_its_variable(runs, 
     window = "(`updated_at` >= TIMESTAMP '2024-01-20T00:00:00.000000Z' OR `updated_at` IS NULL)"
     assert (first["filter"], first["reason"]) == (None, "it reads everything")
     assert later["reason"] == "since 2024-01-20 00:00:00 UTC (from @start_date)"
-    assert later["filter"] == f"{window}\n  AND (updated_at >= '2024-01-20')"
+    assert later["filter"] == f"{window}\n  AND (updated_at >= DATE '2024-01-20')"
     assert later["writes"] == (
-        f"INSERT INTO my_schema.orders REPLACE WHERE (updated_at >= '2024-01-20') AND ({window})\nSELECT * FROM change"
+        "INSERT INTO my_schema.orders REPLACE WHERE "
+        f"(updated_at >= DATE '2024-01-20') AND ({window})\nSELECT * FROM change"
     )
+
+
+def test_the_variable_at_which_runs_start_stands_for_the_start_of_the_window(runs, model, make_table):
+    model(RELOAD.replace("start_date", "since").replace('"since":', '"start_date":'))
+    make_table("my_schema.orders", ROWS, progress=WATERMARK)
+    _, later = runs("my_schema.orders", "--var", "since=2024-01-20T10:00:00Z")
+    literal = "TIMESTAMP '2024-01-20T10:00:00.000000Z'"
+    assert later["filter"] == f"(`updated_at` >= {literal} OR `updated_at` IS NULL)\n  AND (updated_at >= {literal})"
 
 
 def test_a_variable_that_is_not_given_is_a_placeholder_and_a_note_says_how_to_give_it(runs, model):

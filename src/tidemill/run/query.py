@@ -75,21 +75,20 @@ class QuerySource:
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
-        text = self.query.filled({**bounds(start, reading.until, self.now), **self.given})
+        text = self.query.filled({**self._bounds(start, reading.until), **self.given})
         rows = self.catalog.session(reading.spark, self.inputs).sql(text)
         return rows.select(*columns) if columns else rows
 
-
-def bounds(start: Cursor | None, until: Cursor | None, now: datetime) -> dict[str, str]:
-    """`@start_*` and `@end_*` as typed literals: the start of the window; its end, or the start of the run."""
-    begins, ends = _moment(start) or _BEGINNING, _moment(until) or now.astimezone(UTC)
-    last_day = ends.date() if until and ends.time() == _MIDNIGHT else ends.date() + timedelta(days=1)
-    return {
-        "start_dt": Cursor(CursorKind.TIMESTAMP, begins).literal(),
-        "end_dt": Cursor(CursorKind.TIMESTAMP, ends).literal(),
-        "start_date": Cursor(CursorKind.DATE, begins.date()).literal(),
-        "end_date": Cursor(CursorKind.DATE, last_day).literal(),
-    }
+    def _bounds(self, start: Cursor | None, until: Cursor | None) -> dict[str, str]:
+        """`@start_*` and `@end_*` as typed literals: the start of the window; its end, or the start of the run."""
+        begins, ends = _moment(start) or _BEGINNING, _moment(until) or self.now.astimezone(UTC)
+        last_day = ends.date() if until and ends.time() == _MIDNIGHT else ends.date() + timedelta(days=1)
+        return {
+            "start_dt": Cursor(CursorKind.TIMESTAMP, begins).literal(),
+            "end_dt": Cursor(CursorKind.TIMESTAMP, ends).literal(),
+            "start_date": Cursor(CursorKind.DATE, begins.date()).literal(),
+            "end_date": Cursor(CursorKind.DATE, last_day).literal(),
+        }
 
 
 def _moment(bound: Cursor | None) -> datetime | None:

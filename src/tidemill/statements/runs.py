@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import DATABASE_KINDS
 from tidemill.declare.names import quote, quoted_text
 from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.starts import StartVariable
 from tidemill.declare.strategies import DeleteInsert, Replace
 from tidemill.language.volatile import output_columns
+from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import missing_variables, needed_variables, strategy_of
-from tidemill.run.query import bounds
 from tidemill.statements.operations import Entering, created, written
 from tidemill.statements.windows import Placeholder, Told, first_window, next_window
 
@@ -131,11 +132,14 @@ class _Statements:
     def _literals(self, plan: WindowPlan | None, *, first_run: bool) -> dict[str, str]:
         """What stands in the place of @names, as a run fills them; a variable that is not given is a placeholder."""
         start, end = (plan.start, plan.end) if plan else (None, None)
-        known = bounds(start, end, self.now)
+        given = {name: quoted_text(value) for name, value in self.given.items()}
+        moving = self.table.window.moving_start if self.table.window else None
+        variable = moving.name if isinstance(moving, StartVariable) else None
+        known = literals_of(start, end, self.now, given, variable)
         if isinstance(start, Placeholder):
             known |= {"start_dt": start.literal(), "start_date": f"date({start.literal()})"}
-        unknown = {name: f"<{name}>" for name in needed_variables(self.table, first_run=first_run)}
-        return known | unknown | {name: quoted_text(value) for name, value in self.given.items()}
+        missing = needed_variables(self.table, first_run=first_run) - self.given.keys()
+        return known | {name: f"<{name}>" for name in missing}
 
     def _columns(self) -> tuple[str, ...] | None:
         """The columns of the change: by its query or source where they are written down, else by the last commit."""
