@@ -80,11 +80,6 @@ def missing_variables(table: Table, variables: Mapping[str, str], *, first_run: 
     return [_missing(table, name, origin, variables) for name, origin in found.items()]
 
 
-def needed_variables(table: Table, *, first_run: bool) -> frozenset[str]:
-    """The variables that this run needs, whether somebody gives them or not."""
-    return frozenset(name for name, _ in _needed(table, first_run=first_run))
-
-
 def _needed(table: Table, *, first_run: bool) -> Iterator[tuple[str, Origin | None]]:
     """Names and where they are asked for; bounds that the window of the run gives need not be given."""
     start = _start_variable(table)

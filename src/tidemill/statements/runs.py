@@ -10,9 +10,10 @@ from tidemill.declare.names import quote, quoted_text
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.starts import StartVariable
 from tidemill.declare.strategies import DeleteInsert, Replace
+from tidemill.declare.templates import Template
 from tidemill.language.volatile import output_columns
 from tidemill.plan.bounds import literals_of
-from tidemill.plan.starts import missing_variables, needed_variables, strategy_of
+from tidemill.plan.starts import missing_variables, strategy_of
 from tidemill.statements.operations import Entering, created, written
 from tidemill.statements.windows import Placeholder, Told, first_window, next_window
 
@@ -138,8 +139,20 @@ class _Statements:
         known = literals_of(start, end, self.now, given, variable)
         if isinstance(start, Placeholder):
             known |= {"start_dt": start.literal(), "start_date": f"date({start.literal()})"}
-        missing = needed_variables(self.table, first_run=first_run) - self.given.keys()
-        return known | {name: f"<{name}>" for name in missing}
+        return known | {name: f"<{name}>" for name in self._missing(first_run=first_run)}
+
+    def _missing(self, *, first_run: bool) -> list[str]:
+        """The @names that a run needs and is not given: with a value for one of them less is missing."""
+        strategy = self.table.strategy
+        condition = strategy.condition if isinstance(strategy, DeleteInsert) else None
+        asking = [each for each in (self.table.producer, condition) if isinstance(each, Template)]
+        names = dict.fromkeys(name for each in asking for name in each.parameters)
+        without = len(missing_variables(self.table, self.given, first_run=first_run))
+
+        def is_missing(name: str) -> bool:
+            return len(missing_variables(self.table, {**self.given, name: ""}, first_run=first_run)) < without
+
+        return [name for name in names if is_missing(name)]
 
     def _columns(self) -> tuple[str, ...] | None:
         """The columns of the change: by its query or source where they are written down, else by the last commit."""
