@@ -6,15 +6,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import deltalake
 import pytest
 from click.testing import CliRunner, Result
 
 from tidemill.cli.main import tidemill
+from tidemill.contracts import Record
+from tidemill.state.delta_log import APP_ID
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import pyarrow as pa
 
 Cli = Callable[..., Result]
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -56,3 +60,20 @@ def csv(path: Path, *rows: str, header: str = "order_id,region,amount") -> Path:
 @pytest.fixture
 def write_csv() -> Any:
     return csv
+
+
+@pytest.fixture
+def make_table(folder: Path) -> Callable[..., Path]:
+    """A table of the warehouse with one commit of Tidemill's, whose record says this."""
+
+    def make(name: str, rows: pa.Table, **said: Any) -> Path:
+        path = folder / "warehouse" / Path(*name.split("."))
+        facts = {"strategy": "append", "at": "2024-02-01T06:00:00.000Z", "columns": tuple(rows.column_names), **said}
+        record = Record(run_id="run-0", table=name, sequence=1, rows=rows.num_rows, held=0, **facts)
+        mark = deltalake.CommitProperties(
+            {"userMetadata": record.to_json()}, app_transactions=[deltalake.Transaction(APP_ID, 1)]
+        )
+        deltalake.write_deltalake(path, rows, commit_properties=mark)
+        return path
+
+    return make

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/merge.md", "docs/pipelines.md"))
-OTHERS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "coming-from.md", ROOT / "docs" / "checks.md", *(ROOT / "docs" / "adr").glob("*.md"))
+DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/merge.md", "docs/pipelines.md", "docs/models.md"))
+GUIDES = ("docs/coming-from.md", "docs/checks.md")
+OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in GUIDES), *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STARTS_SPARK = re.compile(r"tidemill (merge|restore|run)\b|tidemill\.merge\(")
-COLD_STARTS = 10
+COLD_STARTS = 13
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ def settled(text: str) -> str:
     text = re.sub(r"\d+\.\d s\b", "# s", text)
     text = re.sub(r"seconds=[\d.]+", "seconds=#", text)
     text = re.sub(r"(today|yesterday) \d\d:\d\d", "today ##:##", text)
+    text = re.sub(r"\d+ (s|min|h) ago", "# ago", text)
+    text = re.sub(r'"last_execution_timestamp": ".*"', '"last_execution_timestamp": "#"', text)
     lines = re.sub(r" {2,}", "  ", text).splitlines()
     return "\n".join(sorted(lines, key=lambda line: line if line.startswith("  ✓") else ""))
 

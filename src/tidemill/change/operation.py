@@ -11,7 +11,7 @@ from tidemill.change.columns import widened
 from tidemill.change.compare import difference, rows_not_in
 from tidemill.contracts import AppendRows, Compiled, Counts, OverwriteRows, ReplaceRows
 from tidemill.declare.names import quote
-from tidemill.declare.strategies import Append, DeleteInsert, Replace, Strategy
+from tidemill.declare.strategies import Append, DeleteInsert, Replace, Strategy, one_predicate
 from tidemill.errors import TableError
 
 if TYPE_CHECKING:
@@ -81,12 +81,6 @@ def _(strategy: Replace, change: Change, target: Target) -> Compiled:
         kept = change.profile.rows - apart.only_left
         counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
     return Compiled(OverwriteRows(change.rows), counts, ALL_COUNTS, notices=notices)
-
-
-def one_predicate(strategy: DeleteInsert, window: str | None) -> str:
-    """What removes the table's rows and filters the query's: what only one of the two did would be lost or doubled."""
-    parts = [part for part in (strategy.predicate, window) if part]
-    return " AND ".join(f"({part})" for part in parts) if len(parts) > 1 else next(iter(parts), "true")
 
 
 @compile_change.register(DeleteInsert)

@@ -16,7 +16,9 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.checks import test
+from tidemill.cli.compile import compile_
 from tidemill.cli.doctor import doctor, setup
+from tidemill.cli.graph import graph
 from tidemill.cli.history import history
 from tidemill.cli.init import init
 from tidemill.cli.merge import merge
@@ -94,7 +96,7 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, validate, list_, status, state, verify, test, suggest)
+PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, show, history, restore)
 ENGINE = (doctor, setup)

@@ -131,6 +131,18 @@ def moment(at: str, today: date | None = None) -> str:
     return f"{days.get(local.date(), local.date().isoformat())} {local:%H:%M}"
 
 
+def ago(at: str, now: datetime) -> str:
+    """How long a moment of a log lies back: "12 s ago", "5 min ago", "3 h ago", "2 days ago"."""
+    seconds = max(int((now - datetime.fromisoformat(at)).total_seconds()), 0)
+    for length, unit in _LENGTHS:
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit} ago"
+    return f"{seconds} s ago"
+
+
+_LENGTHS = ((86_400, "days"), (3_600, "h"), (60, "min"))
+
+
 def _talk_to_nobody(stream: Any) -> None:
     """What is still to be said to a closed pipe, by us or by Python at its end, goes nowhere."""
     with contextlib.suppress(OSError, ValueError):

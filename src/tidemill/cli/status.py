@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 HEADINGS = ("table", "rows", "watermark", "last changed", "last run", "saved")
-_LAST = "SELECT * FROM steps WHERE path = ? ORDER BY at DESC, step_id DESC LIMIT 1"
 _FULL = "SELECT * FROM steps WHERE path = ? AND mode = 'first' AND status <> 'failed' ORDER BY at DESC LIMIT 1"
 _INCREMENTAL = (
     "SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds FROM steps "
@@ -83,7 +82,7 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
     snapshot = None if is_view else DeltaLog(table.path).snapshot()
     record = view_record(table.path) if is_view else snapshot.record if snapshot else None
     watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
-    last = next(iter(ledger.query(_LAST, table.path)), None)
+    last = ledger.last_step(table.path)
     return Status(
         table=table.name,
         path=table.path,

@@ -89,7 +89,7 @@ def excerpt(error: TidemillError) -> str:
             head,
             *place,
             f"    {number} │ {line.replace(chr(9), ' ')}".rstrip(),
-            f"{gutter}{' ' * _cells(line[:before])}{marks} {error.remedy}",
+            f"{gutter}{' ' * cells(line[:before])}{marks} {error.remedy}",
         ]
     )
 
@@ -111,7 +111,7 @@ def _cropped(line: str, column: int) -> tuple[str, int]:
     return f"{left}{shown}{right}", column - first + len(left)
 
 
-def _cells(text: str) -> int:
+def cells(text: str) -> int:
     """How many columns of a terminal the text takes."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text

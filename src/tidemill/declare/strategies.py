@@ -94,6 +94,12 @@ class DeleteInsert:
 Strategy = Replace | Append | Merge | DeleteInsert
 
 
+def one_predicate(strategy: DeleteInsert, window: str | None) -> str:
+    """What removes the table's rows and filters the query's: what only one of the two did would be lost or doubled."""
+    parts = [part for part in (strategy.predicate, window) if part]
+    return " AND ".join(f"({part})" for part in parts) if len(parts) > 1 else next(iter(parts), "true")
+
+
 def merge_form(name: MergeStrategy | str) -> MergeStrategy:
     """Reads a form by its name, in any case."""
     try:

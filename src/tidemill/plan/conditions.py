@@ -31,7 +31,7 @@ def table_for(
     given = {name: quoted_text(value) for name, value in variables.items()}
     variable = start_variable(table)
     literals = literals_of(start, end, now, given, variable.name if variable else None)
-    strategy = _finding_rows_without_time(strategy_of(table, literals, first_run=first_run), window)
+    strategy = finding_rows_without_time(strategy_of(table, literals, first_run=first_run), window)
     return table if strategy == table.strategy else replace(table, strategy=strategy)
 
 
@@ -49,7 +49,7 @@ def strategy_of(table: Table, literals: Mapping[str, str], *, first_run: bool) -
     return replace(strategy, predicate=strategy.condition.put(literals), condition=None)
 
 
-def _finding_rows_without_time(strategy: Strategy, window: WindowPlan | None) -> Strategy:
+def finding_rows_without_time(strategy: Strategy, window: WindowPlan | None) -> Strategy:
     """A predicate on the time says neither yes nor no to a row that has none, so such a row would just be missing.
 
     It counts as matched: then it is an error, or replaced as the others are, as `null_time` says.

@@ -11,12 +11,11 @@ from pyspark.sql import types as t
 
 from tidemill.change.columns import align, require, unambiguous, widened
 from tidemill.change.keys import duplicate_keys, newest_versions, null_keys, one_per_key, without_copies
-from tidemill.change.operation import one_predicate
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts import Change
 from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, spelled
-from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace, one_predicate
 from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError

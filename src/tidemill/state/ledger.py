@@ -177,6 +177,11 @@ class Ledger:
         with self._open() as db:
             return list(db.execute(sql, values))
 
+    def last_step(self, path: str) -> sqlite3.Row | None:
+        """The last step of the table at a path, failed or not; None where the ledger has none."""
+        last = "SELECT * FROM steps WHERE path = ? ORDER BY at DESC, step_id DESC LIMIT 1"
+        return next(iter(self.query(last, path)), None)
+
     def _try(self, work: Callable[[sqlite3.Connection], None]) -> None:
         """A run goes on, and ends as it would have, whatever is wrong with its ledger."""
         try:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.change.operation import one_predicate
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, one_predicate
 from tidemill.verify.result import Kind
 
 if TYPE_CHECKING:

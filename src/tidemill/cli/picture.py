@@ -1,0 +1,117 @@
+"""What is known of a project's graph without Spark: from its files, the logs of its tables, and the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidemill.cli import render
+from tidemill.declare.exports import Export
+from tidemill.declare.producers import Loaded
+from tidemill.declare.strategies import Merge
+from tidemill.declare.tables import Table
+from tidemill.drawing import Box, Picture, Shape
+from tidemill.state.delta_log import DeltaLog
+from tidemill.state.ledger import Ledger, ledger_file
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tidemill.contracts import Snapshot
+    from tidemill.declare.strategies import Strategy
+    from tidemill.plan.graph import Node
+    from tidemill.workspace import Workspace
+
+OK, NOT_RUN, CHANGED, FAILED = "ok", "not run yet", "query changed", "failed"
+_OTHERS = "not declared here"  # a table that the warehouse or the session's catalog holds
+
+
+def picture_of(workspace: Workspace, now: datetime) -> Picture:
+    """The graph as it is at `now`. No secret is in it."""
+    title = f"{workspace.project.name} · as of {now:%Y-%m-%d %H:%M} UTC"
+    return Picture(workspace.masking.mask(title), tuple(_Boxes(workspace, now).found()))
+
+
+class _Boxes:
+    def __init__(self, workspace: Workspace, now: datetime) -> None:
+        self.workspace, self.now = workspace, now
+        self.ledger = Ledger(ledger_file(workspace.project.folder))
+        self.boxes: dict[str, Box] = {}
+
+    def found(self) -> list[Box]:
+        """Each after what it reads; what comes from outside stands where it is first read."""
+        for node in self.workspace.graph.in_order():
+            reads = tuple(self._reads(node))
+            self._add(self._box(node, reads))
+        return list(self.boxes.values())
+
+    def _reads(self, node: Node) -> list[str]:
+        if isinstance(node, Table) and isinstance(node.producer, Loaded):
+            source = node.producer.source
+            return [self._source(node.input, source.name, source.kind.upper())]
+        return [self._input(name.lower()) for name in node.inputs]
+
+    def _input(self, name: str) -> str:
+        if name in self.workspace.graph.nodes:
+            return self._id(name)
+        outside = self.workspace.outside.get(name)
+        return self._source(name, outside.name, outside.kind.upper()) if outside else self._source(name, name, _OTHERS)
+
+    def _source(self, key: str, name: str, kind: str) -> str:
+        """Names of sources are a pipeline's own: another may have the same, and a table too."""
+        return self._add(Box(self._id(f"source {key}"), self.workspace.short(name), Shape.SOURCE, kind))
+
+    def _add(self, box: Box) -> str:
+        self.boxes.setdefault(box.id, box)
+        return box.id
+
+    def _id(self, name: str) -> str:
+        return self.workspace.masking.mask(name)
+
+    def _box(self, node: Node, reads: tuple[str, ...]) -> Box:
+        box = Box(
+            id=self._id(node.name.lower()),
+            name=self.workspace.short(node.name),
+            shape=Shape.EXPORT if isinstance(node, Export) else Shape.VIEW,
+            kind=f"export {node.mode}" if isinstance(node, Export) else "view",
+            origin=str(node.origin or ""),
+            reads=reads,
+        )
+        return self._of_table(box, node) if isinstance(node, Table) else box
+
+    def _of_table(self, box: Box, table: Table) -> Box:
+        log = DeltaLog(table.path)
+        snapshot = log.snapshot()
+        changed_at = _changed_at(log, snapshot) if snapshot else ""
+        watermark = snapshot.record.progress.get(table.input) if snapshot and snapshot.record else None
+        return replace(
+            box,
+            shape=Shape.TABLE,
+            kind=_kept_by(table.strategy),
+            watermark=str(watermark or ""),
+            changed_at=changed_at,
+            fresh=render.ago(changed_at, self.now) if changed_at else "",
+            status=self._status(table, snapshot, changed_at),
+        )
+
+    def _status(self, table: Table, snapshot: Snapshot | None, changed_at: str) -> str:
+        last = self.ledger.last_step(table.path)
+        if last and last["status"] == "failed" and last["at"] >= changed_at:
+            return FAILED
+        if snapshot is None:
+            return NOT_RUN
+        record = snapshot.record
+        return CHANGED if record and record.sql_hash not in {None, table.sql_hash} else OK
+
+
+def _kept_by(strategy: Strategy) -> str:
+    return f"{strategy} on {', '.join(strategy.keys)}" if isinstance(strategy, Merge) else str(strategy)
+
+
+def _changed_at(log: DeltaLog, snapshot: Snapshot) -> str:
+    """When rows last came or went, by us or by others; what is noted on a table is no change."""
+    moments = [commit.at for commit in snapshot.foreign if commit.adds_rows or commit.removes_rows]
+    if snapshot.record:
+        return max([snapshot.record.at, *moments])
+    last = log.commit(snapshot.version)
+    return last.at if last else ""
