@@ -32,7 +32,9 @@ def described(spark: Callable[[], SparkSession], table: Table, result: StepResul
     """
     found, changed = with_retries(table.name, lambda _: _describe(spark, table))
     news = [f"{table.name} has its new {', '.join(changed)}"] if changed and not result.first_run else []
-    return replace(result, notices=(*result.notices, *news, *layout_notices(table, found.partition_by)))
+    version = DeltaStore(table.path).log.version() if changed else result.version
+    notices = (*result.notices, *news, *layout_notices(table, found.partition_by))
+    return replace(result, version=version, notices=notices)
 
 
 def _describe(spark: Callable[[], SparkSession], table: Table) -> tuple[Described, list[str]]:

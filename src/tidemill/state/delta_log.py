@@ -139,9 +139,13 @@ class DeltaLog:
         between = (self.commit(number) for number in range(ours.version - 1, base, -1))
         return [commit for commit in between if commit is not None and commit.record is None]
 
+    def version(self) -> int:
+        """The number of the last commit."""
+        return self._open().version()
+
     def moved_since(self, version: int) -> bool:
         """Whether rows were added or removed after a version."""
-        latest = self._open().version()
+        latest = self.version()
         later = (self.commit(number) for number in range(version + 1, latest + 1))
         return any(commit is None or commit.adds_rows or commit.removes_rows for commit in later)
 
