@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
-from tidemill.declare.mistakes import FileErrors, collecting
 from tidemill.declare.names import name_key, quoted_name, quoted_text
 from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
@@ -17,12 +16,8 @@ from tidemill.declare.spark import SparkSettings
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View, through
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
-from tidemill.language.declared import Declared, declared
-from tidemill.language.pipeline import read_pipelines
-from tidemill.models import ModelFiles, Models, find_models, read_models
-from tidemill.models.files import FOLDER as MODELS
+from tidemill.loading import read_declarations
 from tidemill.plan import steps
-from tidemill.plan.graph import Graph, Node, duplicates
 from tidemill.plan.ground import Ground, ground_of, refuse
 from tidemill.plan.kinds import changes_of_kind
 from tidemill.plan.requests import USUAL
@@ -30,20 +25,20 @@ from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.views import plan_view
-from tidemill.project import Filling, ProjectSettings
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from tidemill.declare.sources import Source
-    from tidemill.declare.variables import Variables
-    from tidemill.language.pipeline import Pipeline
+    from tidemill.language.declared import Declared
+    from tidemill.plan.graph import Graph, Node
     from tidemill.plan.ground import Ground
     from tidemill.plan.requests import Request
+    from tidemill.project import ProjectSettings
     from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener, RunOutcome
     from tidemill.run.runner import Runner
@@ -71,30 +66,8 @@ class Workspace:
         cls, target: str | Path | None = None, *, profile: str | None = None, given: Mapping[str, str] | None = None
     ) -> Workspace:
         """The project in `target` (a folder, or a pipeline file, which then is all that counts)."""
-        start = Path(target or ".")
-        if not start.exists():
-            raise ArgumentError(
-                "target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder."
-            )
-        project = ProjectSettings.load(start, profile)
-        alone = start.is_file() and start.suffix == ".sql"
-        if alone and start.absolute().is_relative_to(project.folder / MODELS):
-            raise _is_model(start)
-        files = [start] if alone else [_from_here(file) for file in project.pipelines]
-        models = ModelFiles() if alone else find_models(project.folder, _from_here)
-        variables = project.variables(given)
-        filling = Filling(variables)
-        outside, spark = project.outside(filling), project.engine(filling)
-        found, secrets = _read(project, files, models, variables, outside)
-        nodes: list[Node] = []
-        for each in found:
-            nodes += [*each.tables, *each.views, *each.exports]
-        if twice := duplicates(node for node in nodes if not isinstance(node, Export)):
-            raise FileErrors(twice)
-        masking = Masking(spark.secrets.union(filling.secrets, secrets))
-        workspace = cls(project, found, Graph.of(nodes), given or {}, masking, outside, spark)
-        workspace.check()
-        return workspace
+        found = read_declarations(Path(target or "."), profile, given)
+        return cls(found.project, found.declared, found.graph, given or {}, found.masking, found.outside, found.spark)
 
     @property
     def tables(self) -> list[Table]:
@@ -112,15 +85,6 @@ class Workspace:
     @property
     def exports(self) -> list[Export]:
         return [node for node in self.graph.in_order() if isinstance(node, Export)]
-
-    def check(self) -> None:
-        errors = [_declared_twice(self.graph.nodes[name], source) for name, source in self._doubled()]
-        errors += self.graph.check(_Held(self.project, self.outside).__contains__)
-        if errors:
-            raise FileErrors(errors)
-
-    def _doubled(self) -> list[tuple[str, Source]]:
-        return [(name, source) for name, source in self.outside.items() if name in self.graph.nodes]
 
     def choose(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> Workspace:
         """The same, but for the tables and exports that are not selected (`plan.selection` has the rules)."""
@@ -384,46 +348,6 @@ def _is_view(name: str) -> ArgumentError:
     )
 
 
-def _read(
-    project: ProjectSettings,
-    files: Sequence[Path],
-    models: ModelFiles,
-    variables: Variables,
-    outside: Container[str],
-) -> tuple[tuple[Declared, ...], frozenset[str]]:
-    """What all files declare, and the secrets in it; or everything that is wrong in any of them."""
-    schema, folder = project.warehouse.schema, project.folder if project.file else None
-    known = _Held(project, outside, (model.name for model in models.models))
-    errors: list[TidemillError] = []
-    pipelines: tuple[Pipeline, ...] = ()
-    modelled = Models()
-    with collecting(errors):
-        pipelines = read_pipelines(files, variables, schema=schema, known=known)
-    with collecting(errors):
-        modelled = read_models(models, variables, project.table_path, schema)
-    if errors:
-        raise FileErrors(errors)
-    found = [declared(each, project.table_path, schema, folder) for each in pipelines]
-    if models.models:
-        found.append(Declared(MODELS, modelled.tables, (), (), modelled.views))
-    return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
-
-
-def _is_model(file: Path) -> ArgumentError:
-    name = f"{file.parent.name}.{file.stem}"
-    return ArgumentError(
-        "target.is_model",
-        f"{file} is a model of a project, and not a pipeline by itself.",
-        f"Name the project's folder, and the model with -s {name}.",
-    )
-
-
-def _from_here(file: Path) -> Path:
-    """The path as a user here would type it."""
-    here = Path.cwd()
-    return file.relative_to(here) if file.is_relative_to(here) else file
-
-
 def unknown_table(name: str, known: Sequence[str]) -> ArgumentError:
     close = did_you_mean(name, known)
     return ArgumentError(
@@ -431,30 +355,3 @@ def unknown_table(name: str, known: Sequence[str]) -> ArgumentError:
         f"No table {name} is declared.",
         f"Did you mean {close}?" if close else f"The tables are {', '.join(known) or 'none'}.",
     )
-
-
-def _declared_twice(node: Node, source: Source) -> ArgumentError:
-    return ArgumentError(
-        "project.source_is_table",
-        f"{source} is declared as outside data, and as a table at {node.origin}.",
-        "Give one of them another name.",
-        origin=source.origin,
-    )
-
-
-class _Held:
-    """The tables that no pipeline declares and that are there all the same: outside data, and what the warehouse holds.
-
-    `more` are names that are declared elsewhere.
-    """
-
-    def __init__(self, project: ProjectSettings, outside: Container[str], more: Iterable[str] = ()) -> None:
-        self.project, self.outside = project, outside
-        self.more = {name_key(name, project.warehouse.schema) for name in more}
-
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        if name.lower() in self.outside or name.lower() in self.more or name.count(".") > 1:
-            return True
-        return (Path(self.project.table_path(name)) / "_delta_log").is_dir()

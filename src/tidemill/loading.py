@@ -1,0 +1,140 @@
+"""Reads all that the files of a project declare: one graph, or everything that is wrong in any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.declare.exports import Export
+from tidemill.declare.mistakes import FileErrors, collecting
+from tidemill.declare.names import name_key
+from tidemill.declare.secrets import Masking
+from tidemill.errors import ArgumentError, TidemillError
+from tidemill.language.declared import Declared, declared
+from tidemill.language.pipeline import read_pipelines
+from tidemill.models import ModelFiles, Models, find_models, read_models
+from tidemill.models.files import FOLDER as MODELS
+from tidemill.plan.graph import Graph, Node, duplicates
+from tidemill.project import Filling, ProjectSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    from tidemill.declare.sources import Source
+    from tidemill.declare.spark import SparkSettings
+    from tidemill.declare.variables import Variables
+    from tidemill.language.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What a project is and declares, with nothing wrong in it that can be known without Spark."""
+
+    project: ProjectSettings
+    declared: tuple[Declared, ...]
+    graph: Graph
+    masking: Masking
+    outside: Mapping[str, Source]
+    spark: SparkSettings
+
+
+def read_declarations(start: Path, profile: str | None, given: Mapping[str, str] | None) -> Declarations:
+    """The project that `start` is in; a pipeline file is all that counts."""
+    if not start.exists():
+        raise ArgumentError("target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder.")
+    project = ProjectSettings.load(start, profile)
+    alone = start.is_file() and start.suffix == ".sql"
+    if alone and start.absolute().is_relative_to(project.folder / MODELS):
+        raise _is_model(start)
+    files = [start] if alone else [_from_here(file) for file in project.pipelines]
+    models = ModelFiles() if alone else find_models(project.folder, _from_here)
+    variables = project.variables(given)
+    filling = Filling(variables)
+    outside, spark = project.outside(filling), project.engine(filling)
+    found, secrets = _read(project, files, models, variables, outside)
+    graph = _checked(found, project, outside)
+    masking = Masking(spark.secrets.union(filling.secrets, secrets))
+    return Declarations(project, found, graph, masking, outside, spark)
+
+
+def _checked(found: Sequence[Declared], project: ProjectSettings, outside: Mapping[str, Source]) -> Graph:
+    """The graph of all that is declared, each name once and nothing unknown in it."""
+    nodes: list[Node] = []
+    for each in found:
+        nodes += [*each.tables, *each.views, *each.exports]
+    if twice := duplicates(node for node in nodes if not isinstance(node, Export)):
+        raise FileErrors(twice)
+    graph = Graph.of(nodes)
+    errors = [_declared_twice(graph.nodes[name], source) for name, source in outside.items() if name in graph.nodes]
+    errors += graph.check(_Held(project, outside).__contains__)
+    if errors:
+        raise FileErrors(errors)
+    return graph
+
+
+def _read(
+    project: ProjectSettings,
+    files: Sequence[Path],
+    models: ModelFiles,
+    variables: Variables,
+    outside: Container[str],
+) -> tuple[tuple[Declared, ...], frozenset[str]]:
+    """What all files declare, and the secrets in it; or everything that is wrong in any of them."""
+    schema, folder = project.warehouse.schema, project.folder if project.file else None
+    known = _Held(project, outside, (model.name for model in models.models))
+    errors: list[TidemillError] = []
+    pipelines: tuple[Pipeline, ...] = ()
+    modelled = Models()
+    with collecting(errors):
+        pipelines = read_pipelines(files, variables, schema=schema, known=known)
+    with collecting(errors):
+        modelled = read_models(models, variables, project.table_path, schema)
+    if errors:
+        raise FileErrors(errors)
+    found = [declared(each, project.table_path, schema, folder) for each in pipelines]
+    if models.models:
+        found.append(Declared(MODELS, modelled.tables, (), (), modelled.views))
+    return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
+
+
+def _is_model(file: Path) -> ArgumentError:
+    name = f"{file.parent.name}.{file.stem}"
+    return ArgumentError(
+        "target.is_model",
+        f"{file} is a model of a project, and not a pipeline by itself.",
+        f"Name the project's folder, and the model with -s {name}.",
+    )
+
+
+def _from_here(file: Path) -> Path:
+    """The path as a user here would type it."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
+
+
+def _declared_twice(node: Node, source: Source) -> ArgumentError:
+    return ArgumentError(
+        "project.source_is_table",
+        f"{source} is declared as outside data, and as a table at {node.origin}.",
+        "Give one of them another name.",
+        origin=source.origin,
+    )
+
+
+class _Held:
+    """The tables that no pipeline declares and that are there all the same: outside data, and what the warehouse holds.
+
+    `more` are names that are declared elsewhere.
+    """
+
+    def __init__(self, project: ProjectSettings, outside: Container[str], more: Iterable[str] = ()) -> None:
+        self.project, self.outside = project, outside
+        self.more = {name_key(name, project.warehouse.schema) for name in more}
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        if name.lower() in self.outside or name.lower() in self.more or name.count(".") > 1:
+            return True
+        return (Path(self.project.table_path(name)) / "_delta_log").is_dir()
