@@ -34,8 +34,8 @@ class Reading:
 
     spark: SparkSession
     like: StructType | None = None
-    until: Cursor | None = None
     run: Any = None
+    until: Cursor | None = None
 
 
 class Connector(Protocol):
