@@ -1,6 +1,6 @@
 # Everything from a fresh machine with Python 3.11 and Java 17: `make demo` shows it, `make test` proves it.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench lock
+.PHONY: help setup test lint demo bench soak lock
 bin := .venv/bin
 
 help:
@@ -9,6 +9,7 @@ help:
 	@echo 'make test    all checks: ruff, mypy, import-linter, pytest'
 	@echo 'make lint    all checks but pytest'
 	@echo 'make bench   how fast it is, against a plain MERGE (takes long)'
+	@echo 'make soak    what takes long: random histories by the hundred, and a cluster of processes'
 	@echo 'make lock    renew requirements.lock from pyproject.toml'
 
 setup:
@@ -32,6 +33,10 @@ demo: setup
 
 bench: setup
 	@$(bin)/python benchmarks/run.py $(ARGS)
+
+soak: setup
+	@$(bin)/pytest -m slow $(ARGS)
+	@$(bin)/pytest tests/acceptance/test_incremental_equals_full.py --histories 400 $(ARGS)
 
 # No address of a registry and no path of this machine may enter the lock (docs/adr/0002).
 lock: setup
