@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.declare.cursors import Cursor, cursor
+from tidemill.declare.names import RESET_ALLOWED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -200,6 +201,11 @@ class Snapshot:
         ours = -1 if self.record_version is None else self.record_version
         removals = (commit.version for commit in self.foreign if commit.removes_rows)
         return tuple({version if version < ours else self.version for version in removals})
+
+    @property
+    def resists_reset(self) -> bool:
+        """The table itself says that its history is to be kept, whatever its declaration does."""
+        return self.properties.get(RESET_ALLOWED, "true").lower() == "false"
 
     def unique_on(self, keys: tuple[str, ...]) -> bool:
         """Whether the log proves that no two rows of the table share these keys."""

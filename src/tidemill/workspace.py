@@ -107,10 +107,11 @@ class Workspace:
         refuse(ground.unreadable)
         found: list[PlannedStep] = []
         busy: set[str] = set()
+        catalog = self._catalog()
         for node in self.tables_and_views:
             step = self._planned(node, ground, request, now)
             read = {name.lower() for name in through(node.inputs, self._views)}
-            idle = busy.isdisjoint(read) and self._is_up_to_date(node, request)
+            idle = busy.isdisjoint(read) and self._is_up_to_date(node, request, catalog)
             step = steps.up_to_date(step) if idle else step
             found.append(replace(step, notices=(*ground.notices.get(node.name, ()), *step.notices)))
             busy |= set() if idle or isinstance(node, View) else {node.name.lower()}
@@ -121,15 +122,15 @@ class Workspace:
             return plan_view(node, view_record(node.path))
         return plan_step(node, ground.snapshots[node.name], request, self.given, now)
 
-    def _is_up_to_date(self, node: Table | View, request: Request) -> bool:
+    def _is_up_to_date(self, node: Table | View, request: Request, catalog: Catalog) -> bool:
         from tidemill.run.query import source_of  # noqa: PLC0415
         from tidemill.run.results import up_to_date  # noqa: PLC0415
         from tidemill.run.views import view_up_to_date  # noqa: PLC0415
 
         try:
             if isinstance(node, View):
-                return view_up_to_date(node, self._catalog()) is not None
-            source = source_of(node, self._catalog(), datetime.now(UTC), {})
+                return view_up_to_date(node, catalog) is not None
+            source = source_of(node, catalog, datetime.now(UTC), {})
             return request == USUAL and up_to_date(node, source) is not None
         except TidemillError:  # a source that cannot be looked at fails in its own step
             return False

@@ -36,7 +36,7 @@ class Warm:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._server = _Server(str(folder / "line"), _Command)
+        self._server = socketserver.UnixStreamServer(str(folder / "line"), _Command)
 
     def __enter__(self) -> Self:
         command = self.folder / "tidemill"
@@ -48,10 +48,6 @@ class Warm:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-class _Server(socketserver.UnixStreamServer):
-    pass
 
 
 class _Command(socketserver.StreamRequestHandler):

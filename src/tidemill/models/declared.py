@@ -9,7 +9,6 @@ from tidemill.declare.checks import Relationships
 from tidemill.declare.tables import SchemaPolicy, Table
 from tidemill.declare.views import View
 from tidemill.language.produced import inputs_in, produced, sql_hash, table_key, takes_charge
-from tidemill.language.queries import unrepeatable
 from tidemill.language.statements import Query as Written
 from tidemill.language.volatile import volatile_columns
 from tidemill.models.columns import check_columns
@@ -84,7 +83,7 @@ def _check_query(query: Query, meaning: Meaning) -> None:
         name = query.parameters[0]
         problem = f"a view is read when no run is there to give @{name} a value"
         meaning.note(("materialization",), "view_with_variables", problem, f"write ${{{name}}}, or make it a table")
-    unsteady = unrepeatable(query.text) if meaning.kind == "append" else None
+    unsteady = query.unrepeatable if meaning.kind == "append" else None
     if unsteady:
         problem = f"{unsteady} may give the same rows another value in the next run, and append would take them for new"
         meaning.note(("incremental", "strategy"), "unrepeatable", problem, f"order what {unsteady} reads, or use merge")

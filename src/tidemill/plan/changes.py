@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.errors import ArgumentError
 
@@ -65,7 +64,7 @@ def change_of_mind(table: Table, snapshot: Snapshot | None, request: Request) ->
     before = record.kept_by or _of_old_record(record.strategy, record.keys)
     if before is None or before.lower() == table.kept_by.lower():
         return None
-    kept = not table.reset_allowed or snapshot.properties.get(RESET_ALLOWED, "true").lower() == "false"
+    kept = not table.reset_allowed or snapshot.resists_reset
     return ChangeOfMind(table, before, refused=kept and isinstance(table.strategy, Replace))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.contracts import CommitResult, Record, Snapshot
+    from tidemill.contracts import Snapshot
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.prepare import Prepared
@@ -45,10 +45,11 @@ def rebuild(
     """
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
-    return with_retries(
+    result = with_retries(
         table.name,
         lambda attempt: _Rebuild(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began),
     )
+    return replace(result, rebuilt=not result.first_run)
 
 
 class _Rebuild(Step):
@@ -91,22 +92,9 @@ class _Rebuild(Step):
         now = (self.table.sql_hash, self.table.config_hash, None, ())
         return record is None or (record.sql_hash, record.config_hash, record.floor, record.reset) != now
 
-    def _result(
-        self,
-        prepared: Prepared,
-        compiled: Compiled,
-        committed: CommitResult | None,
-        record: Record,
-        window: WindowPlan | None,
-        seconds: float,
-    ) -> StepResult:
-        result = super()._result(prepared, compiled, committed, record, window, seconds)
-        return replace(result, rebuilt=not result.first_run)
-
 
 def _refuse_reset(table: Table, snapshot: Snapshot) -> None:
-    kept = snapshot.properties.get(RESET_ALLOWED, "true").lower() == "false"
-    if table.reset_allowed and not kept:
+    if table.reset_allowed and not snapshot.resists_reset:
         return
     rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
     said = f"has the property {RESET_ALLOWED} = false" if table.reset_allowed else "is declared reset_allowed = false"
