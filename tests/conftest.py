@@ -32,5 +32,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def spark() -> Iterator[SparkSession]:
     os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
-    yield session.embedded()
+    yield session.embedded(small=True)  # two engines on two cores: what C2 would compile costs more than it gives
     session.stop(wait=True)
