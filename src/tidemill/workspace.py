@@ -19,7 +19,6 @@ from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.loading import read_declarations
 from tidemill.plan import steps
 from tidemill.plan.ground import Ground, ground_of, refuse
-from tidemill.plan.kinds import changes_of_kind
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
@@ -241,10 +240,7 @@ class Workspace:
         """What a run stands on; raises where it may not begin."""
         self._check_request(request)
         behavior = self.project.flags.materialization_change_behavior
-        kinds = changes_of_kind(self.tables_and_views, behavior)
-        ground = ground_of(self.tables, request, self.given, now, behavior)
-        names = {*kinds, *ground.notices}
-        return replace(ground, notices={name: (*kinds.get(name, ()), *ground.notices.get(name, ())) for name in names})
+        return ground_of(self.tables_and_views, request, self.given, now, behavior)
 
     def _check_request(self, request: Request) -> None:
         if request.backfill and not any(table.reads_windows for table in self.tables):

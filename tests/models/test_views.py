@@ -393,15 +393,14 @@ def test_a_table_that_becomes_a_view_is_told_until_the_view_has_run(shop, folder
     assert notices(behaves("ignore")) == {}
     strict = behaves("error")
     for refused in (strict.plan, strict.run):
-        with pytest.raises(FileErrors) as failure:
+        with pytest.raises(ArgumentError) as failure:
             refused()
         assert str(failure.value) == (
-            f"error[plan.materialization_changed] {notice}.\n"
-            "  models/my_schema/open_orders.sql:2:1\n"
-            '  Declare it as it was, or let it change: materialization_change_behavior = "warn" in tidemill.toml, '
-            "under [flags].\n"
-            "1 error · nothing was run"
+            f"[plan.materialization_changed] {notice}. "
+            'Declare it as it was, or let it change: materialization_change_behavior = "warn" in tidemill.toml, '
+            "under [flags]."
         )
+        assert str(failure.value.origin) == "models/my_schema/open_orders.sql:2:1"
     was_run(view(shop))
     assert notices(strict) == notices(shop) == {}
 
@@ -441,9 +440,9 @@ def test_a_table_that_must_not_be_reset_does_not_become_a_view(folder, name, way
     path = folder / commit("open_orders")
     has_property(path, name, "false")
     was_run(view(Workspace.load()))
-    with pytest.raises(FileErrors) as failure:
+    with pytest.raises(ArgumentError) as failure:
         behaves("ignore").run()
-    (error,) = failure.value.errors
+    error = failure.value
     assert (error.code, error.problem) == (
         "table.reset_refused",
         "my_schema.open_orders is a table with reset_allowed = false: as a view it would hide 2 rows of history.",
@@ -604,7 +603,7 @@ def test_a_run_notes_on_a_table_that_it_must_not_be_reset(spark: SparkSession, l
     statuses(spark)
     Path("models/my_schema/orders.py").unlink()
     hidden = load({"orders.sql": f"{VIEW}{ORDERS}"})
-    with pytest.raises(FileErrors, match=r"table\.reset_refused"):
+    with pytest.raises(ArgumentError, match=r"table\.reset_refused"):
         hidden.run(spark)
     load({**kept, "orders.py": "metadata = {'reset_allowed': True}"})
     assert statuses(spark) == {"orders": "up to date"}

@@ -92,6 +92,16 @@ def test_bounds_that_mean_nothing_are_errors(start, end, batch, kind, text):
     assert str(caught.value).startswith(text)
 
 
+@pytest.mark.parametrize("end", ["2024-01-01", "2024-01-02T00:00", "2024-01-02 01:00+02:00"])
+def test_times_in_the_wrong_order_are_told_before_any_column_is_looked_at(end):
+    with pytest.raises(ArgumentError) as caught:
+        backfill_of("2024-01-02", end, None)
+    assert str(caught.value) == (
+        f"[backfill.empty] Nothing lies between 2024-01-02 and {end}. Give an --end after --start."
+    )
+    assert backfill_of("2024-01-02", "2024-01-02", None) is not None
+
+
 def test_a_full_refresh_takes_no_bounds():
     with pytest.raises(ArgumentError, match="A full refresh reads everything"):
         Request(full_refresh=True, backfill=Backfill("2024-01-01"))
