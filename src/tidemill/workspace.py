@@ -149,17 +149,24 @@ class Workspace:
     def ready(self, *, threads: int | None = None, fail_fast: bool = False, request: Request = USUAL) -> Ready:
         """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here."""
         ground = self._ground(request, datetime.now(UTC))
+        notices = {
+            node.name: (*ground.notices.get(node.name, ()), *self._requeried(node, ground, request))
+            for node in self.tables_and_views
+        }
 
         def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
             from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
             from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
             runner = self._runner(spark)
-            runner.request, runner.notices = request, ground.notices
+            runner.request, runner.notices = request, notices
             runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
             return runner.run()
 
         return run
+
+    def _requeried(self, node: Table | View, ground: Ground, request: Request) -> tuple[str, ...]:
+        return () if isinstance(node, View) else steps.changed_query(node, ground.snapshots.get(node.name), request)
 
     def verify(
         self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None

@@ -60,7 +60,9 @@ def test_as_an_error_it_stops_everything_before_anything_runs(cli, command, monk
 def test_a_changed_kind_a_changed_strategy_and_a_missing_variable_are_told_at_once(cli, load, query, has_run):
     behaves("error")
     has_run("seen", "replace")
-    load({"seen.sql": f'-- metadata: {{"materialization": "view"}}\n{query}', "kinds.sql": f"{query} AND status = @kind"})
+    load(
+        {"seen.sql": f'-- metadata: {{"materialization": "view"}}\n{query}', "kinds.sql": f"{query} AND status = @kind"}
+    )
     result = cli("run")
     assert (result.exit_code, result.stdout) == (2, "")
     assert [line.split()[0] for line in result.stderr.splitlines() if line.startswith("error")] == [

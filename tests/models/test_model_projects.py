@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from tidemill.cli.main import tidemill
 from tidemill.declare.views import View
 from tidemill.errors import ArgumentError
+from tidemill.run.events import Silent
 from tidemill.workspace import Workspace
 
 MERGE = """{"materialization": "incremental",
@@ -85,6 +87,30 @@ def test_models_that_read_each_other_are_an_error_that_prints_the_circle(errors)
         "  models/my_schema/a.sql:1:1\n"
         "  Break it: one of them has to be made without the others."
     )
+
+
+class Meeting(Silent):
+    """Lets the steps of two models go on when both have begun."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.both = names, threading.Barrier(2)
+
+    def began(self, name: str) -> None:
+        if name in self.names:
+            self.both.wait(timeout=20)
+
+
+def test_models_that_do_not_read_each_other_run_at_the_same_time_and_others_wait(load, query):
+    shop = load({"a.sql": query, "b.sql": query, "c.sql": "SELECT * FROM my_schema.a"})
+    runner = shop._runner(None)
+    runner.listener = Meeting("my_schema.a", "my_schema.b")
+    outcomes = runner.run().outcomes  # there is no data, so that no step comes to ask for Spark
+    assert [(each.name, each.waits_for) for each in outcomes] == [
+        ("my_schema.a", None),
+        ("my_schema.b", None),
+        ("my_schema.c", "my_schema.a"),
+    ]
+    assert {each.error.code for each in outcomes if each.error} == {"source.missing"}
 
 
 def test_a_table_that_nobody_knows_is_an_error_at_the_model(errors):

@@ -99,7 +99,7 @@ class Runner:
                 return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices))
             case View():
                 viewed = run_view(self.spark, node, self.catalog, self.now)
-                return replace(viewed, notices=self.notices.get(node.name, ()))
+                return replace(viewed, notices=(*self.notices.get(node.name, ()), *viewed.notices))
             case Export():
                 return self._export(node)
             case _:
