@@ -71,10 +71,11 @@ def _came_late(missing: int, different: int, since: str, column: str) -> Iterato
 
 
 def _made_anew(table: Table) -> str:
-    backfill = "a backfill (tidemill run --start) those from a time on"
+    now = "by the query as it is now"
     if not table.reset_allowed:
-        return f"By the query as it is now, {backfill}"
-    return f"tidemill run -s {table.name} --full-refresh makes all rows by the query as it is now, {backfill}"
+        return f"A backfill (tidemill run --start) makes those from a time on {now}"
+    backfill = "a backfill (tidemill run --start) those from a time on"
+    return f"tidemill run -s {table.name} --full-refresh makes all rows {now}, {backfill}"
 
 
 def _extra(table: Table, extra: Found, *, requeried: bool) -> Iterator[str]:
