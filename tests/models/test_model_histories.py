@@ -172,7 +172,6 @@ def test_a_model_that_fails_leaves_its_table_and_all_downstream_as_they_were_and
             "merged.py": f"{SIDECAR}merge",
             "strict.sql": STRICT,
             "report.sql": "SELECT count(*) AS orders, sum(amount) AS amount FROM my_schema.strict",
-            "other.sql": "SELECT max(id) AS id FROM my_schema.merged",
         }
     )
     shop.source(Order(1, 1, 1), Order(2, 2, 2))
@@ -181,12 +180,15 @@ def test_a_model_that_fails_leaves_its_table_and_all_downstream_as_they_were_and
     failed = cli("run")
     assert failed.exit_code == 1
     assert "an order is that large" in failed.stdout
+    assert (
+        "\n    models/my_schema/strict.sql:1:1\n    Mend the query, or what it reads, and run again." in failed.stdout
+    )
     assert "not run: it reads my_schema.strict, which this run could not make" in failed.stdout
-    assert [shop.version(name) for name in ("merged", "other", "strict", "report")] == [1, 1, 0, 0]
+    assert [shop.version(name) for name in ("merged", "strict", "report")] == [1, 0, 0]
     assert (len(shop.rows("strict")), shop.rows("report")) == (2, [(2, 20)])
     shop.source(Order(1, 1, 1), Order(2, 2, 2), Order(3, 3, 4, amount=500))
     assert cli("run").exit_code == 0
-    assert [shop.version(name) for name in ("merged", "other", "strict", "report")] == [2, 1, 1, 1]
+    assert [shop.version(name) for name in ("merged", "strict", "report")] == [2, 1, 1]
     assert shop.rows("report") == [(3, 520)]
 
 

@@ -97,7 +97,7 @@ def test_a_run_that_knows_where_to_start_is_planned(cli, args, reason):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("--start", "soon"), "error[window.bad_value] 'soon' is not a timestamp.\n  Write a timestamp as 2024-01-31"),
+        (("--start", "soon"), "error[window.bad_value] --start is 'soon', which is no timestamp.\n  Write a"),
         (("--start", "2024-02-01", "--end", "2024-01-01"), "error[backfill.empty] Nothing lies between 2024-02-01 and"),
     ],
 )

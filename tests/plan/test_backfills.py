@@ -82,7 +82,7 @@ def test_the_last_batch_and_a_backfill_in_one_piece_leave_no_mark():
         ("a", "b", "1 day", "string", "[backfill.bad_batch] A string cursor (a) cannot be cut into batches of 1 day."),
         ("1", None, "2", "integer", "[backfill.no_end] Batches over a column of type integer need an end."),
         ("1", "2", "0", "integer", "[backfill.bad_batch] A batch of 0 is none."),
-        ("soon", None, None, "date", "[window.bad_value] 'soon' is not a date."),
+        ("soon", None, None, "date", "[window.bad_value] --start is 'soon', which is no date."),
         ("2024-01-01", None, "often", "date", "[window.bad_duration] 'often' is not a length of time."),
     ],
 )

@@ -50,8 +50,8 @@ class Backfill:
 
     def bounds(self, kind: CursorKind) -> tuple[Cursor | None, Cursor | None]:
         """Where it starts and what lies behind its end, on a cursor of this kind; raises where they mean nothing."""
-        start = cursor(kind, self.start) if self.start is not None else None
-        end = _after(cursor(kind, self.end), self.end) if self.end is not None else None
+        start = _given("start", self.start, kind) if self.start is not None else None
+        end = _after(_given("end", self.end, kind), self.end) if self.end is not None else None
         if start is not None and end is not None and end <= start:
             raise ArgumentError(
                 "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
@@ -109,6 +109,13 @@ def backfill_of(start: str | None, end: str | None, batch: str | int | None) -> 
     text = batch.strip() if isinstance(batch, str) else batch
     length = int(text) if isinstance(text, str) and text.isdecimal() else text
     return Backfill(start, end, duration(length) if isinstance(length, str) else length)
+
+
+def _given(flag: str, text: str, kind: CursorKind) -> Cursor:
+    try:
+        return cursor(kind, text)
+    except ArgumentError as bad:
+        raise ArgumentError(bad.code, f"--{flag} is {text!r}, which is no {kind}.", bad.remedy) from bad
 
 
 def _after(end: Cursor, text: str) -> Cursor:

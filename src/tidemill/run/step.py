@@ -17,7 +17,7 @@ from tidemill.change import merge as _merge  # noqa: F401  registers how merges 
 from tidemill.change.operation import compile_change
 from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
 from tidemill.declare.names import of
-from tidemill.declare.producers import Loaded
+from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
@@ -142,10 +142,11 @@ class Step:
             with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
                 yield
         except (PySparkException, Py4JError) as failure:
+            what = "query, or what it reads," if isinstance(producer, Query) else "source"
             raise SourceError(
                 "source.unreadable",
                 f"{self.source} could not be read: {one_line(failure)}",
-                f"Mend the source and run again. {self.table.name} is unchanged.",
+                f"Mend the {what} and run again. {self.table.name} is unchanged.",
             ) from failure
 
     def _refuse_missing(self) -> None:
