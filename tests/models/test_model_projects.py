@@ -163,6 +163,14 @@ def test_errors_name_files_as_a_user_here_would(shop, folder, monkeypatch):
 
 
 @pytest.mark.usefixtures("shop")
+def test_a_project_is_named_by_its_folder_and_its_models_are_chosen(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    planned = cli("plan", f"./{folder.name}", "-s", "my_schema.*", "-e", "my_schema.open_orders")
+    assert planned.stdout.splitlines()[1:] == ["  my_schema.orders_active  merge upsert on id  first run"]
+    assert cli("validate", folder.name).stdout == "  ✓ nothing is wrong · 2 tables · 1 view · 1 export\n"
+
+
+@pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize("command", ["validate", "list"])
 def test_no_spark_is_imported_and_it_takes_less_than_a_second_of_work(command: str):
     code = (
