@@ -72,7 +72,7 @@ class _Looking:
             if isinstance(node, Table):
                 self._at_table(node)
         except TidemillError as failure:
-            self.unreadable.append(failure)
+            self.unreadable += [failure] if isinstance(node, Table) else []  # a view has no need of what is there
 
     def _at_table(self, table: Table) -> None:
         snapshot = known_of(table, DeltaLog(table.path).snapshot())
