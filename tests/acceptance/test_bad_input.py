@@ -384,6 +384,5 @@ def test_a_start_that_is_no_time_is_refused(spark: SparkSession, tmp_path: Path)
     error = refused(path, lambda: step(spark, table(path, Append(), time="at", start="31.1.2024"), source))
     assert isinstance(error, ValueError)
     assert (
-        str(error)
-        == "[window.bad_value] The start of day is '31.1.2024', which is no date. Write a date as 2024-01-31."
+        str(error) == "[window.bad_value] The start of at is '31.1.2024', which is no date. Write a date as 2024-01-31."
     )
