@@ -19,7 +19,6 @@ from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.loading import read_declarations
 from tidemill.plan import steps
 from tidemill.plan.ground import Ground, ground_of, refuse
-from tidemill.plan.kinds import changes_of_kind
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
@@ -150,17 +149,24 @@ class Workspace:
     def ready(self, *, threads: int | None = None, fail_fast: bool = False, request: Request = USUAL) -> Ready:
         """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here."""
         ground = self._ground(request, datetime.now(UTC))
+        notices = {
+            node.name: (*ground.notices.get(node.name, ()), *self._requeried(node, ground, request))
+            for node in self.tables_and_views
+        }
 
         def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
             from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
             from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
             runner = self._runner(spark)
-            runner.request, runner.notices = request, ground.notices
+            runner.request, runner.notices = request, notices
             runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
             return runner.run()
 
         return run
+
+    def _requeried(self, node: Table | View, ground: Ground, request: Request) -> tuple[str, ...]:
+        return () if isinstance(node, View) else steps.changed_query(node, ground.snapshots.get(node.name), request)
 
     def verify(
         self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
@@ -241,10 +247,7 @@ class Workspace:
         """What a run stands on; raises where it may not begin."""
         self._check_request(request)
         behavior = self.project.flags.materialization_change_behavior
-        kinds = changes_of_kind(self.tables_and_views, behavior)
-        ground = ground_of(self.tables, request, self.given, now, behavior)
-        names = {*kinds, *ground.notices}
-        return replace(ground, notices={name: (*kinds.get(name, ()), *ground.notices.get(name, ())) for name in names})
+        return ground_of(self.tables_and_views, request, self.given, now, behavior)
 
     def _check_request(self, request: Request) -> None:
         if request.backfill and not any(table.reads_windows for table in self.tables):

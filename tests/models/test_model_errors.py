@@ -940,6 +940,16 @@ def test_a_secret_in_a_query_is_in_no_error(error, folder):
     assert "its columns are ***" in error('{"volatile": "day"}', "SELECT 1 AS ${env:TOKEN}")
 
 
+MISSPELLED = """metadata = {
+ 'materialisation': 'incremental',
+ 'incremental': { 'startegy': 'merge',
+                  'merge': {     'unique_key': 'idd',
+ 'lookback': 2.5,
+ 'time_column': 'day',
+ 'start_date': 'soon'}}}
+"""
+
+
 def test_everything_that_is_wrong_comes_at_once_by_file_and_line(errors, query):
     found = errors(
         {
@@ -949,6 +959,8 @@ def test_everything_that_is_wrong_comes_at_once_by_file_and_line(errors, query):
             "b.py": "metadata = {\n 'checks': ['day > 0', {'unique': 5}],\n 'volatile': 'day'}",
             "c.sql": query.replace("SELECT", "SELEC"),
             "c.py": "metadata = {'materialization': 'incremental'}",
+            "d.sql": query,
+            "d.py": MISSPELLED,
             "pipelines/shop.sql": "LAOD x;",
         }
     )
@@ -956,9 +968,12 @@ def test_everything_that_is_wrong_comes_at_once_by_file_and_line(errors, query):
         "pipelines/shop.sql:1:1",
         "models/my_schema/a.sql:1:8",
         "models/my_schema/a.py:2:2",
+        "models/my_schema/a.py:3:2",
         "models/my_schema/a.py:4:2",
+        "models/my_schema/b.py:2:13",
         "models/my_schema/b.py:2:25",
         "models/my_schema/b.py:3:2",
         "models/my_schema/c.sql:1:1",
         "models/my_schema/c.py:1:13",
+        *(f"models/my_schema/d.py:{line}" for line in ("2:2", "3:19", "4:34", "5:2", "6:2", "7:2")),
     ]

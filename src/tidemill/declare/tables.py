@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=StrEnum)
 MOST_CLUSTERED = 4  # Delta takes no more
+# Spark refuses these in just this spelling
+_SPARKS_OWN = ("owner", "provider", "location", "external", "is_managed_location", "table_type", "collation")
 
 
 class SchemaPolicy(StrEnum):
@@ -105,6 +107,7 @@ class Table:
                 origin=self.origin,
             )
         self._check_layout()
+        self._check_properties()
         if self.compared_query and self.compared_query.unrepeatable:
             raise ArgumentError(
                 "append.unrepeatable",
@@ -120,6 +123,17 @@ class Table:
         """The query whose rows are compared with those of the table before they are appended, where that is so."""
         compares = isinstance(self.strategy, Append) and self.window is not None
         return self.producer if compares and isinstance(self.producer, Query) else None
+
+    def _check_properties(self) -> None:
+        taken = [name for name in self.properties if name in _SPARKS_OWN]
+        if taken:
+            raise ArgumentError(
+                "table.reserved_property",
+                f"{self.name} has the propert{'y' if len(taken) == 1 else 'ies'} {', '.join(taken)}, "
+                "which Spark keeps for itself.",
+                f"Choose another name, such as our.{taken[0]}.",
+                origin=self.origin,
+            )
 
     def _check_layout(self) -> None:
         if self.partition_by and self.cluster_by:

@@ -55,6 +55,13 @@ def plan_step(
     return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
 
 
+def changed_query(table: Table, snapshot: Snapshot | None, request: Request) -> tuple[str, ...]:
+    """What a run says of rows that it leaves as an old query made them; of an append's, its window tells."""
+    bounded = table.reads_windows and not isinstance(table.strategy, Append)
+    usual = not request.full_refresh and request.backfill is None
+    return (_changed_query(table),) if bounded and usual and _query_changed(table, snapshot) else ()
+
+
 def up_to_date(step: PlannedStep) -> PlannedStep:
     """The step of a table that has nothing to read."""
     return replace(step, reason="up to date: its inputs are unchanged")
@@ -111,9 +118,8 @@ def _query_changed(table: Table, snapshot: Snapshot | None) -> bool:
 
 
 def _changed_query(table: Table) -> str:
+    changed = f"{table.name}: its query changed since the last run"
     if not table.window:
-        return f"{table.name}: its query changed since the last run; the next run makes it anew"
-    return (
-        f"{table.name}: its query changed since the last run; rows before this window were made by the old one. "
-        f"Rebuild them with: tidemill run -s {table.name} --full-refresh"
-    )
+        return f"{changed}; the next run makes it anew"
+    again = f" Rebuild them with: tidemill run -s {table.name} --full-refresh" if table.reset_allowed else ""
+    return f"{changed}; rows before this window were made by the old one.{again}"

@@ -25,7 +25,7 @@ _ENDS = ("end_dt", "end_date")  # the start of the run, which needs no window
 def bad_variables(
     table: Table, snapshot: Snapshot | None, request: Request, variables: Mapping[str, str], now: datetime
 ) -> list[ArgumentError]:
-    """What is wrong with the variables that a run of this table is given, as far as its log tells."""
+    """What is wrong with the variables and bounds that a run of this table is given, as far as its log tells."""
     first_run = snapshot is None or request.full_refresh
     started = request.starts(table)
     missing = missing_variables(table, variables, first_run=first_run, started=started)
@@ -35,6 +35,8 @@ def bad_variables(
         return missing
     window = window_for(table, variables, first_run=first_run, started=started)
     try:
+        if request.backfill and table.reads_windows:
+            request.backfill.bounds(known.kind)
         start_of(window, known.kind, known, variables, now)
     except ArgumentError as wrong_type:
         return [wrong_type]

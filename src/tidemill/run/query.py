@@ -54,7 +54,7 @@ class QuerySource:
     variable: str | None = None
 
     def __str__(self) -> str:
-        return f"the query of {self.name}"
+        return f"The query of {self.name}"
 
     @property
     def settled(self) -> bool:

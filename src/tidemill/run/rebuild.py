@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector
 
+FULL_REFRESH = "full refresh"  # what records call it
+
 
 def rebuild(
     spark: SparkSession,
@@ -72,7 +74,7 @@ class _Rebuild(Step):
 
     @property
     def _what(self) -> str:
-        return super()._what if self.snapshot is None else "full refresh"
+        return super()._what if self.snapshot is None else FULL_REFRESH
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if held is None or self.snapshot is None:

@@ -45,7 +45,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class ViewResult:
-    """What became of a view: its query gives these columns. Nothing was read, and nothing written but its record."""
+    """What became of a view: its query gives these columns, and its `checks` hold. Only its record was written."""
 
     view: str
     status: str
@@ -53,6 +53,7 @@ class ViewResult:
     seconds: float = 0.0
     first_run: bool = False
     notices: tuple[str, ...] = field(default=())
+    checks: tuple[Checked, ...] = field(default=())
 
 
 def up_to_date(table: Table, source: Connector) -> StepResult | None:

@@ -79,12 +79,13 @@ class Runner:
         return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
 
     def step(self, name: str) -> Outcome:
-        """One table, view or export, whatever comes of it."""
+        """One table, view or export, whatever comes of it. An error without a place has that of the declaration."""
         node = self.graph.nodes[name]
         self.listener.began(node.name)
         try:
             outcome = Outcome(node.name, self._done(node))
         except TidemillError as failure:
+            failure.origin = failure.origin or node.origin
             outcome = Outcome(node.name, error=failure)
         except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
             outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
@@ -99,7 +100,7 @@ class Runner:
                 return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices))
             case View():
                 viewed = run_view(self.spark, node, self.catalog, self.now)
-                return replace(viewed, notices=self.notices.get(node.name, ()))
+                return replace(viewed, notices=(*self.notices.get(node.name, ()), *viewed.notices))
             case Export():
                 return self._export(node)
             case _:

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from tidemill.change import merge as _merge  # noqa: F401  registers how merges 
 from tidemill.change.operation import compile_change
 from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
 from tidemill.declare.names import of
-from tidemill.declare.producers import Loaded
+from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
@@ -106,7 +106,7 @@ class Step:
         compiled = self._compile(prepared, held, window)
         record = self._record(prepared, compiled, window, input_version)
         checks = check_change(self.table, prepared, compiled, record, held)
-        committed = self._commit(compiled, record)
+        committed = self._commit(compiled, record) or self._note(compiled, record, held)
         result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
         return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
 
@@ -142,10 +142,11 @@ class Step:
             with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
                 yield
         except (PySparkException, Py4JError) as failure:
+            what = "query, or what it reads," if isinstance(producer, Query) else "source"
             raise SourceError(
                 "source.unreadable",
                 f"{self.source} could not be read: {one_line(failure)}",
-                f"Mend the source and run again. {self.table.name} is unchanged.",
+                f"Mend the {what} and run again. {self.table.name} is unchanged.",
             ) from failure
 
     def _refuse_missing(self) -> None:
@@ -271,6 +272,16 @@ class Step:
         keep_anchor(self.store, self.spark, self.store.snapshot())
         return result
 
+    def _note(self, compiled: Compiled, record: Record, held: DataFrame | None) -> CommitResult | None:
+        """A commit without rows, where the last record tells of another declaration: else it would be news forever."""
+        before = self.snapshot.record if self.snapshot else None
+        if compiled.operation is not None or held is None or before is None or self.table.producer is None:
+            return None
+        if (before.sql_hash, before.config_hash) == (self.table.sql_hash, self.table.config_hash):
+            return None
+        noted = record.with_(counts=asdict(compiled.counts))
+        return self.store.commit(self.spark, AppendRows(held.where("false")), noted, self.snapshot)
+
     def _result(
         self,
         prepared: Prepared,
@@ -283,7 +294,7 @@ class Step:
         before = self.snapshot
         return StepResult(
             table=self.table.name,
-            status="created" if before is None else "changed" if committed else "unchanged",
+            status="created" if before is None else "changed" if compiled.operation else "unchanged",
             strategy=str(self.table.strategy),
             version=committed.version if committed else before.version if before else 0,
             counts=committed.counts if committed else compiled.counts,

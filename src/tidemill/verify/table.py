@@ -19,12 +19,13 @@ from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import start_variable, without_moving_start
 from tidemill.plan.windows import known_of
 from tidemill.run.prepare import Prepared, prepare
+from tidemill.run.rebuild import FULL_REFRESH
 from tidemill.run.windows import window_of
 from tidemill.sources.protocol import Reading
 from tidemill.stores.delta import DeltaStore
 from tidemill.verify.closeness import TOLERANCE, has_floats
 from tidemill.verify.remedies import remedies
-from tidemill.verify.result import Verified
+from tidemill.verify.result import WRONG, Found, Verified
 from tidemill.verify.rows import Sides, compared
 from tidemill.verify.rules import bounds_of, rule_for
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.sources.protocol import Connector
+    from tidemill.verify.result import Kind
 
 
 def verify_table(
@@ -96,8 +98,19 @@ class _Verifying:
             rows=prepared.change.profile.rows,
             found=found,
             notes=self._notes(prepared, sides, here.columns, values=rule.values),
-            remedies=remedies(self.table, found, reach),
+            remedies=remedies(self.table, found, reach, requeried=self._requeried(found)),
         )
+
+    def _requeried(self, found: Mapping[Kind, Found]) -> bool:
+        """Whether rows of another query may be here, as far as the log reaches; asked only where it matters."""
+        if not any(found.get(kind, Found()).count for kind in WRONG):
+            return False
+        for commit in self.store.commits():
+            if commit.record and commit.record.sql_hash not in {None, self.table.sql_hash}:
+                return True
+            if commit.record and commit.record.strategy == FULL_REFRESH:
+                return False
+        return False
 
     def _read(self, window: WindowPlan | None = None) -> DataFrame:
         reading = Reading(self.spark, self.store.schema(self.spark))
