@@ -1,6 +1,6 @@
 """Tidemill keeps tables up to date incrementally and exactly."""
 
-from tidemill.api import MergeResult, history, merge, read, restore
+from tidemill.api import MergeResult, backup, history, merge, read, restore
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
 from tidemill.project_api import Project
@@ -12,6 +12,7 @@ __all__ = [
     "Project",
     "TidemillError",
     "__version__",
+    "backup",
     "history",
     "merge",
     "read",

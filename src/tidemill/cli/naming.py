@@ -22,6 +22,11 @@ def located(table: str) -> str:
     return table if _is_path(table) else ProjectSettings.load().table_path(table)
 
 
+def absolute(path: str) -> str:
+    """The path as it is from anywhere."""
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
 def _is_path(table: str) -> bool:
     from tidemill.project import find_project  # noqa: PLC0415
 
