@@ -9,7 +9,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import absolute, located, spark_here
+from tidemill.cli.naming import located, spark_here
 from tidemill.cli.options import output
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _run(table: str, name: str, *, quiet: bool) -> BackupResult:
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.run.backup import check_free  # noqa: PLC0415
 
-    path, to = absolute(located(table)), absolute(located(name))
+    path, to = located(table), located(name)
     api.history(path, 1)  # a table that is not there is found before Spark starts
     check_free(to)
     with keeping("backup", f"backup {table} --to {name}", name, to) as kept:

@@ -47,11 +47,11 @@ def restore(
     from tidemill import api  # noqa: PLC0415
 
     api.check_one_way(to, at, backup)
-    path = absolute(located(table_path))
-    way = {"to": to, "at": None if at is None else api.moment_of(at), "backup": backup and absolute(located(backup))}
+    path = located(table_path)
+    way = {"to": to, "at": None if at is None else api.moment_of(at), "backup": backup and located(backup)}
     result = _run(table_path, path, way, quiet=quiet or form == "json")
     if form == "json":
-        render.document({"table": table_path, "path": path, **asdict(result)})
+        render.document({"table": table_path, "path": absolute(path), **asdict(result)})
     elif not quiet:
         show(table_path, result)
 

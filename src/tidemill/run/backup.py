@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.contracts import AppendRows, OverwriteRows, Record
-from tidemill.declare.names import COLUMN_MAPPING, KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.declare.names import COLUMN_MAPPING
 from tidemill.errors import ArgumentError
 from tidemill.run.restore import RestoreResult, signed
 from tidemill.run.retry import with_retries
-from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from tidemill.contracts import Snapshot
 
-# A backup may be dropped when it is old, and Delta numbers its columns itself.
-_NOT_COPIED = frozenset({ANCHOR, ANCHOR_VERSION, RESET_ALLOWED, KEPT_FROM_RESET})
 _NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
 _NO_COUNTS = {"inserted": 0, "updated": 0, "deleted": 0, "unchanged": 0}
 
@@ -100,10 +97,9 @@ def state_of(snapshot: Snapshot) -> Record | None:
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
-    def copied(name: str) -> bool:
-        return name not in _NOT_COPIED and (name == COLUMN_MAPPING or not name.startswith(_NUMBERED_COLUMNS))
-
-    return {name: value for name, value in snapshot.properties.items() if copied(name)}
+    """Delta's own ones. A backup is not kept from being dropped, and Delta numbers its columns itself."""
+    own = {name: value for name, value in snapshot.properties.items() if name.startswith("delta.")}
+    return {name: own[name] for name in own if name == COLUMN_MAPPING or not name.startswith(_NUMBERED_COLUMNS)}
 
 
 def _watermark(record: Record) -> str | None:

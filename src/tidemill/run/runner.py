@@ -25,6 +25,7 @@ from tidemill.run.results import up_to_date
 from tidemill.run.step import run_step
 from tidemill.run.views import run_view
 from tidemill.sources.protocol import Reading
+from tidemill.sources.remembering import remembering
 from tidemill.state.views import forget_view
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class Runner:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
         began = time.monotonic()
         try:
-            outcomes = _Walk(self).outcomes()
+            with remembering():
+                outcomes = _Walk(self).outcomes()
         finally:
             self.catalog.close()
         order = [node.name.lower() for node in self.graph.in_order()]
