@@ -6,6 +6,7 @@ import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import deltalake
 import pytest
 from support import events, events_table, feed, held, ids
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tidemill.run.restore import RestoreResult
 
 DAY_1 = events((1, 1, "a"), (2, 2, "b"))
 DAY_2 = events((1, 1, "a"), (2, 2, "b"), (3, 30, "c"))
@@ -34,35 +37,38 @@ def since(result) -> str:
 def test_rows_and_progress_come_back_from_a_backup_and_go_again(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events"
     kept = {"delta.logRetentionDuration": "interval 40 days"}
-    table = events_table(path, Merge(("id",)), back=None, properties=kept, partition_by=("value",))
+    table = events_table(path, Merge(("id",)), back=None, properties=kept)
     feed(spark, table, DAY_1)
     copied = tidemill.backup(path, spark=spark)
     assert copied.path.startswith(f"{path}__backup_20")
     assert (copied.version, copied.total, copied.watermark) == (0, 2, "2024-01-01 02:00:00 UTC")
     snapshot = DeltaLog(copied.path).snapshot()
     assert snapshot is not None
-    assert (snapshot.rows, snapshot.partition_columns) == (2, ("value",))
+    assert (snapshot.rows, snapshot.version) == (2, 0)
     assert kept.items() <= snapshot.properties.items()
-    feed(spark, table, DAY_2)
 
-    back = tidemill.restore(path, backup=copied.path, spark=spark)
+    feed(spark, table, DAY_2)
+    told: list[RestoreResult] = []
+    again = feed(spark, table, LATER, lambda: told.append(tidemill.restore(path, backup=copied.path, spark=spark)))
+    assert (since(again), again.counts.inserted) == (AFTER_DAY_1, 2), "a run under way plans again"
+    (back,) = told
     assert (back.version, back.restored, back.backup, back.undo) == (2, None, copied.path, 1)
     assert (back.total, back.watermark) == (2, "2024-01-01 02:00:00 UTC")
-    newest, before, _ = tidemill.history(path)
-    assert newest.record is not None
+    _, restored, before, first = tidemill.history(path)
+    assert restored.record is not None
     assert before.record is not None
-    assert (newest.record.strategy, newest.record.restored_from) == ("restore", copied.path)
-    assert newest.record.sequence == before.record.sequence + 1
-    restored = DeltaLog(str(path)).snapshot()
-    assert restored is not None
-    assert (restored.rows, restored.partition_columns) == (2, ("value",))
-    assert ids(held(spark, path)) == [1, 2]
+    assert (restored.record.strategy, restored.record.restored_from) == ("restore", copied.path)
+    assert restored.record.sequence == before.record.sequence + 1
+    assert again.total == 4, "the log knows how many rows the restored table held"
 
-    tidemill.restore(path, to=1, spark=spark)
+    log = DeltaLog(str(path))
+    undone = tidemill.restore(path, at=before.at, spark=spark)
+    assert (undone.restored, undone.undo) == (1, 3)
     assert ids(held(spark, path)) == [1, 2, 3]
-    tidemill.restore(path, backup=copied.path, spark=spark)
-    again = feed(spark, table, LATER)
-    assert (since(again), again.counts.inserted) == (AFTER_DAY_1, 2)
+    assert version_at(log, datetime.fromisoformat(first.at)) == 0
+    with pytest.raises(tidemill.TidemillError) as caught:
+        version_at(log, datetime(2001, 1, 1, tzinfo=UTC))
+    assert f"{path} has no version of 2001-01-01 00:00:00 UTC: its log begins at {first.at}" in caught.value.problem
 
     shutil.rmtree(path)
     made = tidemill.restore(path, backup=copied.path, spark=spark)
@@ -84,30 +90,20 @@ def test_a_backup_made_by_others_is_taken_as_far_as_its_rows_go(spark: SparkSess
     assert ids(held(spark, path)) == [1, 2, 3, 4]
 
 
-def test_a_restore_while_a_run_is_under_way_makes_it_plan_again(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    table = events_table(path, Merge(("id",)), back=None)
-    feed(spark, table, DAY_1)
-    copied = tidemill.backup(path, tmp_path / "copy", spark=spark)
-    feed(spark, table, DAY_2)
-    feed(spark, table, LATER, meanwhile=lambda: tidemill.restore(path, backup=copied.path, spark=spark))
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+def test_what_is_there_is_not_replaced_by_a_backup_and_what_is_not_there_is_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("events", "copy"):
+        deltalake.write_deltalake(tmp_path / name, DAY_1)
     with pytest.raises(tidemill.TidemillError) as caught:
-        tidemill.backup(path, tmp_path / "copy", spark=spark)
+        tidemill.backup(tmp_path / "events", tmp_path / "copy", spark=spark)
     assert str(caught.value) == (
         f"[backup.exists] There is a table at {tmp_path}/copy already. Give the backup another name."
     )
-    with pytest.raises(tidemill.TidemillError, match=rf"\[restore.no_backup\] There is no table at {tmp_path}/none."):
-        tidemill.restore(path, backup=tmp_path / "none", spark=spark)
-    first, last = (datetime.fromisoformat(tidemill.history(path)[n].at) for n in (-1, 0))
-    log = DeltaLog(str(path))
-    assert [version_at(log, moment) for moment in (first, last)] == [0, log.version()]
-    assert tidemill.restore(path, at=first, spark=spark).restored == 0
-    assert ids(held(spark, path)) == [1, 2]
     with pytest.raises(tidemill.TidemillError) as caught:
-        tidemill.restore(path, at="2001-01-01T00:00:00Z", spark=spark)
-    assert f"[restore.too_early] {path} has no version of 2001-01-01 00:00:00 UTC: its log begins at" in str(
-        caught.value
+        tidemill.restore(tmp_path / "events", backup=tmp_path / "none", spark=spark)
+    assert str(caught.value) == (
+        f"[restore.no_backup] There is no table at {tmp_path}/none. Give the name or the path of a backup."
     )
 
 

@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Reading
 
 
+def called(function: Callable[..., Any], run: Any) -> Iterator[Any]:
+    """What a function gives, one by one: it is called with the run, or without anything if it has no parameters."""
+    found = function(run) if inspect.signature(function).parameters else function()
+    if isinstance(found, Iterator):
+        yield from found
+    elif found is not None:
+        yield found
+
+
 def function_source(source: Source) -> FunctionSource:
     """The connector for a declared function; it is imported when it is called."""
     params = Params(source)
@@ -88,14 +97,7 @@ class FunctionSource:
 
     def _given(self, run: Any) -> Iterator[Any]:
         with _importable(self.source.folder):
-            function = self._function()
-            found = function(run) if inspect.signature(function).parameters else function()
-            if found is None:
-                return
-            if isinstance(found, Iterator):
-                yield from found
-            else:
-                yield found
+            yield from called(self._function(), run)
 
     def _add(self, batches: Batches, given: Any) -> None:
         if is_spark_frame(given):
