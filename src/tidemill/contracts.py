@@ -48,7 +48,8 @@ class Record:
     to be read from the beginning, `backfill` is how far a backfill in batches has come.
     `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
-    names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
+    names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
+    tell how many rows that were fetched did not meet each.
     """
 
     run_id: str
@@ -76,6 +77,7 @@ class Record:
     backfill: Mapping[str, str] = field(default_factory=dict)
     base: int | None = None
     held: int | None = None
+    expectations: Mapping[str, int] = field(default_factory=dict)
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:
