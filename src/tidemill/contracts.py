@@ -49,7 +49,8 @@ class Record:
     that a restore went back to, or the backup.
     `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
-    names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
+    names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
+    tell how many rows that were fetched did not meet each.
     """
 
     run_id: str
@@ -77,6 +78,7 @@ class Record:
     backfill: Mapping[str, str] = field(default_factory=dict)
     base: int | None = None
     held: int | None = None
+    expectations: Mapping[str, int] = field(default_factory=dict)
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:

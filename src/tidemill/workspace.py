@@ -143,13 +143,25 @@ class Workspace:
         threads: int | None = None,
         fail_fast: bool = False,
         request: Request = USUAL,
+        now: datetime | None = None,
     ) -> RunOutcome:
         """Brings every table up to date and writes every export; or does what is asked for instead."""
-        return self.ready(threads=threads, fail_fast=fail_fast, request=request)(spark, listener)
+        return self.ready(threads=threads, fail_fast=fail_fast, request=request, now=now)(spark, listener)
 
-    def ready(self, *, threads: int | None = None, fail_fast: bool = False, request: Request = USUAL) -> Ready:
-        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here."""
-        ground = self._ground(request, datetime.now(UTC))
+    def ready(
+        self,
+        *,
+        threads: int | None = None,
+        fail_fast: bool = False,
+        request: Request = USUAL,
+        now: datetime | None = None,
+    ) -> Ready:
+        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here.
+
+        `now` is the moment that counts as its start.
+        """
+        started = now or datetime.now(UTC)
+        ground = self._ground(request, started)
 
         def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
             from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
@@ -157,6 +169,7 @@ class Workspace:
 
             runner = self._runner(spark)
             runner.request, runner.notices = request, ground.notices
+            runner.now = now or runner.now
             runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
             return runner.run()
 
@@ -265,6 +278,7 @@ class Workspace:
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
             variables=self.given,
+            vars={**self.project.vars, **self.given},
         )
 
     @property

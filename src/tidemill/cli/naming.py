@@ -79,4 +79,4 @@ def target_and_tables(words: Sequence[str], target: str | None) -> tuple[str | N
 
 def _is_place(word: str) -> bool:
     path = Path(word)
-    return path.is_dir() or (path.suffix == ".sql" and path.is_file())
+    return path.is_dir() or (path.suffix in {".sql", ".py"} and path.is_file())

@@ -99,13 +99,13 @@ def reset_watermark(
 
 
 def _workspace(pipeline: str | None, load: Load) -> Workspace:
-    return load(pipeline if pipeline and pipeline.endswith(".sql") else None)
+    return load(pipeline if pipeline and pipeline.endswith((".sql", ".py")) else None)
 
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
     """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
     tables = [each for each in workspace.tables if each.window]
-    if pipeline is not None and not pipeline.endswith(".sql"):
+    if pipeline is not None and not pipeline.endswith((".sql", ".py")):
         tables = _having(tables, 0, pipeline, "pipeline")
     if source is not None:
         tables = _having(tables, 1, source, "source")

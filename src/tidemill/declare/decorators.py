@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from tidemill.declare.functions import DECLARED, EXPECTED, Decorated, Expectation, OnUnmet, decorated
 from tidemill.errors import ArgumentError, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from tidemill.typing import NullTime, OnSchemaChange
-
-    Names = str | Sequence[str]
+    from tidemill.typing import TableArguments
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -24,30 +22,7 @@ def table(function: F, /) -> F: ...
 
 
 @overload
-def table(
-    *,
-    name: str | None = None,
-    keys: Names = (),
-    time_column: str | None = None,
-    start: object = None,
-    lookback: str | None = None,
-    timezone: str = "UTC",
-    batch: str | None = None,
-    strategy: str | None = None,
-    schema: object = None,
-    dedup_order_by: Names = (),
-    max_shrink: float | None = None,
-    reset_allowed: bool = True,
-    comment: str | None = None,
-    table_properties: Mapping[str, str] | None = None,
-    partition_by: Names = (),
-    cluster_by: Names = (),
-    reads: Names = (),
-    tags: Names = (),
-    null_time: NullTime = "fail",
-    volatile: Names = (),
-    on_schema_change: OnSchemaChange = "fail",
-) -> Callable[[F], F]: ...
+def table(**given: Unpack[TableArguments]) -> Callable[[F], F]: ...
 
 
 def table(function: Callable[..., Any] | None = None, /, **given: object) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -17,9 +18,11 @@ _WORDS: dict[object, tuple[str, str]] = {
     str: ("a text", "texts"),
     int: ("a whole number", "whole numbers"),
     float: ("a number", "numbers"),
+    date: ("a date", "dates"),
     bool: ("true or false", "true or false"),
     dict: ("a dict", "dicts"),
     list: ("a list", "lists"),
+    Mapping: ("a dict", "dicts"),
 }
 
 
@@ -46,10 +49,10 @@ class _Checker:
         elif get_origin(fitting) is list:
             self._check_items(value, get_args(fitting)[0], key)
         elif value == "":
-            self._note(key, "models.wrong_type", f"{_named(key)} is empty", "write a text, or leave it out")
+            self._note(key, "models.wrong_type", f"{self._named(key)} is empty", "write a text, or leave it out")
 
     def _check_keys(self, value: Any, shape: Any, key: Key) -> None:
-        hints = get_type_hints(shape)
+        hints, whole = get_type_hints(shape), self._named(key)
         meant = set()
         for name, each in value.items():
             if name in hints:
@@ -57,19 +60,19 @@ class _Checker:
             else:
                 meant.add(did_you_mean(str(name), hints))
                 remedy = suggestion(str(name), hints, f"the keys are {', '.join(hints)}")
-                self._note(key, "models.unknown_key", f"{_named(key)} has no key {name}", remedy, (*key, str(name)))
+                self._note(key, "models.unknown_key", f"{whole} has no key {name}", remedy, (*key, str(name)))
         for name in sorted(shape.__required_keys__ - value.keys() - meant):
-            self._note(key, "models.missing_key", f"{_named(key)} needs {name}", _write((*key, name), hints[name]))
+            self._note(key, "models.missing_key", f"{whole} needs {name}", self._write((*key, name), hints[name]))
 
     def _check_word(self, value: object, known: tuple[str, ...], key: Key) -> None:
         if value not in known:
             remedy = suggestion(str(value), known, "use one of them")
-            problem = f"{_named(key)} must be one of {', '.join(known)}, not {value}"
+            problem = f"{self._named(key)} must be one of {', '.join(known)}, not {value}"
             self._note(key, "models.unknown_value", problem, remedy)
 
     def _check_items(self, value: Any, shape: Any, key: Key) -> None:
         if not value:
-            self._note(key, "models.wrong_type", f"{_named(key)} is an empty list", "write at least one")
+            self._note(key, "models.wrong_type", f"{self._named(key)} is an empty list", "write at least one")
         for index, item in enumerate(value):
             self.check(item, shape, (*key, index))
 
@@ -80,7 +83,27 @@ class _Checker:
     def _wrong_type(self, value: object, shape: Any, key: Key) -> None:
         *others, last = (_words(each) for each in _alternatives(shape))
         wanted = f"{', '.join(others)} or {last}" if others else last
-        self._note(key, "models.wrong_type", f"{_named(key)} must be {wanted}, not {_what(value)}", _write(key, shape))
+        self._note(
+            key,
+            "models.wrong_type",
+            f"{self._named(key)} must be {wanted}, not {_what(value)}",
+            self._write(key, shape),
+        )
+
+    def _named(self, key: Key) -> str:
+        """The key as its author calls it: `lookback`, or `checks[2]` for an item of a list."""
+        if not key:
+            return self.document.called
+        last = key[-1]
+        return last if isinstance(last, str) else f"{self._named(key[:-1])}[{last}]"
+
+    def _write(self, key: Key, shape: Any) -> str:
+        """What to write in the place of this key."""
+        if not key:
+            return f"write {self.document.called} = {_example(shape)}"
+        if not isinstance(key[-1], str):
+            return f"write {_example(shape)}"
+        return f"write {self.document.spelling.format(key[-1])}{_example(shape)}"
 
 
 def _alternatives(shape: Any) -> tuple[Any, ...]:
@@ -96,15 +119,7 @@ def _is_a(value: object, shape: Any) -> bool:
         return isinstance(value, list | tuple)
     if isinstance(value, bool):
         return shape is bool
-    return isinstance(value, int | float if shape is float else shape)
-
-
-def _named(key: Key) -> str:
-    """The key as its author calls it: `lookback`, or `checks[2]` for an item of a list."""
-    if not key:
-        return "metadata"
-    last = key[-1]
-    return last if isinstance(last, str) else f"{_named(key[:-1])}[{last}]"
+    return isinstance(value, int | float if shape is float else get_origin(shape) or shape)
 
 
 def _words(shape: Any) -> str:
@@ -115,7 +130,7 @@ def _words(shape: Any) -> str:
     if get_origin(shape) is list:
         inner = [_WORDS[dict if is_typeddict(each) else each][1] for each in _alternatives(get_args(shape)[0])]
         return f"a list of {' or '.join(inner)}"
-    return _WORDS[shape][0]
+    return _WORDS[get_origin(shape) or shape][0]
 
 
 def _what(value: object) -> str:
@@ -126,13 +141,6 @@ def _what(value: object) -> str:
     return _WORDS[kind][0] if kind else f"a {type(value).__name__}"
 
 
-def _write(key: Key, shape: Any) -> str:
-    """What to write in the place of this key."""
-    if not key:
-        return f"write metadata = {_example(shape)}"
-    return f'write "{key[-1]}": {_example(shape)}' if isinstance(key[-1], str) else f"write {_example(shape)}"
-
-
 def _example(shape: Any) -> str:
     first = _alternatives(shape)[0]
     if is_typeddict(first):
@@ -141,4 +149,4 @@ def _example(shape: Any) -> str:
         return f'"{get_args(first)[0]}"'
     if get_origin(first) is list:
         return f"[{_example(get_args(first)[0])}]"
-    return {str: '"…"', bool: "true or false", int: "1"}.get(first, "0.1")
+    return {str: '"…"', bool: "true or false", int: "1", float: "0.1"}.get(first, "{ … }")

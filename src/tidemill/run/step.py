@@ -174,11 +174,15 @@ class Step:
             rows=held,
             snapshot=self.snapshot,
             reach=self.store.log.reach,
-            window=window.predicate if window else None,
+            window=self._met(prepared, window),
             highest=known,
-            beyond=f"{of(HELD, window.column)} >= {window.end.literal()}" if window and window.end else None,
+            beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
         )
         return compile_change(prepared.strategy, prepared.change, target)
+
+    def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:  # noqa: ARG002  others ask the rows
+        """The rows of the table that those of an append may be the same as."""
+        return window.predicate if window else None
 
     def _record(
         self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None, input_version: str | None
