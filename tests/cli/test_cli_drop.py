@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -55,6 +59,22 @@ def test_where_nobody_can_be_asked_a_drop_has_to_be_confirmed(cli):
         "error[drop.not_confirmed] Dropping shop.orders with 3 rows cannot be undone, and nobody is there to be asked.",
         "  Say --confirm. A copy to go back to: tidemill backup shop.orders",
     ]
+
+
+def test_on_a_terminal_a_drop_is_asked_for(shop: Path):
+    def answered(answer: bytes) -> str:
+        terminal, end = pty.openpty()
+        os.write(terminal, answer)
+        command = [sys.executable, "-m", "tidemill.cli.main", "drop", "shop.orders"]
+        said = subprocess.run(command, cwd=shop, stdin=end, stdout=subprocess.PIPE, text=True, check=False).stdout
+        os.close(end)
+        os.close(terminal)
+        return said
+
+    question = "Drop shop.orders with 3 rows? It cannot be undone. [y/N]: "
+    assert answered(b"n\n").strip() == question.strip()
+    assert (shop / "warehouse" / "shop" / "orders").exists()
+    assert answered(b"y\n") == f"{question}  ✓ shop.orders  dropped · 3 rows\n"
 
 
 @pytest.mark.usefixtures("shop")
