@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.sources import Source
     from tidemill.language.declared import Declared
+    from tidemill.plan.backfills import Backfill
     from tidemill.plan.graph import Graph, Node
     from tidemill.plan.ground import Ground
     from tidemill.plan.requests import Request
@@ -176,14 +177,22 @@ class Workspace:
         return run
 
     def verify(
-        self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
+        self,
+        names: Sequence[str] = (),
+        spark: SparkSession | None = None,
+        *,
+        now: datetime | None = None,
+        dates: Backfill | None = None,
     ) -> Iterator[Verified]:
-        """Compares these tables, or all, with what a full run over their sources as they are now would give."""
+        """Compares these tables, or all, with what a full run over their sources as they are now would give.
+
+        Functions are asked for `dates` again; without any, their tables cannot be verified.
+        """
         chosen = self.select(names)
         refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
         runner = self._runner(spark)
         runner.now = now or runner.now
-        return _verified(runner, chosen)
+        return _verified(runner, chosen, dates)
 
     @property
     def checked(self) -> list[Table | View]:
@@ -331,12 +340,12 @@ class Workspace:
         return path if (Path(path) / "_delta_log").is_dir() else None
 
 
-def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
+def _verified(runner: Runner, tables: Sequence[Table], dates: Backfill | None) -> Iterator[Verified]:
     from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
 
     try:
         for table in tables:
-            yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables)
+            yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables, dates)
     finally:
         runner.catalog.close()
 

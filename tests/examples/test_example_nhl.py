@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from sources.conftest import api  # noqa: F401  the same server answers
-from tables.hockey import DAY, EXAMPLE, Hockey, Project, by_key, days
+from hockey.api import DAY, EXAMPLE, Hockey, Project, by_key, days
 
 import tidemill
 

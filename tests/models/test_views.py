@@ -355,6 +355,7 @@ def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
         "seconds": 0.31,
         "notices": ["it was a table"],
         "checks": [],
+        "expectations": [],
     }
 
 

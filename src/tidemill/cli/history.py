@@ -111,6 +111,8 @@ def _window(record: Record) -> str:
     start, watermark = record.window.get("start"), _watermark(record)
     if start is None:
         return "all"
+    if last := record.window.get("last"):  # the dates of a function
+        return f"{start} … {last}"
     return f"{cursor(watermark.kind, start) if watermark else start} …"
 
 

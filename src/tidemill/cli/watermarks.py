@@ -119,7 +119,8 @@ def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, tabl
 
 
 def _having(tables: list[Table], part: int, name: str, word: str) -> list[Table]:
-    parts = {each.name: each.input.partition(".")[::2][part] for each in tables}
+    # What a query or a function gives is known by the name of its table.
+    parts = {each.name: each.input.partition(".")[::2][part] or each.name for each in tables}
     found = [each for each in tables if parts[each.name].lower() == name.lower()]
     if not found:
         raise _unknown(word, name, sorted(set(parts.values())))

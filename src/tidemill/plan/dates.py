@@ -48,6 +48,10 @@ class Fetch(WindowPlan):
     def count(self) -> int:
         return (self.last - self.first).days + 1
 
+    def until(self, other: Fetch) -> Fetch:
+        """From its first date to the last of another one."""
+        return replace(other, start=self.start)
+
     @property
     def predicate(self) -> str:
         """Rows are not chosen by their time: a schedule holds games that are months ahead."""
@@ -172,7 +176,7 @@ def whole_of(table: Table, now: datetime) -> Fetch:
             origin=table.origin,
         )
     fetches = fetches_of(table, Progress(None, "full refresh"), now)
-    return replace(fetches[-1], start=fetches[0].start)
+    return fetches[0].until(fetches[-1])
 
 
 def _parts_of(table: Table) -> tuple[Function, Window]:
@@ -251,7 +255,7 @@ def _day(table: Table, function: Function, value: Cursor) -> date:
         "state.no_date",
         f"{table.name} has no record of what was fetched, and its highest {_parts_of(table)[1].time_column}, {value}, "
         "is no date.",
-        f"Say how far it goes: tidemill set-watermark --table {table.name} --value 2024-01-31",
+        f"Say how far it goes: tidemill set-watermark {table.input} {table.name} 2024-01-31",
         origin=table.origin,
     )
 

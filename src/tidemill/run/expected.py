@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.functions import Expectation
 
-_DONE = {OnUnmet.COUNT: "entered all the same", OnUnmet.DROP: "went to {}", OnUnmet.FAIL: "failed the step"}
+_DONE = {OnUnmet.COUNT: "entered all the same", OnUnmet.DROP: "are in {}", OnUnmet.FAIL: "fail the step"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Expected:
         """What came of it, for people."""
         rows = f"{self.unmet:,} of {self.rows:,} row{'' if self.rows == 1 else 's'}"
         done = _DONE[self.expectation.on_unmet].format(rejected_name(table))
-        return f"{self.expectation}: {rows} did not meet {self.expectation.condition}, and {done}"
+        return f"{self.expectation}: {rows} do not meet {self.expectation.condition}, and {done}"
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -47,10 +47,6 @@ class Expecting:
         """How many rows did not meet each."""
         return {each.expectation.name: each.unmet for each in self.results}
 
-    @property
-    def notices(self) -> tuple[str, ...]:
-        return tuple(each.told(self.table.name) for each in self.results if each.unmet)
-
     def met(self, spark: SparkSession, rows: DataFrame, now: datetime | None) -> DataFrame:
         """The rows that may enter. Those that may not are kept in a table of their own, each once; without a time
         they are not kept.

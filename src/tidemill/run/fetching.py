@@ -60,7 +60,7 @@ def run_function(
     """
     started = now or datetime.now(UTC)
     if table.window is None:
-        return _step(spark, table, source, None, started, lambda _: None)
+        return _told(table, _step(spark, table, source, None, started, lambda _: None))
     store = DeltaStore(table.path)
     snapshot = store.snapshot()
     progress = progress_at(spark, store, table, snapshot, started)
@@ -103,7 +103,13 @@ def _fetched(
         except TidemillError as failure:
             failure.remedy += _kept(number, len(fetches), fetch)
             raise
-    return replace(together(results), window=replace(fetches[-1], start=fetches[0].start))
+    return _told(table, replace(together(results), window=fetches[0].until(fetches[-1])))
+
+
+def _told(table: Table, result: StepResult) -> StepResult:
+    """The result with a notice for each expectation that was not met."""
+    unmet = (each.told(table.name) for each in result.expectations if each.unmet)
+    return replace(result, notices=(*result.notices, *unmet))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ class FunctionStep(Step):
         result = super().run(began)
         written = result.counts.written or result.counts.deleted
         status = result.status if written or result.first_run else "unchanged"
-        notices = (*result.notices, *self.expecting.notices, *self._saving(result))
+        notices = (*result.notices, *self._saving(result))
         return replace(result, status=status, notices=notices, expectations=self.expecting.results)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:

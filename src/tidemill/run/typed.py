@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -70,9 +70,8 @@ class Typed:
 
     def _column(self, field: t.StructField, values: list[Any], records: Sequence[Mapping[str, Any]]) -> pa.Array:
         kind = to_arrow_type(field.dataType, timestamp_utc=True)
-        try:
-            found = pa.array(values, kind)
-        except _MISFITS:
+        found = _plain(values, kind)
+        if found is None:
             found = pa.array([self._value(field, kind, n, value, records) for n, value in enumerate(values)], kind)
         if not field.nullable and found.null_count:
             row = next(n for n, value in enumerate(found) if not value.is_valid)
@@ -145,12 +144,25 @@ def _first_of(frame: DataFrame, name: str) -> int:  # noqa: ARG001  every row of
     return 1
 
 
+def _plain(values: list[Any], kind: pa.DataType) -> pa.Array | None:
+    """The values as they are, where each is of this kind; Arrow would cut 1.5 to 1, and "ab" into letters."""
+    cut = (float, Decimal, bool) if pa.types.is_integer(kind) else datetime if pa.types.is_date(kind) else str
+    if not pa.types.is_string(kind) and any(isinstance(value, cut) for value in values):
+        return None
+    try:
+        return pa.array(values, kind)
+    except _MISFITS:
+        return None
+
+
 def _read(value: Any, kind: pa.DataType) -> Any:
     """The value as one of this kind, where it says the same in other words: JSON has no dates, for one."""
     if value is None or (isinstance(value, float) and math.isnan(value) and not pa.types.is_floating(kind)):
         return None
     if isinstance(value, str):
         return _parsed(value.strip(), value, kind)
+    if isinstance(value, datetime) and pa.types.is_date(kind):
+        return _whole_day(value)
     if isinstance(value, dict) and pa.types.is_map(kind):
         return list(value.items())
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
@@ -171,7 +183,15 @@ def _parsed(text: str, value: str, kind: pa.DataType) -> Any:
         return Decimal(text)
     if pa.types.is_boolean(kind):
         return _TRUE.get(text.lower(), value)
+    if pa.types.is_nested(kind):
+        raise TypeError(kind)
     return value
+
+
+def _whole_day(moment: datetime) -> date:
+    if moment.time() != time():
+        raise ValueError(moment)
+    return moment.date()
 
 
 def _number(value: float | Decimal, kind: pa.DataType) -> Any:
@@ -179,7 +199,9 @@ def _number(value: float | Decimal, kind: pa.DataType) -> Any:
         return str(value)
     if pa.types.is_decimal(kind):
         return Decimal(str(value))
-    if pa.types.is_integer(kind) and value == int(value):
+    if pa.types.is_integer(kind):
+        if value != int(value):
+            raise ValueError(value)
         return int(value)
     return value
 

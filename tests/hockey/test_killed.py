@@ -9,11 +9,11 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tables.hockey import DAY, days
+from hockey.api import DAY, days
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tables.hockey import Project
+    from hockey.api import Project
 
 BATCH = 3  # days
 

@@ -6,14 +6,14 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
-from tables.hockey import DAY, FUNCTIONS, SCHEDULE, days, differing
+from hockey.api import DAY, FUNCTIONS, SCHEDULE, days, differing
 
 import tidemill
 from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tables.hockey import Project
+    from hockey.api import Project
 
 FIRST = date(2026, 1, 5)
 ANOTHER_CODE = FUNCTIONS.replace("def player_game_stats(run):", 'def player_game_stats(run):\n    """Other code."""')

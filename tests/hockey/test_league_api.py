@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tables.hockey import DAY, EXAMPLE, Hockey, days, differing
+from hockey.api import DAY, EXAMPLE, Hockey, days, differing
 
 import tidemill
 from tidemill.testing import run_table
