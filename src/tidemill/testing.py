@@ -14,6 +14,7 @@ from tidemill.sources.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeAlias
 
     import pandas as pd
     import pyarrow as pa
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tidemill.sources.run import Mode
 
     Rows = list[dict[str, Any]]
-    Frame = DataFrame | pa.Table | pd.DataFrame | list[dict[str, Any]]
+    Frame: TypeAlias = DataFrame | pa.Table | pd.DataFrame | Rows
 
 
 def run_table(

@@ -6,8 +6,8 @@ import shutil
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from sources.conftest import api  # noqa: F401  the same server answers
 from hockey.api import DAY, EXAMPLE, Hockey, Project, by_key, days
+from sources.conftest import api  # noqa: F401  the same server answers
 
 import tidemill
 

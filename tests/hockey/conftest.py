@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli.conftest import cli  # noqa: F401
-from sources.conftest import api  # noqa: F401  the same server answers
 from hockey.api import Hockey, Project
+from sources.conftest import api  # noqa: F401  the same server answers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from hockey.api import DAY, days
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from hockey.api import Project
+    from pyspark.sql import SparkSession
 
 BATCH = 3  # days
 

@@ -12,8 +12,8 @@ import tidemill
 from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from hockey.api import Project
+    from pyspark.sql import SparkSession
 
 FIRST = date(2026, 1, 5)
 ANOTHER_CODE = FUNCTIONS.replace("def player_game_stats(run):", 'def player_game_stats(run):\n    """Other code."""')

@@ -12,6 +12,7 @@ from support import events, events_table, feed, held, ids
 
 import tidemill
 from tidemill.api import moment_of
+from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Merge
 from tidemill.run.restore import version_at
 from tidemill.state.delta_log import DeltaLog
@@ -62,8 +63,12 @@ def test_rows_and_progress_come_back_from_a_backup_and_go_again(spark: SparkSess
     assert again.total == 4, "the log knows how many rows the restored table held"
 
     log = DeltaLog(str(path))
+    deltalake.DeltaTable(path).alter.set_table_properties({RESET_ALLOWED: "false"}, raise_if_not_exists=False)
     undone = tidemill.restore(path, at=before.at, spark=spark)
-    assert (undone.restored, undone.undo) == (1, 3)
+    assert (undone.restored, undone.undo) == (1, 4)
+    snapshot = log.snapshot()
+    assert snapshot is not None
+    assert snapshot.resists_reset, "what was protected since stays so"
     assert ids(held(spark, path)) == [1, 2, 3]
     assert version_at(log, datetime.fromisoformat(first.at)) == 0
     with pytest.raises(tidemill.TidemillError) as caught:

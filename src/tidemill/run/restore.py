@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.contracts import Record
+from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
 from tidemill.stores.delta import DeltaStore
@@ -41,11 +42,12 @@ def restore_table(spark: SparkSession, path: str, *, to: int) -> RestoreResult:
     began = time.monotonic()
     record, before = with_retries(path, lambda attempt: _restore(spark, DeltaStore(path), to, attempt))
     store = DeltaStore(path)
+    with_retries(path, lambda _: _keep_protected(spark, store, before))
     snapshot = store.snapshot()
     assert snapshot is not None  # noqa: S101  it was restored
     watermark = next((str(value) for value in record.progress.values()), None)
     total = store.read(spark).count()
-    return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began, undo=before)
+    return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began, undo=before.version)
 
 
 def version_at(log: DeltaLog, moment: datetime) -> int:
@@ -68,7 +70,7 @@ def signed(record: Record | None, table: str, *, sequence: int, what: str, attem
     return _signed(record, table, f"{uuid.uuid4().hex}-{attempt}", sequence, _now(), what)
 
 
-def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> tuple[Record, int]:
+def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> tuple[Record, Snapshot]:
     """Takes a sequence number before and after, so that a run planned on the old rows conflicts wherever it stands."""
     snapshot = store.snapshot()
     if snapshot is None:
@@ -80,7 +82,17 @@ def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> t
     store.add_nothing(spark, begins, after=snapshot.version)
     store.restore(spark, to, ends)
     store.add_nothing(spark, ends, after=snapshot.version)
-    return ends, snapshot.version
+    return ends, snapshot
+
+
+def _keep_protected(spark: SparkSession, store: DeltaStore, before: Snapshot) -> None:
+    """An older version has its own properties; those that keep a table from being dropped are not lifted by it."""
+    now = store.snapshot()
+    held = now.properties if now else {}
+    kept = {name: before.properties[name] for name in (RESET_ALLOWED, KEPT_FROM_RESET) if name in before.properties}
+    lost = {name: value for name, value in kept.items() if held.get(name) != value}
+    if lost:
+        store.set_properties(spark, lost)
 
 
 def _now() -> str:
