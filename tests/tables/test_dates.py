@@ -82,7 +82,7 @@ def test_progress_is_what_was_asked_for_and_not_what_rows_came() -> None:
     known = fetched("2025-12-01")
     for number in range(60):
         now = datetime(2025, 12, 2, 12, tzinfo=UTC) + timedelta(days=number)
-        (fetch,) = planned(table(), known, now=now)
+        (fetch,) = planned(table("2025-10-01"), known, now=now)
         assert fetch.count == 2
         assert fetch.next_watermark(None, now) == fetch.next_watermark(day("2099-01-01"), now)
         known = fetched(reached(fetch, now))
@@ -148,7 +148,7 @@ def test_a_table_without_a_record_goes_on_from_its_highest_time() -> None:
     assert spans(planned(table(), bare, held=text)) == ["2026-02-03 … 2026-02-04"]
     (empty,) = planned(table(), bare)
     assert (spans([empty]), empty.mode) == (["2026-01-01 … 2026-02-04"], "first")
-    with pytest.raises(StateError, match="tidemill set-watermark function bronze.games 2024-01-31"):
+    with pytest.raises(StateError, match=r"tidemill set-watermark function bronze\.games 2024-01-31"):
         planned(table(), bare, held=Cursor(CursorKind.INTEGER, 17))
 
 
