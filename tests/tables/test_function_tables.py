@@ -107,6 +107,7 @@ def test_history_stays_through_corrections_empty_days_and_changed_code(league: L
         assert (empty.status, str(empty.watermark), len(league.asked())) == ("unchanged", day, 3)
 
     Path("api.json").unlink()  # the API is down
+    Path(".env").write_text("API_TOKEN=hush-hush\n", encoding="utf-8")
     version = league.version("stats")
     _, error = league.outcomes("2026-02-08", "stats")["stats"]
     assert error is not None
@@ -114,6 +115,12 @@ def test_history_stays_through_corrections_empty_days_and_changed_code(league: L
     assert "The function stats of bronze.stats failed: FileNotFoundError" in error.problem
     assert "models/bronze/nhl.py:8)" in error.problem
     assert league.version("stats") == version
+    token = STATS.replace("yield fetch(day)", "raise RuntimeError('no ' + run.vars['API_TOKEN'])")
+    write({"nhl.py": token})
+    workspace = Workspace.load(".")
+    (failed,) = workspace.choose(["bronze.stats"]).run(league.spark).outcomes
+    assert failed.error is not None
+    assert "RuntimeError: no ***" in workspace.masking.mask(failed.error.problem)
     assert str(Workspace.load(".").plan()[0].reason).startswith("since 2026-02-05, less 1 day: 2026-02-04 … ")
 
 

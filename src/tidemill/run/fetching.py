@@ -174,6 +174,9 @@ class FunctionStep(Step):
         notices = (*result.notices, *self._saving(result))
         return replace(result, status=status, notices=notices, expectations=self.expecting.results)
 
+    def _again(self) -> Step:
+        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, self.fetch, self.told)
+
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         rows = self.source.read(replace(reading, run=self._run()))
         window = self._planned(rows)
