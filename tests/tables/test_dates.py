@@ -163,6 +163,12 @@ def test_a_table_that_somebody_replaced_goes_on_from_the_lower_of_record_and_row
     assert spans(planned(table(), backup)) == ["2026-01-01 … 2026-02-04"]
 
 
+def test_a_table_that_is_taken_back_while_dates_are_fetched_skips_none() -> None:
+    (fetch,) = planned(table(), fetched("2026-02-02"))
+    assert reached(replace(fetch, watermark=day("2026-02-03"))) == "2026-02-04"  # another run came first
+    assert reached(replace(fetch, watermark=day("2026-01-20"))) == "2026-01-20"  # somebody restored it
+
+
 def test_a_watermark_that_was_reset_begins_at_the_start_again() -> None:
     (fetch,) = planned(table(), fetched("2026-02-03", reset=("function",)))
     assert (spans([fetch]), fetch.mode) == (["2026-01-01 … 2026-02-04"], "incremental")

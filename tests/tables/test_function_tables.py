@@ -129,7 +129,7 @@ def test_history_cannot_be_dropped_where_that_is_declared(league: League, cli: C
     league.api({f"2026-02-{n:02}": [row(1, f"2026-02-{n:02}", n)] for n in range(1, 7)} | {"2026-02-05": "broken"})  # type: ignore[dict-item]
     _, error = league.outcomes("2026-02-06")["stats"]
     assert error is not None
-    assert error.remedy.endswith("2 of 3 batches are in the table and stay; the next run goes on at 2026-02-05.")
+    assert error.remedy.endswith("2 of 3 batches are in the table and stay; the next run goes on behind them.")
     assert len(league.rows("stats")) == 4
     league.api({f"2026-02-{n:02}": [row(1, f"2026-02-{n:02}", n)] for n in range(1, 7)})
     league.asked()
