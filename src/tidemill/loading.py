@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import Export
 from tidemill.declare.mistakes import FileErrors, collecting
 from tidemill.declare.names import name_key
-from tidemill.declare.secrets import Masking
+from tidemill.declare.secrets import Masking, secrets_in
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
@@ -51,7 +51,9 @@ def read_declarations(start: Path, profile: str | None, given: Mapping[str, str]
     outside, spark = project.outside(filling), project.engine(filling)
     found, secrets = _read(project, files, models, variables, outside)
     graph = _checked(found, project, outside)
-    masking = Masking(spark.secrets.union(filling.secrets, secrets))
+    # Functions find all of .env in the `vars` of their run; which of it they use nobody knows.
+    lent = secrets_in(variables.dotenv) if models.functions else frozenset()
+    masking = Masking(spark.secrets.union(filling.secrets, secrets, lent))
     return Declarations(project, found, graph, masking, outside, spark)
 
 

@@ -287,7 +287,7 @@ class Workspace:
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
             variables=self.given,
-            vars={**self.project.vars, **self.given},
+            vars=self.project.variables(self.given).known,
         )
 
     @property

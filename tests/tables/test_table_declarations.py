@@ -193,7 +193,7 @@ def last(run): ...
             "error[models.unknown_column] keys names key, which the schema does not have",
             "models/bronze/nhl.py:19:17",
         ),
-        ("error[models.bad_batch] a batch of 0 days is none", "models/bronze/nhl.py:19:77"),
+        ("error[models.bad_batch] a batch of 0 days is none", "models/bronze/nhl.py:19:78"),
         ("error[models.bad_expectation] one is expected twice", "models/bronze/nhl.py:20:18"),
         (
             "error[models.sidecar_failed] running this file failed: ZeroDivisionError: division by zero",

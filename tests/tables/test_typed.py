@@ -82,7 +82,7 @@ def test_fields_that_records_lack_are_null() -> None:
         ("goals", 1.5, "has 1.5 in goals, which is INT"),
         ("goals", 2**40, "has 1099511627776 in goals, which is INT"),
         ("day", "4th of May", "has '4th of May' in day, which is DATE"),
-        ("day", NOON, "has datetime.datetime(2026, 2, 4, 12, 0, tzinfo=datetime.timezone.utc) in day, which is DATE"),
+        ("day", NOON, "has 2026-02-04 12:00:00+00:00 in day, which is DATE"),
         ("at", "noon", "has 'noon' in at, which is TIMESTAMP"),
         ("price", 12345.678, "has 12345.678 in price, which is DECIMAL(6,2)"),
         ("name", {"en": "x"}, "has {'en': 'x'} in name, which is STRING"),
@@ -96,10 +96,9 @@ def test_a_row_that_does_not_fit_is_told_by_row_column_and_value(column: str, va
     for give in (typed().records, lambda rows: typed().table(pa.table(_columns(rows)))):
         with pytest.raises(SchemaError) as failure:
             give(rows)
-        zoned = failure.value.problem.replace("<UTC>", "datetime.timezone.utc")
-        assert f"Row 2 of what the function games gave {told}" in zoned
+        assert f"Row 2 of what the function games gave {told}" in failure.value.problem
     if column not in {"id", "day"}:
-        assert failure.value.problem.endswith("(id=2, day=None).")
+        assert failure.value.problem.endswith("(id=2, day=NULL).")
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, pa.Array]:

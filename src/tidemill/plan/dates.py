@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidemill.declare.functions import Function
     from tidemill.declare.tables import Table, Window
     from tidemill.plan.backfills import Backfill
+    from tidemill.sources.run import Mode
 
 _DAY = timedelta(days=1)
 
@@ -29,7 +30,7 @@ _DAY = timedelta(days=1)
 class Fetch(WindowPlan):
     """The dates of one call, from `start` up to and without `end`; its rows enter whatever their own time is."""
 
-    mode: str = "first"
+    mode: Mode = "first"
     reached: date | None = None
 
     @property
@@ -48,6 +49,10 @@ class Fetch(WindowPlan):
     def count(self) -> int:
         return (self.last - self.first).days + 1
 
+    @property
+    def told(self) -> str:
+        return f"{self.reason}: {self.first}" + ("" if self.count == 1 else f" … {self.last}")
+
     def until(self, other: Fetch) -> Fetch:
         """From its first date to the last of another one."""
         return replace(other, start=self.start)
@@ -63,12 +68,17 @@ class Fetch(WindowPlan):
         return None
 
     def next_watermark(self, highest: Cursor | None, now: datetime) -> Cursor | None:  # noqa: ARG002
-        """The last date that was asked for, also when no rows came, and never one that is yet to come."""
+        """The last date that was asked for, also when no rows came, and never one that is yet to come.
+
+        A backfill that begins above it leaves a gap, so it does not move it; neither does a run whose table was taken
+        back since its dates were planned.
+        """
         assert self.reached is not None  # noqa: S101
-        if self.begin and self.watermark and self.watermark < self.begin:
-            return self.watermark  # a backfill that begins above it leaves a gap
         reached = Cursor(CursorKind.DATE, self.reached)
-        return reached if self.watermark is None else max(self.watermark, reached)
+        if self.watermark is None:
+            return reached
+        above = self.begin or Cursor(CursorKind.DATE, self.first - _DAY)
+        return self.watermark if self.watermark < above else max(self.watermark, reached)
 
     def to_json(self) -> dict[str, str]:
         return {
@@ -197,7 +207,7 @@ def _bounds(window: Window, progress: Progress, today: date, asked: Backfill | N
     return max(min(since, today), start or since), last
 
 
-def _mode(progress: Progress, asked: Backfill | None) -> str:
+def _mode(progress: Progress, asked: Backfill | None) -> Mode:
     if asked:
         return "backfill"
     return "first" if progress.watermark is None and progress.reason != "its watermark was reset" else "incremental"

@@ -68,6 +68,11 @@ class WindowPlan:
         return bound if hidden else f"({bound} OR {column} IS NULL)"
 
     @property
+    def told(self) -> str:
+        """What is read, and why."""
+        return self.reason
+
+    @property
     def beyond(self) -> Cursor | None:
         """Stored rows at or above it are newer than what is read, and stay."""
         return self.end

@@ -13,12 +13,13 @@ from pyspark.sql import functions as F
 from tidemill.change.columns import require
 from tidemill.change.cursors import decoded, exact, highest, time_kind
 from tidemill.change.operation import ALL_COUNTS
-from tidemill.contracts import AppendRows
+from tidemill.contracts import AppendRows, Conflict
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append, Replace
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TidemillError
 from tidemill.plan.dates import Fetch, fetches_of, progress_of
+from tidemill.plan.windows import known_of
 from tidemill.run.expecting import Expecting
 from tidemill.run.results import together
 from tidemill.run.retry import with_retries
@@ -27,7 +28,7 @@ from tidemill.sources.run import Run
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import date
 
     from pyspark.sql import DataFrame, SparkSession
@@ -60,9 +61,9 @@ def run_function(
     """
     started = now or datetime.now(UTC)
     if table.window is None:
-        return _told(table, _step(spark, table, source, None, started, lambda _: None))
+        return _step(spark, table, source, None, started, lambda _: None)
     store = DeltaStore(table.path)
-    snapshot = store.snapshot()
+    snapshot = known_of(table, store.snapshot())
     progress = progress_at(spark, store, table, snapshot, started)
     done = snapshot.record.backfill if snapshot and snapshot.record else {}
     fetches = fetches_of(table, progress, started, asked, done)
@@ -101,15 +102,9 @@ def _fetched(
         try:
             results.append(_step(spark, table, source, fetch, now, dates))
         except TidemillError as failure:
-            failure.remedy += _kept(number, len(fetches), fetch)
+            failure.remedy += _kept(number, fetches)
             raise
-    return _told(table, replace(together(results), window=fetches[0].until(fetches[-1])))
-
-
-def _told(table: Table, result: StepResult) -> StepResult:
-    """The result with a notice for each expectation that was not met."""
-    unmet = (each.told(table.name) for each in result.expectations if each.unmet)
-    return replace(result, notices=(*result.notices, *unmet))
+    return replace(together(results), window=fetches[0].until(fetches[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +120,12 @@ class _Dates:
         self.told(f"fetching {number} of {self.count} date{'' if self.count == 1 else 's'} · {day}")
 
 
-def _kept(done: int, count: int, fetch: Fetch) -> str:
+def _kept(done: int, fetches: Sequence[Fetch]) -> str:
     """What to know about the batches before one that failed."""
-    if count == 1:
+    if len(fetches) == 1:
         return ""
-    return f" {done} of {count} batches are in the table and stay; the next run goes on at {fetch.first}."
+    who = "the same command" if fetches[0].is_backfill else "the next run"
+    return f" {done} of {len(fetches)} batches are in the table and stay; {who} goes on behind them."
 
 
 def _step(
@@ -174,6 +170,9 @@ class FunctionStep(Step):
         notices = (*result.notices, *self._saving(result))
         return replace(result, status=status, notices=notices, expectations=self.expecting.results)
 
+    def _again(self) -> Step:
+        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, self.fetch, self.told)
+
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         rows = self.source.read(replace(reading, run=self._run()))
         window = self._planned(rows)
@@ -187,7 +186,7 @@ class FunctionStep(Step):
 
         if fetch is None:
             return Run(mode="incremental" if self.known else "first", held=held)
-        return Run(fetch.first, fetch.last, fetch.mode, held=held, told=self.told)  # type: ignore[arg-type]
+        return Run(fetch.first, fetch.last, fetch.mode, held=held, told=self.told)
 
     def _planned(self, rows: DataFrame) -> Fetch | None:
         """The dates, with what is known of the table by the snapshot of this attempt."""
@@ -196,6 +195,8 @@ class FunctionStep(Step):
         column = require([self.table.window.time_column], rows.columns, "The time column", f"{self.source}")[0]
         time_kind(column, rows.schema[column].dataType, self.table.name)
         progress = progress_at(self.spark, self.store, self.table, self.known, self.now)
+        if progress.watermark is None and self.fetch.watermark is not None:
+            raise Conflict(f"{self.table.name} was emptied or reset since its dates were planned")
         self.adopted = progress.adopted
         return replace(self.fetch, column=column, watermark=progress.watermark)
 

@@ -102,7 +102,8 @@ class Runner:
             case Table():
                 made = described(self.spark, node, self._table(node, self.source_of(node)))
                 forget_view(node.path)
-                return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices))
+                unmet = [each.told(node.name) for each in made.expectations if each.unmet]
+                return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices, *unmet))
             case View():
                 viewed = run_view(self.spark, node, self.catalog, self.now)
                 return replace(viewed, notices=self.notices.get(node.name, ()))

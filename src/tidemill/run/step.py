@@ -132,6 +132,10 @@ class Step:
                 "Drop the columns yourself, or use append_new_columns. The table is unchanged.",
             )
         self.store.drop_columns(self.spark, columns, self.snapshot)
+        return self._again()
+
+    def _again(self) -> Step:
+        """The same step, on the table as it is now."""
         return Step(self.spark, self.table, self.source, self.run_id, self.now, self.part, self.variables)
 
     @contextmanager

@@ -85,7 +85,7 @@ class Typed:
             fitting = _read(value, kind)
             pa.array([fitting], kind)
         except (*_MISFITS, InvalidOperation) as bad:
-            raise self._misfit(f"row {row + 1}", field, repr(value), records[row]) from bad
+            raise self._misfit(f"row {row + 1}", field, _shown(value), records[row]) from bad
         return fitting
 
     # what comes as Arrow
@@ -97,8 +97,9 @@ class Typed:
             kind = to_arrow_type(field.dataType, timestamp_utc=True)
             name = spelled(field.name, table.column_names)
             column = table[name].cast(kind, safe=True) if name else pa.nulls(table.num_rows, kind)
-            if not field.nullable and column.null_count:
-                raise ValueError(field.name)
+            cuts = name and pa.types.is_timestamp(table.schema.field(name).type) and pa.types.is_date(kind)
+            if cuts or (not field.nullable and column.null_count):
+                raise ValueError(field.name)  # row by row it is told, or found to be right
             found[field.name] = column
         return pa.table(found | {name: table[name] for name in self._added(table.column_names)})
 
@@ -111,7 +112,7 @@ class Typed:
             record = row.asDict()
             field = self.schema[record.pop("__tidemill_misfit")]
             value = record.get(spelled(field.name, frame.columns) or "")
-            raise self._misfit("a row", field, "NULL" if value is None else repr(value), record)
+            raise self._misfit("a row", field, _shown(value), record)
 
     # columns that are not declared
 
@@ -130,7 +131,7 @@ class Typed:
             )
 
     def _misfit(self, row: str, field: t.StructField, value: str, record: Mapping[str, Any]) -> SchemaError:
-        told = ", ".join(f"{name}={each!r}" for name, each in list(record.items())[:_SHOWN] if name != field.name)
+        told = ", ".join(f"{name}={_shown(each)}" for name, each in list(record.items())[:_SHOWN] if name != field.name)
         kind = field.dataType.simpleString().upper() + ("" if field.nullable else " NOT NULL")
         return SchemaError(
             "schema.misfit",
@@ -138,6 +139,12 @@ class Typed:
             f"{f' ({told})' if told else ''}.",
             "Give a value of that type, or declare another one. The table is unchanged.",
         )
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return str(value) if isinstance(value, date | int | float | Decimal) else repr(value)
 
 
 def _first_of(frame: DataFrame, name: str) -> int:  # noqa: ARG001  every row of a frame has all columns
