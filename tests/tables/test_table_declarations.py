@@ -250,6 +250,13 @@ def test_metadata_commands_start_no_spark() -> None:
     assert "first run: 2023-10-01 … " in found.stdout
 
 
+def test_validate_proposes_keys_and_a_time_column(cli: Callable[..., Result]) -> None:
+    write({"nhl.py": STATS + '@tidemill.table(strategy="append")\ndef log():\n    return []\n'})
+    found = cli("validate").output
+    assert "bronze.games is read and written whole each run; with keys=[…] its function may give only what is" in found
+    assert "bronze.log appends every row that it is given; time_column=… would let each row enter once" in found
+
+
 def test_statements_of_a_function_say_which_function_gives_the_rows(cli: Callable[..., Result]) -> None:
     write({"nhl.py": STATS})
     found = cli("compile", "bronze.player_game_stats").output
