@@ -9,6 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pytest
 from hockey.api import DAY, days
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 BATCH = 3  # days
 
 
+@pytest.mark.slow  # tests/crash/test_kill_function.py is the small one
 def test_a_run_killed_in_the_middle_of_a_batch_leaves_no_part_of_it_and_skips_no_date(
     nhl: Project, spark: SparkSession
 ):
