@@ -2,7 +2,7 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,python
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -21,6 +21,7 @@ import incremental
 import memory
 import merges
 import pipelines
+import python_tables
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
-PIPELINES = ("overhead", "incremental")
+PIPELINES = ("overhead", "incremental", "python")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -102,7 +103,12 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         orders.build()
         return incremental.full_and_incremental(orders, repeat, console, arguments.plot)
 
-    return {"overhead": overhead, "incremental": full_and_incremental}
+    def python() -> list[merges.Claim]:
+        season = python_tables.Season(embedded(), folder / "python", python_tables.ROWS // scale)
+        season.build()
+        return python_tables.new_rows(season, repeat)
+
+    return {"overhead": overhead, "incremental": full_and_incremental, "python": python}
 
 
 def _scale(arguments: argparse.Namespace) -> int:

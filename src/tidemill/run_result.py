@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.events import Outcome
+    from tidemill.run.expected import Expected
     from tidemill.workspace import Workspace
 
 
@@ -38,7 +39,8 @@ class RunStep:
 
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
     of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source, `batches` in
-    how many commits a backfill came, `checks` how those fared that were run before a commit, or on a view.
+    how many commits a backfill came, `checks` how those fared that were run before a commit, or on a view,
+    `expectations` how the rows of a function fared.
     """
 
     table: str
@@ -61,6 +63,7 @@ class RunStep:
     seconds: float = 0.0
     notices: tuple[str, ...] = ()
     checks: tuple[Checked, ...] = ()
+    expectations: tuple[Expected, ...] = ()
     error: TidemillError | None = None
     waits_for: str | None = None
 
@@ -147,6 +150,7 @@ def _of_table(name: str, result: StepResult, masking: Masking) -> RunStep:
         seconds=result.seconds,
         notices=tuple(map(masking.mask, result.notices)),
         checks=result.checks,
+        expectations=result.expectations,
     )
 
 

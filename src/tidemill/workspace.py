@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.sources import Source
     from tidemill.language.declared import Declared
+    from tidemill.plan.backfills import Backfill
     from tidemill.plan.graph import Graph, Node
     from tidemill.plan.ground import Ground
     from tidemill.plan.requests import Request
@@ -142,13 +143,24 @@ class Workspace:
         threads: int | None = None,
         fail_fast: bool = False,
         request: Request = USUAL,
+        now: datetime | None = None,
     ) -> RunOutcome:
         """Brings every table up to date and writes every export; or does what is asked for instead."""
-        return self.ready(threads=threads, fail_fast=fail_fast, request=request)(spark, listener)
+        return self.ready(threads=threads, fail_fast=fail_fast, request=request, now=now)(spark, listener)
 
-    def ready(self, *, threads: int | None = None, fail_fast: bool = False, request: Request = USUAL) -> Ready:
-        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here."""
-        ground = self._ground(request, datetime.now(UTC))
+    def ready(
+        self,
+        *,
+        threads: int | None = None,
+        fail_fast: bool = False,
+        request: Request = USUAL,
+        now: datetime | None = None,
+    ) -> Ready:
+        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here.
+
+        `now` is the moment that counts as its start.
+        """
+        ground = self._ground(request, now or datetime.now(UTC))
         notices = {
             node.name: (*ground.notices.get(node.name, ()), *self._requeried(node, ground, request))
             for node in self.tables_and_views
@@ -159,7 +171,7 @@ class Workspace:
             from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
             runner = self._runner(spark)
-            runner.request, runner.notices = request, notices
+            runner.request, runner.notices, runner.now = request, notices, now or runner.now
             runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
             return runner.run()
 
@@ -169,14 +181,22 @@ class Workspace:
         return () if isinstance(node, View) else steps.changed_query(node, ground.snapshots.get(node.name), request)
 
     def verify(
-        self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
+        self,
+        names: Sequence[str] = (),
+        spark: SparkSession | None = None,
+        *,
+        now: datetime | None = None,
+        dates: Backfill | None = None,
     ) -> Iterator[Verified]:
-        """Compares these tables, or all, with what a full run over their sources as they are now would give."""
+        """Compares these tables, or all, with what a full run over their sources as they are now would give.
+
+        Functions are asked for `dates` again; without any, their tables cannot be verified.
+        """
         chosen = self.select(names)
         refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
         runner = self._runner(spark)
         runner.now = now or runner.now
-        return _verified(runner, chosen)
+        return _verified(runner, chosen, dates)
 
     @property
     def checked(self) -> list[Table | View]:
@@ -268,6 +288,7 @@ class Workspace:
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
             variables=self.given,
+            vars=self.project.variables(self.given).known,
         )
 
     @property
@@ -320,12 +341,12 @@ class Workspace:
         return path if (Path(path) / "_delta_log").is_dir() else None
 
 
-def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
+def _verified(runner: Runner, tables: Sequence[Table], dates: Backfill | None) -> Iterator[Verified]:
     from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
 
     try:
         for table in tables:
-            yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables)
+            yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables, dates)
     finally:
         runner.catalog.close()
 

@@ -379,6 +379,7 @@ def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
         "seconds": 0.31,
         "notices": ["it was a table"],
         "checks": [],
+        "expectations": [],
     }
     assert [check["status"] for check in steps[2]["checks"]] == ["passed"]
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tidemill.cli import render
+from tidemill.cli.backup import backup
 from tidemill.cli.checks import test
 from tidemill.cli.compile import compile_
 from tidemill.cli.doctor import doctor, setup
+from tidemill.cli.drop import drop
 from tidemill.cli.graph import graph
 from tidemill.cli.history import history
 from tidemill.cli.init import init
@@ -98,7 +100,7 @@ def tidemill() -> None:
 
 PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
-TABLES = (merge, show, history, restore)
+TABLES = (merge, show, history, backup, restore, drop)
 ENGINE = (doctor, setup)
 for command in (*PROJECTS, *WATERMARKS, *TABLES, *ENGINE):
     tidemill.add_command(command)

@@ -112,12 +112,17 @@ class Shown:
         if result is None:
             return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
-        told = [*self._keys(result), *facts, *_checks(result), *self._window(result)]
+        told = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
         return _verb(result), render.rows(result.rows_read), told
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
         return [f"on {', '.join(found.keys)}"] if isinstance(found, Merge) else []
+
+    def _in_all(self, result: StepResult) -> list[str]:
+        """How much history a function's table holds by now."""
+        kept = any(each.name == result.table and each.function for each in self.workspace.tables)
+        return [f"{render.rows(result.total)} in all"] if kept and not result.first_run else []
 
     def _window(self, result: StepResult) -> list[str]:
         batches = [f"{result.batches} batches"] if result.batches > 1 else []
@@ -125,7 +130,7 @@ class Shown:
             return [] if self._first else ["first run"]
         if result.rebuilt:
             return ["full refresh"]
-        return [*batches, self.workspace.masking.mask(result.window.reason)] if result.window else []
+        return [*batches, self.workspace.masking.mask(result.window.told)] if result.window else []
 
     def _end(self, outcome: RunOutcome) -> list[str]:
         failed = sum(1 for each in outcome.outcomes if each.error)
@@ -215,6 +220,7 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         "seconds": round(step.seconds, 3) if outcome.result else None,
         "notices": list(step.notices),
         "checks": [_masked(workspace, each.to_json()) for each in step.checks],
+        "expectations": [_masked(workspace, each.to_json()) for each in step.expectations],
         "error": _masked(workspace, render.error_data(outcome.error)) if outcome.error else None,
         "waits_for": step.waits_for,
     }

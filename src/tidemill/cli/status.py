@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +11,7 @@ from tidemill.cli import render
 from tidemill.cli.options import on_project, output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from sqlite3 import Row
 
     from tidemill.declare.tables import Table
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tidemill.state.ledger import Ledger
     from tidemill.workspace import Workspace
 
-HEADINGS = ("table", "rows", "watermark", "last changed", "last run", "saved")
+HEADINGS = ("table", "rows", "watermark", "last changed", "last run", "unmet", "saved")
 _FULL = "SELECT * FROM steps WHERE path = ? AND mode = 'first' AND status <> 'failed' ORDER BY at DESC LIMIT 1"
 _INCREMENTAL = (
     "SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds FROM steps "
@@ -43,7 +44,10 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One table as its log and the ledger know it; of a view, its record."""
+    """One table as its log and the ledger know it; of a view, its record.
+
+    `expectations` have, for the last commit, how many rows that were fetched did not meet each.
+    """
 
     table: str
     path: str
@@ -55,6 +59,7 @@ class Status:
     last_run: str | None
     last_status: str | None
     saved: Saved | None
+    expectations: Mapping[str, int] = field(default_factory=dict)
 
 
 @click.command(short_help="Show tables, watermarks, last runs and what incremental runs save.")
@@ -94,6 +99,7 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
         last_run=last["at"] if last else None,
         last_status=last["status"] if last else None,
         saved=None if is_view else _saved(table.path, ledger),
+        expectations=record.expectations if record else {},
     )
 
 
@@ -114,5 +120,6 @@ def _line(each: Status, schema: str) -> tuple[str, ...]:
         each.watermark or "",
         render.moment(each.changed_at or ""),
         last,
+        ", ".join(f"{name} {count:,}" for name, count in each.expectations.items() if count),
         str(each.saved) if each.saved else "",
     )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
-from tidemill.declare.producers import Query
+from tidemill.declare.producers import Function, Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, Strategy
 from tidemill.errors import ArgumentError, Origin
 
@@ -96,7 +96,12 @@ class Table:
     @property
     def reads_windows(self) -> bool:
         """Whether a run may read a part of the source; others read it whole."""
-        return self.window is not None and not isinstance(self.strategy, Replace)
+        return self.window is not None and not (isinstance(self.strategy, Replace) and self.function is None)
+
+    @property
+    def function(self) -> Function | None:
+        """The function that gives its rows, where it is one."""
+        return self.producer if isinstance(self.producer, Function) else None
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, Merge) and self.window and self.strategy.form is MergeStrategy.FULL_MERGE:

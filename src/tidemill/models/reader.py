@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tidemill.language.cursor import Named
     from tidemill.models.files import ModelFile, ModelFiles
 
+_DECISIVE = {"materialization", "incremental"}  # without them nothing can be told of the rest
+
 
 @dataclass(frozen=True, slots=True)
 class Models:
@@ -83,7 +85,7 @@ class _Reader:
 
     def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
         """What can be told of a model though some of its keys are wrong is told all the same."""
-        given = fitted(document, ModelMetadata)
+        given = fitted(document, ModelMetadata, _DECISIVE)
         if given is None:
             return None
         meaning = Meaning(document, given)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.strategies import Append, DeleteInsert
 from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.plan.fetching import reason_to_fetch
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import USUAL
 from tidemill.plan.starts import Start, start_of, start_variable, window_for
@@ -46,6 +47,9 @@ def plan_step(
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
         return PlannedStep(table.name, table.kept_by, reason)
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
+    if table.function:
+        reason = reason_to_fetch(table, snapshot, request.backfill, now or datetime.now(UTC))
+        return PlannedStep(table.name, table.kept_by, reason, layout)
     if request.backfill and table.reads_windows:
         return PlannedStep(table.name, table.kept_by, f"backfill {request.backfill}", layout)
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()

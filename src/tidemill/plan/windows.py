@@ -67,6 +67,16 @@ class WindowPlan:
         hidden = self.exclusive and self.null_time is NullTime.INCLUDE
         return bound if hidden else f"({bound} OR {column} IS NULL)"
 
+    @property
+    def told(self) -> str:
+        """What is read, and why."""
+        return self.reason
+
+    @property
+    def beyond(self) -> Cursor | None:
+        """Stored rows at or above it are newer than what is read, and stay."""
+        return self.end
+
     def next_watermark(self, highest: Cursor | None, now: datetime) -> Cursor | None:
         """The highest time committed, never moved back, and for times never past the start of the run.
 

@@ -6,9 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.declare.functions import Function
 from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
+from tidemill.run.function import FunctionRows
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -24,8 +27,17 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector, Reading
 
 
-def source_of(table: Table, catalog: Catalog, now: datetime, given: Mapping[str, str]) -> Connector:
-    """What gives a table its rows; asking for it starts no Spark."""
+def source_of(
+    table: Table,
+    catalog: Catalog,
+    now: datetime,
+    given: Mapping[str, str],
+    variables: Mapping[str, str] = NOTHING_GIVEN,
+) -> Connector:
+    """What gives a table its rows; asking for it starts no Spark.
+
+    `given` are the literals of a query's @names, `variables` what a function finds in the `vars` of its run.
+    """
     match table.producer:
         case Loaded(source):
             return connector_for(source)
@@ -33,6 +45,8 @@ def source_of(table: Table, catalog: Catalog, now: datetime, given: Mapping[str,
             variable = start_variable(table)
             name = variable.name if variable else None
             return QuerySource(table.name, query, table.inputs, catalog, now, given, name)
+        case Function() as function:
+            return FunctionRows(table, function, catalog, variables)
         case _:
             raise NotImplementedError(table.producer)
 

@@ -14,7 +14,9 @@ from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TableError
+from tidemill.plan.dates import whole_of
 from tidemill.plan.layout import layout_notices
+from tidemill.run.fetching import FunctionStep
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
 
@@ -47,9 +49,10 @@ def rebuild(
     """
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
+    kind = _Rebuild if table.function is None else _FunctionRebuild
     result = with_retries(
         table.name,
-        lambda attempt: _Rebuild(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began),
+        lambda attempt: kind(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began),
     )
     return replace(result, rebuilt=not result.first_run)
 
@@ -93,6 +96,22 @@ class _Rebuild(Step):
         record = self.snapshot.record if self.snapshot else None
         now = (self.table.sql_hash, self.table.config_hash, None, ())
         return record is None or (record.sql_hash, record.config_hash, record.floor, record.reset) != now
+
+
+class _FunctionRebuild(_Rebuild, FunctionStep):
+    """The function is asked for all dates that the table can have, in one call."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: Connector,
+        run_id: str,
+        now: datetime,
+        variables: Mapping[str, str],
+    ) -> None:
+        super().__init__(spark, table, source, run_id, now, variables)
+        self.fetch = whole_of(table, now) if table.window else None
 
 
 def _refuse_reset(table: Table, snapshot: Snapshot) -> None:

@@ -132,6 +132,10 @@ class Step:
                 "Drop the columns yourself, or use append_new_columns. The table is unchanged.",
             )
         self.store.drop_columns(self.spark, columns, self.snapshot)
+        return self._again()
+
+    def _again(self) -> Step:
+        """The same step, on the table as it is now."""
         return Step(self.spark, self.table, self.source, self.run_id, self.now, self.part, self.variables)
 
     @contextmanager
@@ -175,11 +179,15 @@ class Step:
             rows=held,
             snapshot=self.snapshot,
             reach=self.store.log.reach,
-            window=window.predicate if window else None,
+            window=self._met(prepared, window),
             highest=known,
-            beyond=f"{of(HELD, window.column)} >= {window.end.literal()}" if window and window.end else None,
+            beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
         )
         return compile_change(prepared.strategy, prepared.change, target)
+
+    def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:  # noqa: ARG002  others ask the rows
+        """The rows of the table that those of an append may be the same as."""
+        return window.predicate if window else None
 
     def _record(
         self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None, input_version: str | None
