@@ -3,6 +3,7 @@
 from tidemill.api import MergeResult, history, merge, read, restore
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
+from tidemill.join import incremental_join
 from tidemill.project_api import Project
 
 __version__ = "0.1.0"
@@ -13,6 +14,7 @@ __all__ = [
     "TidemillError",
     "__version__",
     "history",
+    "incremental_join",
     "merge",
     "read",
     "restore",
