@@ -210,7 +210,7 @@ ERRORS = {
     '"3 hours": seconds, minutes, hours, days, weeks, months, years.',
     "negative": "[join.negative_length] look_back is -1. Give zero or more.",
     "inclusive": '[join.bad_inclusive] inclusive is \'right\'. Say "both" or "left".',
-    "empty": "[join.empty_window] Nothing lies between 2024-03-02 and 2024-03-01. Give an end after the start.",
+    "empty": "[join.empty_window] Nothing lies between 2024-03-02 and 2024-03-01. Give a later end.",
     "bound": "[join.bad_bound] start is datetime.datetime(2024, 3, 1, 0, 0, tzinfo=datetime.timezone.utc), and the "
     "times are of type date. Give a bound of that type.",
     "text": "[window.bad_value] 'march' is not a date. Write a date as 2024-01-31.",

@@ -21,6 +21,7 @@ from tidemill.cli.doctor import doctor, setup
 from tidemill.cli.graph import graph
 from tidemill.cli.history import history
 from tidemill.cli.init import init
+from tidemill.cli.join_stats import join_stats
 from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
@@ -96,7 +97,7 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest)
+PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest, join_stats)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, show, history, restore)
 ENGINE = (doctor, setup)

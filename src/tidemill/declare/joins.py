@@ -5,10 +5,17 @@ Times are counted in ticks (`declare.ticks`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tidemill.declare.durations import Duration
+    from tidemill.declare.starts import StartVariable
+    from tidemill.errors import Origin
 
 _SPELLINGS = {"full": "full_outer", "outer": "full_outer", "left_outer": "left", "right_outer": "right"}
 
@@ -100,3 +107,40 @@ def join_type(name: JoinType | str) -> JoinType:
         raise ArgumentError(
             "join.unknown_type", f"{name!r} is no type of join.", f"Use one of {', '.join(JoinType)}."
         ) from failure
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSide:
+    """A table, the name by which the join calls it, and the column that says when its rows came."""
+
+    table: str
+    alias: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A table's rows are those of an incremental join. `on` and `select` go to Spark as written.
+
+    The first window begins at `start`, or with the first row. `up_to` names the newest increment that both sides are
+    known to have in full, where they cannot say it themselves; a run may be given it as a variable.
+    """
+
+    a: JoinSide
+    b: JoinSide
+    on: str
+    how: JoinType
+    look_back: Duration | int
+    look_forward: Duration | int
+    select: tuple[str, ...]
+    start: str | None = None
+    up_to: str | StartVariable | None = None
+    time: str = "target_time"
+    status: str = "join_status"
+    origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def sql_hash(self) -> str:
+        """Changes with everything that decides which rows the join has."""
+        parts = (self.a, self.b, self.on, self.how, self.look_back, self.look_forward, self.select, self.start)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

@@ -157,6 +157,6 @@ def span_of(kind: CursorKind, start: Moment, end: Moment, inclusive: str) -> Spa
         raise ArgumentError(
             "join.empty_window",
             f"Nothing lies between {first} and {last}.",
-            "Give an end that is not before the start.",
+            "Give a later end.",
         )
     return found

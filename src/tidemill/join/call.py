@@ -19,7 +19,7 @@ from tidemill.join.rows import STATUS, TARGET, WAITED
 from tidemill.join.sides import Sides
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -43,7 +43,7 @@ class Call:
         """The rows of the window, with all columns under the names of their sides."""
         waits, span = waits_of(*self.waits, self.sides.kind), span_of(self.sides.kind, start, end, inclusive)
         on = condition_of(self.on, self.sides)
-        rows = rows_of(self.sides, self.sides.window(on, self.how, span, waits, waiting=waiting))
+        rows = rows_of(self.sides, lambda: self.sides.window(on, self.how, span, waits, waiting=waiting))
         self.sides.check_times()
         return rows
 
@@ -55,10 +55,10 @@ class Call:
         return [_column(each, dict(zip(own, _OWN, strict=True))) for each in found]
 
 
-def rows_of(sides: Sides, joining: Joining) -> DataFrame:
+def rows_of(sides: Sides, joining: Callable[[], Joining]) -> DataFrame:
     """The rows of a join; what Spark says to its condition becomes an error that names the columns."""
     try:
-        return joining.rows
+        return joining().rows
     except AnalysisException as failure:
         there = "; ".join(f"{side.name} has {', '.join(side.rows.columns)}" for side in (sides.a, sides.b))
         raise ArgumentError(

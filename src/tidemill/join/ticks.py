@@ -25,8 +25,8 @@ def ticks(time: Column, kind: CursorKind) -> Column:
             return F.unix_micros(time)
         case CursorKind.TIMESTAMP_NTZ:
             since = time - F.expr(_BEGINNING)
-            parts = [F.extract(F.lit(unit), since) * F.lit(size) for unit, size in _UNITS.items()]
-            return (parts[0] + parts[1] + parts[2] + parts[3]).cast("bigint")
+            parts = [_micros(F.extract(F.lit(unit), since), size) for unit, size in _UNITS.items()]
+            return parts[0] + parts[1] + parts[2] + parts[3]
         case _:
             return time.cast("bigint")
 
@@ -43,3 +43,8 @@ def time_at(tick: Column, kind: CursorKind) -> Column:
             return F.expr(_BEGINNING) + F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds)
         case _:
             return tick
+
+
+def _micros(part: Column, size: int) -> Column:
+    """Seconds have fractions, and minutes are tinyints."""
+    return (part.cast("decimal(18,6)") * F.lit(size)).cast("bigint")

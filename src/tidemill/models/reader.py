@@ -84,7 +84,7 @@ class _Reader:
     def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
         """What can be told of a model though some of its keys are wrong is told all the same."""
         broken = misfits(document, ModelMetadata)
-        if broken & {"", "materialization", "incremental"}:
+        if broken & {"", "materialization", "incremental", "incremental_join"}:
             return None
         given = cast("Mapping[str, object]", document.value)
         meaning = Meaning(document, {key: value for key, value in given.items() if key not in broken})

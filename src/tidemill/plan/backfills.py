@@ -48,7 +48,7 @@ class Backfill:
 
     def _bounds(self, kind: CursorKind) -> tuple[Cursor | None, Cursor | None]:
         start = cursor(kind, self.start) if self.start is not None else None
-        end = _after(cursor(kind, self.end), self.end) if self.end is not None else None
+        end = first_behind(cursor(kind, self.end), self.end) if self.end is not None else None
         if start is not None and end is not None and end <= start:
             raise ArgumentError(
                 "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
@@ -108,7 +108,7 @@ def backfill_of(start: str | None, end: str | None, batch: str | int | None) -> 
     return Backfill(start, end, duration(length) if isinstance(length, str) else length)
 
 
-def _after(end: Cursor, text: str) -> Cursor:
+def first_behind(end: Cursor, text: str) -> Cursor:
     """The first value behind the end: a day and a whole number are included, a moment is not."""
     match end.value:
         case datetime() as moment:

@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded, Query
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
+from tidemill.run.join import JoinSource
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ def source_of(table: Table, catalog: Catalog, now: datetime, given: Mapping[str,
             variable = start_variable(table)
             name = variable.name if variable else None
             return QuerySource(table.name, query, table.inputs, catalog, now, given, name)
+        case Join() as join:
+            return JoinSource(table, join, catalog)
         case _:
             raise NotImplementedError(table.producer)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
+    from tidemill.run.join import Tally
     from tidemill.sources.protocol import Connector
 
 
@@ -41,6 +42,7 @@ class StepResult:
     commit_id: str | None = None
     notices: tuple[str, ...] = field(default=())
     checks: tuple[Checked, ...] = field(default=())
+    joined: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from tidemill.change.columns import align, widened
+from tidemill.declare.joins import Join
 from tidemill.declare.names import quote, spelled
 from tidemill.declare.producers import Loaded
 from tidemill.declare.tables import SchemaPolicy
@@ -18,6 +19,7 @@ from tidemill.errors import SourceError, TidemillError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import start_variable, without_moving_start
 from tidemill.plan.windows import known_of
+from tidemill.run.join import JoinSource
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.windows import window_of
 from tidemill.sources.protocol import Reading
@@ -49,7 +51,7 @@ def verify_table(
     variables: Mapping[str, str] = NOTHING_GIVEN,
 ) -> Verified:
     """How the table lies to a full run. Reads all of both, and writes nothing; an error of the table is its result."""
-    against = "a full load" if isinstance(table.producer, Loaded) else "its query"
+    against = _against(table)
     try:
         store = DeltaStore(table.path)
         snapshot = known_of(table, store.snapshot())
@@ -60,6 +62,16 @@ def verify_table(
         return Verified(table.name, against, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
         return Verified(table.name, against, error=as_tidemill(failure, doing=f"Verifying {table.name}"))
+
+
+def _against(table: Table) -> str:
+    match table.producer:
+        case Loaded():
+            return "a full load"
+        case Join():
+            return "one window over all of it"
+        case _:
+            return "its query"
 
 
 class _Verifying:
@@ -114,10 +126,13 @@ class _Verifying:
 
     def _window(self, schema: StructType, snapshot: Snapshot | None) -> WindowPlan | None:
         """The window of a run; where a run would have to be told its start and nobody does, from its watermark on."""
+        if isinstance(self.source, JoinSource) and snapshot is None:
+            return self.source.all_windows(self.spark, self.snapshot)
         start = start_variable(self.table)
         unknown = start is not None and start.name not in self.variables
         table = without_moving_start(self.table) if unknown else self.table
-        return window_of(self.spark, self.store, table, schema, snapshot, self.now, variables=self.variables)
+        asked = (snapshot, self.now, None, self.variables, self.source)
+        return window_of(self.spark, self.store, table, schema, *asked)
 
     def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:
         """Both sides with the columns that the source has: of others a full run would know nothing."""
