@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
@@ -135,20 +137,23 @@ def test_a_look_forward_across_a_change_of_clocks_is_as_long_as_any_other(spark:
 
 
 def test_a_condition_is_a_column_a_list_pairs_of_names_or_sql_and_columns_can_be_chosen(spark: SparkSession) -> None:
-    a = spark.createDataFrame([(1, "x", day(6)), (2, "y", day(6))], "id int, kind string, t date")
-    b = spark.createDataFrame([(1, "x", day(6)), (2, "z", day(6))], "id int, Kind string, at date")
+    a = spark.sql("SELECT * FROM VALUES (1, 'x', DATE '2024-03-06'), (2, 'y', DATE '2024-03-06') AS r(id, kind, t)")
+    b = spark.sql("SELECT * FROM VALUES (1, 'x', DATE '2024-03-06'), (2, 'z', DATE '2024-03-06') AS r(id, Kind, at)")
     how = {"a_time": "t", "b_time": "at", "look_back": 0, "look_forward": 0, "start": day(1), "end": day(9)}
     same = F.col("a.id") == F.col("b.id")
-    for on, ids in (
-        ("id", [1, 2]),
-        (["ID", "kind"], [1]),
-        ([("id", "id"), ("kind", "kind")], [1]),
-        ("a.id = b.id and a.kind < b.kind", [2]),
-        (same & F.col("b.kind").isin("z"), [2]),
-    ):
-        rows = tidemill.incremental_join(a, b, on, "inner", select=["target_time", "ID"], **how)
-        assert rows.columns == ["target_time", "id"]
-        assert sorted(row["id"] for row in rows.collect()) == ids, on
+    ways = {
+        "id": [1, 2],
+        ("ID", "kind"): [1],
+        (("id", "id"), ("kind", "kind")): [1],
+        "a.id = b.id and a.kind < b.kind": [2],
+        same & F.col("b.kind").isin("z"): [2],
+    }
+    found = [tidemill.incremental_join(a, b, on, "inner", select=["target_time", "ID"], **how) for on in ways]
+    assert [rows.columns for rows in found] == [["target_time", "id"]] * len(ways)
+    numbered = [rows.select(F.lit(number).alias("way"), "id") for number, rows in enumerate(found)]
+    rows = reduce(lambda one, other: one.unionByName(other), numbered)
+    expected = [(number, each) for number, ids in enumerate(ways.values()) for each in ids]
+    assert sorted(tuple(row) for row in rows.collect()) == expected
     rows = tidemill.incremental_join(a, b, "id", suffixes=("_left", "_right"), **how)
     assert rows.columns == [
         *("id_left", "kind_left", "t", "id_right", "Kind_right", "at", "target_time", "join_status", "waited")
@@ -231,9 +236,10 @@ ERRORS = {
 
 def test_only_the_days_of_the_scope_are_read(spark: SparkSession, tmp_path: Path, capsys: Any) -> None:
     """Two tables with a file for each day: partitioned by it, and not."""
-    days = spark.range(1, 32).selectExpr("id AS reference", "DATE '2024-02-29' + CAST(id AS INT) AS process_date")
-    days.repartition("process_date").write.format("delta").partitionBy("process_date").save(str(tmp_path / "a"))
-    days.repartitionByRange(31, "process_date").write.format("delta").save(str(tmp_path / "b"))
+    days = [pa.table({"reference": [n], "process_date": pa.array([day(n)], pa.date32())}) for n in range(1, 32)]
+    deltalake.write_deltalake(tmp_path / "a", pa.concat_tables(days), partition_by="process_date")
+    for rows in days:
+        deltalake.write_deltalake(tmp_path / "b", rows, mode="append")
     a, b = (spark.read.format("delta").load(str(tmp_path / name)) for name in ("a", "b"))
     rows = joined(a, b, on="reference", start=day(20), end=day(20), look_back=2, look_forward=3)
     read = [file.rpartition("/")[0].rpartition("/")[2] for file in rows.inputFiles()]

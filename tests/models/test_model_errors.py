@@ -381,12 +381,12 @@ error[models.misplaced_key] a table takes no on_schema_change
 """,
     ),
     "a layout for a view": (
-        '{"materialization":"view","partition_by": "status"}',
+        '{"partition_by": "status", "materialization": "view"}',
         """
 error[models.misplaced_key] a view takes no partition_by
-  models/my_schema/orders.py:1:38
-    1 │ metadata = {"materialization":"view","partition_by": "status"}
-      │                                      ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert, incremental_join
+  models/my_schema/orders.py:1:13
+    1 │ metadata = {"partition_by": "status", "materialization": "view"}
+      │             ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert, incremental_join
 """,
     ),
     "a key at two levels": (

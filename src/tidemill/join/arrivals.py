@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column
 
@@ -53,19 +53,18 @@ class Arrivals:
         return _steps(-min((*self.counts, 0)), self.look_back)
 
     def to_json(self) -> dict[str, Any]:
+        back = {str(length): self.back(length) for length in self.steps_back()}
+        forward = {str(length): self.forward(length) for length in self.steps_forward()}
         return {
             "matches": self.matches,
             "unit": self.unit,
-            "look_back": {"declared": self.look_back, "caught": {n: self.back(n) for n in self.steps_back()}},
-            "look_forward": {
-                "declared": self.look_forward,
-                "caught": {n: self.forward(n) for n in self.steps_forward()},
-            },
+            "look_back": {"declared": self.look_back, "caught": back},
+            "look_forward": {"declared": self.look_forward, "caught": forward},
             "caught": self.caught,
             "apart": {str(apart): self.counts[apart] for apart in sorted(self.counts)},
         }
 
-    def _share(self, is_caught: Any) -> float:
+    def _share(self, is_caught: Callable[[int], bool]) -> float:
         found = sum(count for apart, count in self.counts.items() if is_caught(apart))
         return found / self.matches if self.matches else _WHOLE
 
