@@ -2,7 +2,7 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,join
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import cold
 import incremental
+import joins
 import memory
 import merges
 import pipelines
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
-PIPELINES = ("overhead", "incremental")
+PIPELINES = ("overhead", "incremental", "join")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -102,7 +103,14 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         orders.build()
         return incremental.full_and_incremental(orders, repeat, console, arguments.plot)
 
-    return {"overhead": overhead, "incremental": full_and_incremental}
+    def join() -> list[merges.Claim]:
+        rows, days = joins.ROWS // scale, joins.DAYS
+        feeds = [joins.Feeds(embedded(), folder / f"join_{n}", rows * n, days * n) for n in (1, 2)]
+        for each in feeds:
+            each.build()
+        return joins.one_day(*feeds, repeat)
+
+    return {"overhead": overhead, "incremental": full_and_incremental, "join": join}
 
 
 def _scale(arguments: argparse.Namespace) -> int:

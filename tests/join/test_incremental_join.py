@@ -141,18 +141,18 @@ def test_a_condition_is_a_column_a_list_pairs_of_names_or_sql_and_columns_can_be
     b = spark.sql("SELECT * FROM VALUES (1, 'x', DATE '2024-03-06'), (2, 'z', DATE '2024-03-06') AS r(id, Kind, at)")
     how = {"a_time": "t", "b_time": "at", "look_back": 0, "look_forward": 0, "start": day(1), "end": day(9)}
     same = F.col("a.id") == F.col("b.id")
-    ways = {
-        "id": [1, 2],
-        ("ID", "kind"): [1],
-        (("id", "id"), ("kind", "kind")): [1],
-        "a.id = b.id and a.kind < b.kind": [2],
-        same & F.col("b.kind").isin("z"): [2],
-    }
-    found = [tidemill.incremental_join(a, b, on, "inner", select=["target_time", "ID"], **how) for on in ways]
+    ways: list[tuple[Any, list[int]]] = [
+        ("id", [1, 2]),
+        (["ID", "kind"], [1]),
+        ([("id", "id"), ("kind", "kind")], [1]),
+        ("a.id = b.id and a.kind < b.kind", [2]),
+        (same & F.col("b.kind").isin("z"), [2]),
+    ]
+    found = [tidemill.incremental_join(a, b, on, "inner", select=["target_time", "ID"], **how) for on, _ in ways]
     assert [rows.columns for rows in found] == [["target_time", "id"]] * len(ways)
     numbered = [rows.select(F.lit(number).alias("way"), "id") for number, rows in enumerate(found)]
     rows = reduce(lambda one, other: one.unionByName(other), numbered)
-    expected = [(number, each) for number, ids in enumerate(ways.values()) for each in ids]
+    expected = [(number, each) for number, (_, ids) in enumerate(ways) for each in ids]
     assert sorted(tuple(row) for row in rows.collect()) == expected
     rows = tidemill.incremental_join(a, b, "id", suffixes=("_left", "_right"), **how)
     assert rows.columns == [
