@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/merge.md", "docs/pipelines.md", "docs/models.md"))
+GUIDED = ("merge", "pipelines", "models", "join")
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in GUIDED))
 GUIDES = ("docs/coming-from.md", "docs/checks.md")
 OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in GUIDES), *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
