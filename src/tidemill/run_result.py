@@ -11,6 +11,8 @@ from tidemill.run.results import StepResult, ViewResult
 from tidemill.sources.failures import retold
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from tidemill.change.checked import Checked
@@ -38,7 +40,7 @@ class RunStep:
 
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
     of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source,
-    `checks` how those fared that were run before its commit.
+    `checks` how those fared that were run before its commit, `joined` what an incremental join has met.
     """
 
     table: str
@@ -58,6 +60,7 @@ class RunStep:
     seconds: float = 0.0
     notices: tuple[str, ...] = ()
     checks: tuple[Checked, ...] = ()
+    joined: Mapping[str, int | str] | None = None
     error: TidemillError | None = None
     waits_for: str | None = None
 
@@ -128,6 +131,7 @@ def _step(outcome: Outcome, masking: Masking) -> RunStep:
         seconds=result.seconds,
         notices=tuple(map(masking.mask, result.notices)),
         checks=result.checks,
+        joined=result.joined.to_json() if result.joined else None,
     )
 
 

@@ -95,7 +95,7 @@ def join_window(
         start, end = part.start or start, min((each for each in (part.end, end) if each), default=None)
         begin, why = (None if following and part.begin == following else part.begin), f"backfill {part}: "
     plan = _between(table, kind, start, end, progress)
-    held = "" if join.up_to else held_back(known.sides)
+    held = "" if join.up_to or part else held_back(known.sides)
     return replace(plan, reason=f"{why}{plan.reason}{held}", begin=begin, mark=part.mark if part else None)
 
 
@@ -153,7 +153,12 @@ def held_back(sides: Sequence[SideState]) -> str:
     first, last = sorted(sides, key=lambda side: tick_of(side.complete) if side.complete else 0)
     if first.complete == last.complete:
         return ""
-    return f" · {first.name} holds it back: its newest is {first.newest}, that of {last.name} {last.newest}"
+    return f" · {first.name} holds it back: its newest is {_newest(first)}, that of {last.name} {_newest(last)}"
+
+
+def _newest(side: SideState) -> str:
+    waits = side.newest is not None and side.complete is not None and side.complete < side.newest
+    return f"{side.newest}{', less its lookback' if waits else ''}"
 
 
 def _following(known: Known, progress: Cursor | None) -> tuple[Cursor | None, str]:

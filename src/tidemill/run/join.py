@@ -95,11 +95,13 @@ class JoinSource:
         return history.select(*columns) if columns else history
 
     def version(self) -> str | None:
-        """The versions of both sides; None where one is not ours to know, or a variable decides how far a run goes."""
+        """Those of both sides, and how far a run may go; None where one is not ours to know, or a variable decides."""
         if isinstance(self.join.up_to, StartVariable):
             return None
         versions = {name: self.catalog.version(name) for name in (self.join.a.table, self.join.b.table)}
-        return None if None in versions.values() else json.dumps(versions, sort_keys=True)
+        if None in versions.values():
+            return None
+        return json.dumps({**versions, "up to": self.join.up_to}, sort_keys=True)
 
     # windows
 
