@@ -139,6 +139,7 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
         "version": 1,
         "notices": [],
         "checks": [],
+        "joined": None,
         "error": None,
         "waits_for": None,
     }

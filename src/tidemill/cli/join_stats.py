@@ -62,16 +62,27 @@ def _show(name: str, found: Arrivals, file: str | None) -> None:
     render.say(f"{render.INDENT}{name}{render.SEPARATOR}{found.matches:,} matches, whenever they came")
     if not found.matches:
         return
+    render.say(f"{render.INDENT}in {found.unit}s; * as declared")
     _shares("look back", found.steps_back(), found.back, found.look_back)
     _shares("look forward", found.steps_forward(), found.forward, found.look_forward)
-    units = "" if found.look_forward == 1 else "s"
-    render.say(
-        f"{render.INDENT}as declared, {found.look_back} back and {found.look_forward} {found.unit}{units} forward, "
-        f"{_percent(found.caught)} of them are met"
-    )
+    render.say(f"{render.INDENT}{_advice(found)}")
     _bars(found)
     if file:
         render.say(f"{render.INDENT}drawn into {file}")
+
+
+def _advice(found: Arrivals) -> str:
+    """What the declared look forward catches, and what the next longer one would."""
+    more = [step for step in found.steps_forward() if step > found.look_forward][:1]
+    longer = [f"{_length(step, found.unit)} {_percent(found.forward(step))}" for step in more]
+    caught = _percent(found.forward(found.look_forward))
+    told = f"a look forward of {_length(found.look_forward, found.unit)} catches {caught}"
+    both = f"with the look back of {_length(found.look_back, found.unit)} it is {_percent(found.caught)}"
+    return f"{', '.join([f'{told} of the matches', *longer])}; {both}"
+
+
+def _length(count: int, unit: str) -> str:
+    return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
 def _shares(word: str, steps: list[int], share: Callable[[int], float], declared: int) -> None:
@@ -90,8 +101,8 @@ def _bars(found: Arrivals) -> None:
     most = max(found.counts.values())
     for apart in range(min(found.counts), max(found.counts) + 1):
         count = found.counts.get(apart, 0)
-        bar = "█" * max(round(count / most * _BAR), 1 if count else 0)
-        render.say(f"{render.INDENT}{apart:>5} {bar} {count:,}".rstrip())
+        bar = f"{'█' * max(round(count / most * _BAR), 1)} {count:,}" if count else ""
+        render.say(f"{render.INDENT}{apart:>5} {bar}".rstrip())
 
 
 def _picture(name: str, found: Arrivals) -> str:
