@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def arrivals_of(spark: SparkSession, source: JoinSource, within: str | None) -> Arrivals:
     """All pairs that meet the condition of the join, by how many units they came apart."""
-    sides, join = source.sides(spark), source.join
+    sides, join = source.rows(spark).sides, source.join
     limit = lookback(int(within) if within and within.isdecimal() else within)
     span = None if limit is None else waits_of(limit, limit, sides.kind).look_forward
     waits, unit = waits_of(join.look_back, join.look_forward, sides.kind), _unit(join.look_forward, sides.kind)
