@@ -73,12 +73,12 @@ def _fixed(length: Duration, what: str) -> timedelta:
 def _whole(length: int | timedelta, kind: CursorKind) -> int | None:
     """In ticks; None where the length is not for this kind, or no whole number of them."""
     match kind, length:
-        case CursorKind.DATE | CursorKind.INTEGER, int():
-            return length
-        case CursorKind.DATE, timedelta():
-            return length // _DAY if length % _DAY == timedelta() else None
-        case CursorKind.TIMESTAMP | CursorKind.TIMESTAMP_NTZ, timedelta():
-            return length // _MICROSECOND
+        case CursorKind.DATE | CursorKind.INTEGER, int() as number:
+            return number
+        case CursorKind.DATE, timedelta() as time:
+            return time // _DAY if time % _DAY == timedelta() else None
+        case CursorKind.TIMESTAMP | CursorKind.TIMESTAMP_NTZ, timedelta() as time:
+            return time // _MICROSECOND
         case _:
             return None
 
