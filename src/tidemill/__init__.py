@@ -12,6 +12,7 @@ from tidemill.declare.decorators import (
 )
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
+from tidemill.join import incremental_join
 from tidemill.project_api import Project
 from tidemill.sources.http_api import Api
 from tidemill.sources.run import Run
@@ -33,6 +34,7 @@ __all__ = [
     "expect_or_drop",
     "expect_or_fail",
     "history",
+    "incremental_join",
     "merge",
     "read",
     "restore",

@@ -46,7 +46,8 @@ class Record:
 
     `strategy` is what the commit did, `kept_by` how the table was declared to be kept. `reset` names inputs that are
     to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from` is the version
-    that a restore went back to, or the backup.
+    that a restore went back to, or the backup. `joined` is what an incremental join has met, and what still waits at
+    its end.
     `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
     names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
@@ -79,6 +80,7 @@ class Record:
     base: int | None = None
     held: int | None = None
     expectations: Mapping[str, int] = field(default_factory=dict)
+    joined: Mapping[str, int | str] = field(default_factory=dict)
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:

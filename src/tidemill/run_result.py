@@ -11,6 +11,8 @@ from tidemill.run.results import StepResult, ViewResult
 from tidemill.sources.failures import retold
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from tidemill.change.checked import Checked
@@ -40,7 +42,7 @@ class RunStep:
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
     of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source, `batches` in
     how many commits a backfill came, `checks` how those fared that were run before a commit, or on a view,
-    `expectations` how the rows of a function fared.
+    `expectations` how the rows of a function fared, `joined` what an incremental join has met.
     """
 
     table: str
@@ -64,6 +66,7 @@ class RunStep:
     notices: tuple[str, ...] = ()
     checks: tuple[Checked, ...] = ()
     expectations: tuple[Expected, ...] = ()
+    joined: Mapping[str, int | str] | None = None
     error: TidemillError | None = None
     waits_for: str | None = None
 
@@ -151,6 +154,7 @@ def _of_table(name: str, result: StepResult, masking: Masking) -> RunStep:
         notices=tuple(map(masking.mask, result.notices)),
         checks=result.checks,
         expectations=result.expectations,
+        joined=result.joined.to_json() if result.joined else None,
     )
 
 

@@ -37,3 +37,14 @@ def test_both_ways_of_a_benchmark_end_with_the_same_rows(spark: SparkSession, tm
         left, right = tidemill.read(plain, spark=spark), tidemill.read(ours, spark=spark)
         assert left.exceptAll(right).count() == right.exceptAll(left).count() == 0
     assert our_merge(spark, stage.change("spread", 0, 100), stage.copy(stage.ours, "ours_copy")).unchanged == 100
+
+
+@pytest.mark.usefixtures("_on_path")
+def test_one_day_of_a_join_reads_its_scope_and_no_more(spark: SparkSession, tmp_path: Path) -> None:
+    from joins import Feeds, one_day  # noqa: PLC0415  the folder of benchmarks is no package
+
+    feeds = [Feeds(spark, tmp_path / str(days), 40 * days, days) for days in (24, 30)]
+    for each in feeds:
+        each.build()
+    reading, *_ = one_day(*feeds, 1)
+    assert (reading.what, reading.figure) == ("bytes that one day reads, of its scope", 1.0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ("merge", "pipelines", "models", "checks", "python-tables")
+GUIDES = ("merge", "pipelines", "models", "checks", "python-tables", "join")
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in GUIDES))
 OTHERS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "coming-from.md", *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

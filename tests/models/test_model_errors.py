@@ -37,7 +37,7 @@ error[models.unknown_key] metadata has no key materialisation
 error[models.unknown_key] metadata has no key severity
   models/my_schema/orders.py:1:13
     1 │ metadata = {"severity": "warn"}
-      │             ^^^^^^^^^^ the keys are description, materialization, incremental, tags, partition_by, cluster_by, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, volatile, reads, reset_allowed, checks
+      │             ^^^^^^^^^^ the keys are description, materialization, incremental, incremental_join, tags, partition_by, cluster_by, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, volatile, reads, reset_allowed, checks
 """,  # noqa: E501
     ),
     "an unknown key in a strategy": (
@@ -109,7 +109,7 @@ error[models.wrong_type] description must be a text, not a type
     "a number for a word": (
         '{"materialization": 1}',
         """
-error[models.wrong_type] materialization must be one of table, view, incremental, not 1
+error[models.wrong_type] materialization must be one of table, view, incremental, incremental_join, not 1
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": 1}
       │             ^^^^^^^^^^^^^^^^^ write "materialization": "table"
@@ -136,7 +136,7 @@ error[models.wrong_type] partition_by is an empty list
     "an unknown materialization": (
         '{"materialization": "veiw"}',
         """
-error[models.unknown_value] materialization must be one of table, view, incremental, not veiw
+error[models.unknown_value] materialization must be one of table, view, incremental, incremental_join, not veiw
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "veiw"}
       │             ^^^^^^^^^^^^^^^^^ did you mean view?
@@ -145,7 +145,7 @@ error[models.unknown_value] materialization must be one of table, view, incremen
     "an unknown materialization like no other": (
         '{"materialization": "cube"}',
         """
-error[models.unknown_value] materialization must be one of table, view, incremental, not cube
+error[models.unknown_value] materialization must be one of table, view, incremental, incremental_join, not cube
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "cube"}
       │             ^^^^^^^^^^^^^^^^^ use one of them
@@ -377,16 +377,16 @@ error[models.misplaced_key] append takes no only_newer
 error[models.misplaced_key] a table takes no on_schema_change
   models/my_schema/orders.py:1:13
     1 │ metadata = {"on_schema_change": "fail"}
-      │             ^^^^^^^^^^^^^^^^^^ it is for append, merge, delete_insert
+      │             ^^^^^^^^^^^^^^^^^^ it is for append, merge, delete_insert, incremental_join
 """,
     ),
     "a layout for a view": (
-        '{"materialization": "view", "partition_by": "status"}',
+        '{"partition_by": "status", "materialization": "view"}',
         """
 error[models.misplaced_key] a view takes no partition_by
-  models/my_schema/orders.py:1:40
-    1 │ metadata = {"materialization": "view", "partition_by": "status"}
-      │                                        ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert
+  models/my_schema/orders.py:1:13
+    1 │ metadata = {"partition_by": "status", "materialization": "view"}
+      │             ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert, incremental_join
 """,
     ),
     "a key at two levels": (

@@ -23,6 +23,7 @@ from tidemill.cli.drop import drop
 from tidemill.cli.graph import graph
 from tidemill.cli.history import history
 from tidemill.cli.init import init
+from tidemill.cli.join_stats import join_stats
 from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
@@ -98,7 +99,7 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest)
+PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest, join_stats)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, show, history, backup, restore, drop)
 ENGINE = (doctor, setup)

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
-_VERBS = {"replace": "replaced", "append": "appended", "delete_insert": "replaced"}
+_VERBS = {
+    "replace": "replaced",
+    "append": "appended",
+    "delete_insert": "replaced",
+    "incremental_join": "joined",
+}
 
 
 @dataclass
@@ -112,8 +117,20 @@ class Shown:
         if result is None:
             return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
+        if result.joined is not None:
+            return _verb(result), render.rows(result.rows_read), self._met(result, facts)
         told = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
         return _verb(result), render.rows(result.rows_read), told
+
+    def _met(self, result: StepResult, facts: list[str]) -> list[str]:
+        """A join's window, and what it has met; how rows entered only where that was not by being new."""
+        met = result.joined
+        assert met is not None  # noqa: S101  asked only for joins
+        counts = {"matched": met.matched, "arrived late": met.late, "outdated": met.outdated, "waiting": met.waiting}
+        told = [f"{count:,} {word}" for word, count in counts.items() if count]
+        redone = facts if result.counts.deleted else []
+        why = result.window.reason if result.window else ""
+        return [self.workspace.masking.mask(why), *told, *redone, *_checks(result)]
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
@@ -181,7 +198,7 @@ def _checks(result: StepResult | ViewResult) -> list[str]:
 def _verb(result: StepResult) -> str:
     if result.status == "unchanged":
         return "unchanged"
-    if result.first_run:
+    if result.first_run and result.joined is None:
         return "loaded"
     if result.rebuilt:
         return "rebuilt"
@@ -221,6 +238,7 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         "notices": list(step.notices),
         "checks": [_masked(workspace, each.to_json()) for each in step.checks],
         "expectations": [_masked(workspace, each.to_json()) for each in step.expectations],
+        "joined": step.joined,
         "error": _masked(workspace, render.error_data(outcome.error)) if outcome.error else None,
         "waits_for": step.waits_for,
     }

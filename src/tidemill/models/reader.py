@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tidemill.language.cursor import Named
     from tidemill.models.files import ModelFile, ModelFiles
 
-_DECISIVE = {"materialization", "incremental"}  # without them nothing can be told of the rest
+_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be told of the rest
 
 
 @dataclass(frozen=True, slots=True)

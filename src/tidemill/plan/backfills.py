@@ -51,7 +51,7 @@ class Backfill:
     def bounds(self, kind: CursorKind) -> tuple[Cursor | None, Cursor | None]:
         """Where it starts and what lies behind its end, on a cursor of this kind; raises where they mean nothing."""
         start = _given("start", self.start, kind) if self.start is not None else None
-        end = _after(_given("end", self.end, kind), self.end) if self.end is not None else None
+        end = first_behind(_given("end", self.end, kind), self.end) if self.end is not None else None
         if start is not None and end is not None and end <= start:
             raise ArgumentError(
                 "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
@@ -118,7 +118,7 @@ def _given(flag: str, text: str, kind: CursorKind) -> Cursor:
         raise ArgumentError(bad.code, f"--{flag} is {text!r}, which is no {kind}.", bad.remedy) from bad
 
 
-def _after(end: Cursor, text: str) -> Cursor:
+def first_behind(end: Cursor, text: str) -> Cursor:
     """The first value behind the end: a day and a whole number are included, a moment is not."""
     match end.value:
         case datetime() as moment:

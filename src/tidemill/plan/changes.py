@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.requests import Request
 
-_STEPS = {"replace", "append", "delete_insert", *(f"merge {form}" for form in MergeStrategy)}
+_STEPS = {"replace", "append", "delete_insert", "incremental_join", *(f"merge {form}" for form in MergeStrategy)}
 
 
 @dataclass(frozen=True, slots=True)

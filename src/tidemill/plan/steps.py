@@ -38,10 +38,12 @@ def plan_step(
     request: Request = USUAL,
     variables: Mapping[str, str] = NOTHING_GIVEN,
     now: datetime | None = None,
+    joins: str | None = None,
 ) -> PlannedStep:
     """What the next run of a table would read, as far as its own log tells.
 
-    `variables` are those that the run is given; `bad_variables` has found nothing wrong with them.
+    `variables` are those that the run is given; `bad_variables` has found nothing wrong with them. `joins` is what a
+    join would read, which depends on the logs of its sides.
     """
     if request.full_refresh and snapshot is not None:
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
@@ -55,7 +57,7 @@ def plan_step(
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
     start = _start(table, snapshot, variables, now or datetime.now(UTC))
     gap = (f"{table.name}: {start.notice}",) if start.notice else ()
-    reason = _by_variables(table, snapshot, variables) or start.reason or _reason(table, snapshot)
+    reason = joins or _by_variables(table, snapshot, variables) or start.reason or _reason(table, snapshot)
     return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tidemill.run.function import FunctionRows
     from tidemill.run.prepare import Prepared
     from tidemill.run.results import StepResult
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources.protocol import Connector, Reading
 
 
 def run_function(
@@ -150,7 +150,7 @@ class FunctionStep(Step):
         self,
         spark: SparkSession,
         table: Table,
-        source: FunctionRows,
+        source: Connector,
         run_id: str,
         now: datetime,
         fetch: Fetch | None = None,
@@ -171,7 +171,8 @@ class FunctionStep(Step):
         return replace(result, status=status, notices=notices, expectations=self.expecting.results)
 
     def _again(self) -> Step:
-        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, self.fetch, self.told)
+        asked = (self.fetch, self.told, self.variables)
+        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, *asked)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         rows = self.source.read(replace(reading, run=self._run()))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.expected import Expected
+    from tidemill.run.join import Tally
     from tidemill.sources.protocol import Connector
 
 
@@ -49,6 +50,7 @@ class StepResult:
     notices: tuple[str, ...] = field(default=())
     checks: tuple[Checked, ...] = field(default=())
     expectations: tuple[Expected, ...] = field(default=())
+    joined: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
-from tidemill.change.operation import compile_change
+from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
@@ -28,6 +28,7 @@ from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.checks import check_change, warnings
+from tidemill.run.join import JoinSource
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
@@ -166,7 +167,8 @@ class Step:
         started = self.part is not None and self.part.start is not None
         for missing in missing_variables(self.table, self.variables, first_run=self.known is None, started=started):
             raise missing
-        return window_of(self.spark, self.store, self.table, schema, self.known, self.now, self.part, self.variables)
+        asked = (self.known, self.now, self.part, self.variables, self.source)
+        return window_of(self.spark, self.store, self.table, schema, *asked)
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if self.snapshot is None or held is None:
@@ -183,7 +185,10 @@ class Step:
             highest=known,
             beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
         )
-        return compile_change(prepared.strategy, prepared.change, target)
+        compiled = compile_change(prepared.strategy, prepared.change, target)
+        if compiled.operation is None and window and window.moves_on:
+            return replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
+        return compiled
 
     def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:  # noqa: ARG002  others ask the rows
         """The rows of the table that those of an append may be the same as."""
@@ -225,7 +230,16 @@ class Step:
             backfill=self._backfill(window),
             base=self.snapshot.version if self.snapshot else None,
             held=self._held_rows(),
+            joined=self._joined(window),
         )
+
+    def _joined(self, window: WindowPlan | None) -> Mapping[str, int | str]:
+        """What a join has met in its newest window; a window of the past leaves that as it is."""
+        if not isinstance(self.source, JoinSource) or self.source.tally is None:
+            return {}
+        before = self.known.record.joined if self.known and self.known.record else {}
+        past = window is not None and window.is_backfill and not window.moves_on
+        return before if before and past else self.source.tally.to_json()
 
     def _stands_for(self, window: WindowPlan | None) -> bool:
         """Whether inputs that are the same mean that the next run has nothing to do."""
@@ -315,6 +329,7 @@ class Step:
             files_rewritten=committed.files_rewritten if committed else 0,
             files_kept=committed.files_kept if committed else before.files if before else 0,
             commit_id=record.run_id if committed else None,
+            joined=self.source.tally if isinstance(self.source, JoinSource) else None,
             notices=(
                 *prepared.notices,
                 *compiled.notices,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.declare.strategies import Append, DeleteInsert, Merge
+from tidemill.declare.strategies import Append, DeleteInsert, IncrementalJoin, Merge
 from tidemill.plan.starts import start_variable
 from tidemill.verify.result import Found, Kind
 
@@ -39,6 +39,9 @@ def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None,
     missing, different = found.get(Kind.MISSING, Found()), found.get(Kind.DIFFERENT, Found())
     what, start = "has not been read yet or was changed here by somebody else", start_variable(table)
     count = missing.count + different.count
+    if isinstance(table.strategy, IncrementalJoin):
+        yield from _joined_too_early(table, count)
+        return
     if start:
         if count:
             yield f"{_rows(count)} {_have(count, what)}: a run with an early enough {start} mends it"
@@ -76,6 +79,16 @@ def _made_anew(table: Table) -> str:
         return f"A backfill (tidemill run --start) makes those from a time on {now}"
     backfill = "a backfill (tidemill run --start) those from a time on"
     return f"tidemill run -s {table.name} --full-refresh makes all rows {now}, {backfill}"
+
+
+def _joined_too_early(table: Table, count: int) -> Iterator[str]:
+    if count:
+        late = "belongs to a window that was joined before it" if count == 1 else "belong to windows joined before them"
+        first = table.window.time_column if table.window else ""
+        yield (
+            f"{_rows(count)} {late}: rows of its sides came or changed behind it. A backfill over those windows (the "
+            f"samples have their {first}) joins them again: tidemill run -s {table.name} --start …"
+        )
 
 
 def _extra(table: Table, extra: Found, *, requeried: bool) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import as_tidemill
@@ -55,6 +57,12 @@ def verify_table(
 
 
 def _against(table: Table) -> str:
-    if table.function is not None:
-        return AGAINST
-    return "a full load" if isinstance(table.producer, Loaded) else "its query"
+    match table.producer:
+        case Loaded():
+            return "a full load"
+        case Join():
+            return "one window over all of it"
+        case Function():
+            return AGAINST
+        case _:
+            return "its query"

@@ -15,6 +15,7 @@ from tidemill.engine.translate import one_line
 from tidemill.errors import SourceError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import start_variable, without_moving_start
+from tidemill.run.join import JoinSource
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.rebuild import FULL_REFRESH
 from tidemill.run.windows import window_of
@@ -103,10 +104,13 @@ class Verifying:
 
     def _window(self, schema: StructType, snapshot: Snapshot | None) -> WindowPlan | None:
         """The window of a run; where a run would have to be told its start and nobody does, from its watermark on."""
+        if isinstance(self.source, JoinSource) and snapshot is None:
+            return self.source.all_windows(self.spark, self.snapshot)
         start = start_variable(self.table)
         unknown = start is not None and start.name not in self.variables
         table = without_moving_start(self.table) if unknown else self.table
-        return window_of(self.spark, self.store, table, schema, snapshot, self.now, variables=self.variables)
+        asked = (snapshot, self.now, None, self.variables, self.source)
+        return window_of(self.spark, self.store, table, schema, *asked)
 
     def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:
         """Both sides with the columns that the source has: of others a full run would know nothing."""
