@@ -1,6 +1,6 @@
 """Tidemill keeps tables up to date incrementally and exactly."""
 
-from tidemill.api import MergeResult, history, merge, read, restore
+from tidemill.api import MergeResult, history, merge, merge_parquet_dataset, read, restore
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
 from tidemill.project_api import Project
@@ -14,6 +14,7 @@ __all__ = [
     "__version__",
     "history",
     "merge",
+    "merge_parquet_dataset",
     "read",
     "restore",
 ]

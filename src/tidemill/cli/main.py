@@ -17,6 +17,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.checks import test
 from tidemill.cli.compile import compile_
+from tidemill.cli.datasets import check, compact, dedup, recover, vacuum
 from tidemill.cli.doctor import doctor, setup
 from tidemill.cli.graph import graph
 from tidemill.cli.history import history
@@ -99,8 +100,9 @@ def tidemill() -> None:
 PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, show, history, restore)
+DATASETS = (check, dedup, compact, vacuum, recover)
 ENGINE = (doctor, setup)
-for command in (*PROJECTS, *WATERMARKS, *TABLES, *ENGINE):
+for command in (*PROJECTS, *WATERMARKS, *TABLES, *DATASETS, *ENGINE):
     tidemill.add_command(command)
 
 

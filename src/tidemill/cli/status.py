@@ -75,11 +75,11 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
 
 def _status(table: Table | View, ledger: Ledger) -> Status:
     from tidemill.declare.views import View  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_of  # noqa: PLC0415
     from tidemill.state.views import view_record  # noqa: PLC0415
 
     is_view = isinstance(table, View)
-    snapshot = None if is_view else DeltaLog(table.path).snapshot()
+    snapshot = None if is_view else log_of(table).snapshot()
     record = view_record(table.path) if is_view else snapshot.record if snapshot else None
     watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
     last = ledger.last_step(table.path)

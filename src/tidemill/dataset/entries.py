@@ -37,7 +37,8 @@ class Added:
 class Entry:
     """One commit. `files` is the whole dataset after it; `record` is what `tidemill.contracts.Record` writes.
 
-    `schema` holds the columns in the JSON that Spark and Delta share. `notes` when it changes no rows.
+    `schema` holds the columns in the JSON that Spark and Delta share. `notes` when it changes no rows; it then
+    remembers what others had done to the files before, which the next run has to know.
     """
 
     number: int
@@ -54,6 +55,8 @@ class Entry:
     properties: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     notes: bool = False
+    foreign_came: bool = False
+    foreign_left: bool = False
 
     def to_json(self) -> str:
         return json.dumps({"dataset": ENTRY_FORMAT, **asdict(self)}, separators=(",", ":"), ensure_ascii=False)

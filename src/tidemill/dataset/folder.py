@@ -82,6 +82,19 @@ class Folder:
         folder.mkdir(parents=True)
         return Attempt(name, folder, held_open(folder / _ALIVE))
 
+    @contextlib.contextmanager
+    def ending(self, attempt: Attempt) -> Iterator[None]:
+        """However the block ends, the attempt's files are gone, unless they are the dataset's by then."""
+        try:
+            yield
+        finally:
+            number = self.newest()
+            entry = None if number is None else self.entry(number)
+            if entry is not None and entry.attempt == attempt.name:
+                attempt.alive.close()
+            else:
+                attempt.drop()
+
     def create(self, entry: Entry) -> None:
         """The commit point: the entry appears whole and on disk, or not at all; `FileExistsError` if it is there."""
         self.log.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Self
 
 try:
@@ -13,29 +14,39 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
+_mine = threading.local()
+
 
 class WriterLock:
-    """A lock among processes, and among folders opened in one process. Whoever holds it may take it again."""
+    """A lock among processes, and among the threads of one. A thread that holds it may take it again."""
 
     def __init__(self, file: Path) -> None:
         self._path = file
-        self._file: IO[str] | None = None
-        self._depth = 0
 
     def __enter__(self) -> Self:
-        if self._depth == 0:
+        held = self._held()
+        if str(self._path) not in held:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a")
+            file = self._path.open("a")
             if fcntl is not None:
-                fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._depth += 1
+                fcntl.flock(file, fcntl.LOCK_EX)
+            held[str(self._path)] = [file]
+        else:
+            held[str(self._path)].append(held[str(self._path)][0])
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._file is not None:
-            self._file.close()
-            self._file = None
+        held = self._held()
+        file = held[str(self._path)].pop()
+        if not held[str(self._path)]:
+            del held[str(self._path)]
+            file.close()
+
+    @staticmethod
+    def _held() -> dict[str, list[IO[str]]]:
+        """The open lock files of this thread, as often as each was taken."""
+        found: dict[str, list[IO[str]]] = _mine.__dict__.setdefault("held", {})
+        return found
 
 
 def held_open(file: Path) -> IO[str]:

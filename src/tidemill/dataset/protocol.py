@@ -64,6 +64,14 @@ class State:
         return [file for path, file in self.known.items() if self.files.get(path) != file]
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What an interruption had left: a commit to finish, and attempts that never came to their commit point."""
+
+    commit: int | None = None
+    attempts: int = 0
+
+
 def walk(steps: Steps[T]) -> T:
     """Takes all steps, one after the other."""
     while True:
@@ -119,17 +127,20 @@ def committing(folder: Folder, base: State, entry: Entry) -> Steps[None]:
         yield from _publishing(folder, entry)
 
 
-def finishing(folder: Folder) -> Steps[None]:
+def finishing(folder: Folder) -> Steps[Finished]:
     """Rolls the last commit forward if it was interrupted, and clears what dead writers have staged."""
     yield LOCK
     with folder.lock:
         number = folder.newest()
         entry = None if number is None else folder.entry(number)
-        if entry is not None and folder.is_pending(entry):
+        pending = entry is not None and folder.is_pending(entry)
+        if entry is not None and pending:
             yield from _publishing(folder, entry)
-        for attempt in folder.dead_attempts():
+        dead = folder.dead_attempts()
+        for attempt in dead:
             yield CLEAR_DEAD
             folder.clear(attempt)
+    return Finished(number if pending else None, len(dead))
 
 
 def _publishing(folder: Folder, entry: Entry) -> Steps[None]:

@@ -78,6 +78,7 @@ class Table:
     tags: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    format: str = "delta"
 
     @property
     def config_hash(self) -> str:

@@ -31,6 +31,7 @@ _CONFLICTS = frozenset(
     }
 )
 _CONFLICT_CONDITIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+_GONE_CONDITIONS = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND")
 MOVED = "tidemill: another writer came first"  # what a write of ours says when the table is not as it was
 
 # Spark's wrappers: what they wrap says more than they do.
@@ -47,6 +48,16 @@ def is_conflict(error: BaseException) -> bool:
         name.rpartition(".")[2].rpartition("$")[2] in _CONFLICTS
         or condition.startswith(_CONFLICT_CONDITIONS)
         or MOVED in message
+        for name, condition, message in _chain(error)
+    )
+
+
+def file_is_gone(error: BaseException) -> bool:
+    """Whether a file has gone between its listing and its reading, so that looking again may succeed."""
+    return any(
+        condition.startswith(_GONE_CONDITIONS)
+        or "FileNotFoundError" in message
+        or name.endswith("FileNotFoundException")
         for name, condition, message in _chain(error)
     )
 

@@ -10,7 +10,7 @@ from tidemill.errors import TidemillError
 from tidemill.plan.changes import change_of_mind
 from tidemill.plan.variables import bad_variables
 from tidemill.plan.windows import known_of
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ def _looked_at(tables: Iterable[Table]) -> tuple[list[tuple[Table, Snapshot | No
     unreadable: list[TidemillError] = []
     for table in tables:
         try:
-            found.append((table, known_of(table, DeltaLog(table.path).snapshot())))
+            found.append((table, known_of(table, log_of(table).snapshot())))
         except TidemillError as failure:
             unreadable.append(failure)
     return found, unreadable

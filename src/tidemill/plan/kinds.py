@@ -8,7 +8,7 @@ from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.declare.views import View
 from tidemill.errors import ArgumentError
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_at, log_of
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ def changes_of_kind(nodes: Iterable[Table | View], behavior: str) -> dict[str, t
 def _table(table: Table, behavior: str) -> tuple[str, ...]:
     if view_record(table.path) is None:
         return ()
-    stayed = DeltaLog(table.path).snapshot() is not None
+    stayed = log_of(table).snapshot() is not None
     goes_on = "the table that stayed on disk goes on from where it was" if stayed else "this run makes it"
     return as_told(behavior, f"{table.name} was a view, and is a table now: {goes_on}", table.origin)
 
 
 def _view(view: View, behavior: str) -> tuple[str, ...]:
-    held = DeltaLog(view.path).snapshot()
+    held = log_at(view.path).snapshot()
     if held is None:
         return ()
     _refuse_hiding(view, held)

@@ -12,6 +12,7 @@ from tidemill.contracts import Record
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
 from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,13 +34,21 @@ class RestoreResult:
 def restore_table(spark: SparkSession, path: str, *, to: int) -> RestoreResult:
     """Restores the rows and the progress of version `to`, as new commits; itself it can be restored from."""
     began = time.monotonic()
-    record = with_retries(path, lambda attempt: _restore(spark, DeltaStore(path), to, attempt))
-    store = DeltaStore(path)
+    store = _store(path)
+    record = with_retries(path, lambda attempt: _restore(spark, store, to, attempt))
     snapshot = store.snapshot()
     assert snapshot is not None  # noqa: S101  it was restored
     watermark = next((str(value) for value in record.progress.values()), None)
     total = store.read(spark).count()
     return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began)
+
+
+def _store(path: str) -> DeltaStore:
+    """The table's store, if it holds older versions."""
+    store = store_at(path)
+    if isinstance(store, DeltaStore):
+        return store
+    raise store.no_older_versions()
 
 
 def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> Record:

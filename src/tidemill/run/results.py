@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidemill.contracts import Counts
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
     from tidemill.change.checked import Checked
@@ -60,7 +60,7 @@ def up_to_date(table: Table, source: Connector) -> StepResult | None:
 
     Its input is known to be what it was, so is its declaration, and nobody touched its rows.
     """
-    snapshot, version = DeltaLog(table.path).snapshot(), source.version()
+    snapshot, version = log_of(table).snapshot(), source.version()
     record = snapshot.record if snapshot else None
     if snapshot is None or record is None or snapshot.rows is None or version is None:
         return None

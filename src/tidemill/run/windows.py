@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
-    from tidemill.stores.delta import DeltaStore
+    from tidemill.stores.opened import AnyStore
 
 
 def window_of(
     spark: SparkSession,
-    store: DeltaStore,
+    store: AnyStore,
     table: Table,
     schema: StructType,
     snapshot: Snapshot | None,

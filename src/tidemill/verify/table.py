@@ -21,7 +21,7 @@ from tidemill.plan.windows import known_of
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.windows import window_of
 from tidemill.sources.protocol import Reading
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 from tidemill.verify.closeness import TOLERANCE, has_floats
 from tidemill.verify.remedies import remedies
 from tidemill.verify.result import Verified
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.sources.protocol import Connector
+    from tidemill.stores.opened import AnyStore
 
 
 def verify_table(
@@ -51,7 +52,7 @@ def verify_table(
     """How the table lies to a full run. Reads all of both, and writes nothing; an error of the table is its result."""
     against = "a full load" if isinstance(table.producer, Loaded) else "its query"
     try:
-        store = DeltaStore(table.path)
+        store = store_of(table)
         snapshot = known_of(table, store.snapshot())
         if snapshot is None:
             return Verified(table.name, against, there=False)
@@ -70,7 +71,7 @@ class _Verifying:
         spark: SparkSession,
         table: Table,
         source: Connector,
-        store: DeltaStore,
+        store: AnyStore,
         snapshot: Snapshot,
         now: datetime,
         variables: Mapping[str, str],
