@@ -2,7 +2,7 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,parquet
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cold
+import datasets
 import incremental
 import memory
 import merges
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
-PIPELINES = ("overhead", "incremental")
+PIPELINES = ("overhead", "incremental", "parquet")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -102,7 +103,12 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         orders.build()
         return incremental.full_and_incremental(orders, repeat, console, arguments.plot)
 
-    return {"overhead": overhead, "incremental": full_and_incremental}
+    def parquet() -> list[merges.Claim]:
+        data = datasets.Dataset(embedded(), folder / "parquet", datasets.ROWS // scale)
+        data.build()
+        return datasets.rewrites(data, repeat, console)
+
+    return {"overhead": overhead, "incremental": full_and_incremental, "parquet": parquet}
 
 
 def _scale(arguments: argparse.Namespace) -> int:

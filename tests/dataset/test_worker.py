@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import resource
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,7 @@ def test_a_file_gets_other_columns_where_they_are_asked_for(tmp_path: Path, stag
 def test_old_times_of_spark_stay_what_they_are(tmp_path: Path, staging: Path) -> None:
     """INT96 is what Spark writes unless told otherwise."""
     path = tmp_path / "f.parquet"
-    moment = dt.datetime(2024, 1, 1, 12, 0, 0, 123456)
+    moment = dt.datetime(2024, 1, 1, 12, 0, 0, 123456, tzinfo=dt.UTC).replace(tzinfo=None)
     pq.write_table(pa.table({"id": [1, 2], "at": [moment, None]}), path, use_deprecated_int96_timestamps=True)
     later = pa.array([moment.replace(tzinfo=dt.UTC, hour=13)], pa.timestamp("us", tz="UTC"))
     only = pa.table({FILE: [str(path)], ROW: [1], FATE: [REPLACE], "id": [2], "at": later})
@@ -138,7 +139,9 @@ def test_new_rows_go_to_a_file_for_each_partition(staging: Path) -> None:
     folders = {("01",): "p=1/"}
     reports = [
         batch.to_pylist()[0]
-        for batch in write_rows(iter(rows.to_batches(max_chunksize=1)), Shape(str(staging), schema), {"p": "p"}, folders)
+        for batch in write_rows(
+            iter(rows.to_batches(max_chunksize=1)), Shape(str(staging), schema), {"p": "p"}, folders
+        )
     ]
     assert [(each["folder"], each["rows"]) for each in reports] == [
         ("p=a%2Fb/", 2),
@@ -160,3 +163,16 @@ def test_a_value_that_does_not_fit_is_an_error(tmp_path: Path, staging: Path) ->
     only = pa.table({FILE: [str(path)], ROW: [0], FATE: [REPLACE], "small": [300]})
     with pytest.raises(pa.ArrowInvalid, match="not in range"):
         splice(only, Shape(str(staging), pq.read_schema(path)))
+
+
+def test_a_disk_that_is_full_is_an_error_of_the_task(tmp_path: Path, staging: Path) -> None:
+    """A limit on the size of files ends a write as a full disk does."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(table([row(n) for n in range(2000)]), path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            splice(actions(path, {0: DROP}, {}), Shape(str(staging), KINDS))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/merge.md", "docs/pipelines.md", "docs/models.md"))
-GUIDES = ("docs/coming-from.md", "docs/checks.md")
+GUIDED = ("README.md", "docs/merge.md", "docs/datasets.md", "docs/pipelines.md", "docs/models.md")
+DOCUMENTS = tuple(ROOT / name for name in GUIDED)
+GUIDES = ("docs/coming-from.md", "docs/checks.md", "docs/datasets-protocol.md")
 OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in GUIDES), *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.dataset.entries import DataFile, Entry, by_path
+from tidemill.dataset.folder import Folder
 from tidemill.errors import TableError
 
 if TYPE_CHECKING:
-    from tidemill.dataset.folder import Attempt, Folder
+    from tidemill.dataset.folder import Attempt
 
 T = TypeVar("T")
 Steps = Generator[str, None, T]
@@ -141,6 +142,13 @@ def finishing(folder: Folder) -> Steps[Finished]:
             yield CLEAR_DEAD
             folder.clear(attempt)
     return Finished(number if pending else None, len(dead))
+
+
+def finish_interrupted(path: str) -> None:
+    """Finishes an interrupted commit of the dataset at a path, if it is one of ours."""
+    folder = Folder(path)
+    if folder.newest() is not None:
+        walk(opening(folder))
 
 
 def _publishing(folder: Folder, entry: Entry) -> Steps[None]:

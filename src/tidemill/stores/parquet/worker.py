@@ -54,7 +54,7 @@ class Output:
         self.name = f"{uuid.uuid4().hex}.parquet"
         self.path = f"{shape.staging}/{self.name}"
         self.rows = 0
-        self._file = open(self.path, "xb")  # noqa: SIM115, PTH123  closed in `end`
+        self._file = pa.OSFile(self.path, "wb")
         self._writer = pq.ParquetWriter(
             self._file, schema, compression=compression, use_deprecated_int96_timestamps=int96
         )
@@ -77,15 +77,14 @@ class Output:
 
     @property
     def size(self) -> int:
-        return self._file.tell()
+        return int(self._file.tell())
 
     def end(self) -> tuple[int, int]:
         """Its size and time, once it is on disk."""
         self.flush()
         self._writer.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
         self._file.close()
+        _to_disk(self.path)
         found = os.stat(self.path)  # noqa: PTH116
         return found.st_size, found.st_mtime_ns
 
@@ -101,17 +100,18 @@ def write_rows(
     `partitions` are the columns that hold its values as text, and what they are called; they are not written.
     `folders` are those that there are already.
     """
-    output, place = None, ()
+    output, place, folder = None, (), ""
     for batch in batches:
         for values, rows in _by_partition(pa.Table.from_batches([batch]), list(partitions)):
             if output is not None and (values != place or output.size >= _FILE_BYTES):
-                yield _told(output, _folder(place, partitions, folders))
+                yield _told(output, folder)
                 output = None
             if output is None:
+                folder = _folder(values, partitions, folders)
                 output, place = Output(shape, shape.schema, shape.compression or "snappy", int96=shape.int96), values
             output.add(_fitted(rows, shape.schema))
     if output is not None:
-        yield _told(output, _folder(place, partitions, folders))
+        yield _told(output, folder)
 
 
 def splice(actions: pa.Table, shape: Shape) -> pa.Table:
@@ -205,6 +205,14 @@ def _escaped(text: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
 
 
+def _to_disk(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _told(output: Output, folder: str | None) -> pa.RecordBatch:
     return _report(output, folder, None).to_batches()[0]
 
@@ -240,14 +248,14 @@ def local_path(address: str) -> str:
     return decoded if os.path.exists(decoded) else path  # noqa: PTH110
 
 
-def _codecs(source: pq.ParquetFile) -> dict[str, str] | str:
+def _codecs(source: pq.ParquetFile) -> str:
     """The compression that a file has, which its successor keeps."""
     if source.num_row_groups == 0 or source.metadata.num_columns == 0:
         return "snappy"
     group = source.metadata.row_group(0)
     found = {group.column(number).compression.lower() for number in range(group.num_columns)}
     kept = next(iter(found - {"uncompressed"}), "none")
-    return "snappy" if kept == "lzo" else kept
+    return {"lzo": "snappy", "lz4_raw": "lz4"}.get(kept, str(kept))
 
 
 def _names(schema: pa.Schema) -> set[str]:
