@@ -77,5 +77,5 @@ def test_a_size_that_is_none_and_a_folder_that_is_no_dataset_are_errors(folder: 
     assert "'big' is no size." in bad.output
     nothing = CliRunner().invoke(tidemill, ["recover", str(tmp_path / "nothing")])
     assert "There is no dataset at" in nothing.output
-    done = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "1.5 kB"])
+    done = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "1.5 MB"])
     assert "files joined to" in done.output

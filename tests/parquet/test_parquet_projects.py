@@ -66,9 +66,7 @@ def test_a_project_of_datasets_is_kept_incrementally_and_proves_itself(spark: Sp
     assert [each.result.status for each in Workspace.load(folder).run(spark).outcomes] == ["up to date"] * 2
     assert pq.read_table(kept[0]).to_pylist() == [{"orders": 1, "amount": 10}]
     verified = cli("verify", "--format", "json")
-    assert (verified.exit_code, verified.output.count('"ok": true')) == (0, verified.output.count('"ok"')), (
-        verified.output
-    )
+    assert verified.exit_code == 0, verified.output
 
 
 def test_metadata_commands_know_datasets_without_spark(spark: SparkSession, folder: Path) -> None:
