@@ -53,7 +53,7 @@ class Folder:
         """The numbers of the entries, in order."""
         try:
             names = os.listdir(self.log)  # noqa: PTH208  one call, and names are all that is needed
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
 

@@ -46,6 +46,7 @@ class ParquetStore:
         self._properties = dict(properties or {})
         self._partition_by = tuple(partition_by)
         self._seen: State | None = None
+        self._columns: tuple[State, t.StructType] | None = None
 
     def snapshot(self) -> Snapshot | None:
         self._seen = self.log.state()
@@ -73,7 +74,10 @@ class ParquetStore:
         return near
 
     def schema(self, spark: SparkSession) -> t.StructType:
-        return schema_of(spark, self.log.folder.root, self._state)
+        state = self._state
+        if self._columns is None or self._columns[0] is not state:
+            self._columns = state, schema_of(spark, self.log.folder.root, state)
+        return self._columns[1]
 
     def commit(
         self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
@@ -103,13 +107,7 @@ class ParquetStore:
         self._note(state, replace(entry, properties={**entry.properties, **properties}))
 
     def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
-        del spark
-        if columns:
-            raise TableError(
-                "dataset.no_clustering",
-                f"{self.path} is a Parquet dataset, which cannot be clustered by {', '.join(columns)}.",
-                "Use partition_by, or the format delta.",
-            )
+        """A declaration of a dataset that is clustered is refused, so there is nothing to do."""
 
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the dataset: all its files are rewritten without them."""
@@ -182,6 +180,8 @@ class ParquetStore:
         self, kind: type[Staging], state: State, operation: Operation | DropRows, folder: str, rows: int
     ) -> Staging:
         held = self.schema(operation.rows.sparkSession) if state.is_there else None
+        if isinstance(operation, OverwriteRows):
+            rows += sum(file.rows or 0 for file in state.known.values())
         return kind(
             root=self.log.folder.root,
             state=state,
