@@ -33,6 +33,7 @@ class Dataset:
     spark: SparkSession
     folder: Path
     rows: int = ROWS
+    partitions: int = PARTITIONS
     torn: list[float] = field(default_factory=list)
 
     def build(self) -> None:
@@ -41,9 +42,9 @@ class Dataset:
             "uuid() AS name",
             "rand(1) * 1000 AS amount",
             "timestamp_seconds(1700000000 + id) AS at",
-            f"cast(id DIV {self.rows // PARTITIONS} AS int) AS part",
+            f"cast(id DIV {self.rows // self.partitions} AS int) AS part",
         )
-        writer = rows.repartition(PARTITIONS, "part").write.partitionBy("part")
+        writer = rows.repartition(self.partitions, "part").write.partitionBy("part")
         self.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         writer.parquet(str(self.folder / "data"))
 
@@ -54,7 +55,7 @@ class Dataset:
 
     def change(self, kind: str, number: int) -> Path:
         """A thousand rows with another amount: of one partition, or of all."""
-        path, size = self.folder / f"change {kind} {number}", self.rows // PARTITIONS
+        path, size = self.folder / f"change {kind} {number}", self.rows // self.partitions
         if not path.exists():
             start, end = (size * 7, size * 8) if kind == "one partition" else (0, self.rows)
             step = max((end - start) // CHANGED, 1)
@@ -67,7 +68,7 @@ class Dataset:
         """What people do without a merge: join all, write all, swap the folders."""
         new, old = self.spark.read.parquet(str(change)), self.spark.read.parquet(str(target))
         rows = old.join(new, "k", "left_anti").unionByName(new)
-        rows.repartition(PARTITIONS, "part").write.partitionBy("part").parquet(f"{target}.new")
+        rows.repartition(self.partitions, "part").write.partitionBy("part").parquet(f"{target}.new")
         shutil.rmtree(target)
         shutil.move(f"{target}.new", target)
 

@@ -37,3 +37,18 @@ def test_both_ways_of_a_benchmark_end_with_the_same_rows(spark: SparkSession, tm
         left, right = tidemill.read(plain, spark=spark), tidemill.read(ours, spark=spark)
         assert left.exceptAll(right).count() == right.exceptAll(left).count() == 0
     assert our_merge(spark, stage.change("spread", 0, 100), stage.copy(stage.ours, "ours_copy")).unchanged == 100
+
+
+@pytest.mark.usefixtures("_on_path")
+def test_a_merge_into_a_dataset_ends_with_the_rows_of_a_full_rewrite(spark: SparkSession, tmp_path: Path) -> None:
+    from datasets import Dataset  # noqa: PLC0415  the folder of benchmarks is no package
+
+    data = Dataset(spark, tmp_path, 2_000, 4)
+    data.build()
+    for kind in ("one partition", "spread"):
+        change, plain, ours = data.change(kind, 1), data.copy("plain"), data.copy("ours")
+        data.rewrite(change, plain)
+        data.merge(change, ours)
+        left, right = spark.read.parquet(str(plain)), tidemill.read(ours, spark=spark)
+        assert left.exceptAll(right).count() == right.exceptAll(left).count() == 0
+    assert len(data.torn) == 2

@@ -12,7 +12,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from tidemill.engine.session import has_died, log_file
-from tidemill.errors import EngineError, TidemillError
+from tidemill.errors import EngineError, TableError, TidemillError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +74,12 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
             "engine.jvm_died",
             f"{doing} failed: Spark's Java process has ended.",
             f"If memory ran out, give it more (TIDEMILL_DRIVER_MEMORY=4g); its last words are in {log}.",
+        )
+    if file_is_gone(error):
+        return TableError(
+            "table.files_gone",
+            f"{doing} failed: files that were there when it began have gone. {one_line(error)}",
+            "Somebody has written to the table meanwhile. Read it again.",
         )
     return EngineError(
         "engine.spark_failed",
