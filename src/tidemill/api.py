@@ -205,7 +205,11 @@ def run_merge(
     from tidemill.sources.files import FileSource  # noqa: PLC0415
     from tidemill.sources.frames import FrameSource  # noqa: PLC0415
 
-    rows = FileSource(_absolute(str(source))) if isinstance(source, str | Path) else FrameSource(source)
+    rows = (
+        FileSource(_absolute(str(source)))
+        if isinstance(source, str | Path)
+        else FrameSource(source, keeps_naive=table.format == PARQUET)
+    )
     if isinstance(rows, FileSource):
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     with translated(f"Merging {rows} into {table.name}"):

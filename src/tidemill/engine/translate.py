@@ -75,7 +75,7 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
             f"{doing} failed: Spark's Java process has ended.",
             f"If memory ran out, give it more (TIDEMILL_DRIVER_MEMORY=4g); its last words are in {log}.",
         )
-    if file_is_gone(error):
+    if any(condition == _GONE_CONDITIONS[0] for _, condition, _ in _chain(error)):
         return TableError(
             "table.files_gone",
             f"{doing} failed: files that were there when it began have gone. {one_line(error)}",
