@@ -2,7 +2,7 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,python,join
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,python,join,parquet
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cold
+import datasets
 import incremental
 import joins
 import memory
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
-PIPELINES = ("overhead", "incremental", "python", "join")
+PIPELINES = ("overhead", "incremental", "python", "join", "parquet")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -116,7 +117,18 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
             each.build()
         return joins.one_day(*feeds, repeat)
 
-    return {"overhead": overhead, "incremental": full_and_incremental, "python": python, "join": join}
+    def parquet() -> list[merges.Claim]:
+        data = datasets.Dataset(embedded(), folder / "parquet", datasets.ROWS // scale)
+        data.build()
+        return datasets.rewrites(data, repeat, console)
+
+    return {
+        "overhead": overhead,
+        "incremental": full_and_incremental,
+        "python": python,
+        "join": join,
+        "parquet": parquet,
+    }
 
 
 def _scale(arguments: argparse.Namespace) -> int:

@@ -25,6 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--histories", type=int, default=42, help="how many random histories test_incremental_equals_full tries"
     )
+    parser.addoption("--kills", type=int, default=5, help="how many writers of a dataset are killed")
+    parser.addoption("--rounds", type=int, default=5, help="how often several processes merge into a dataset at once")
     parser.addoption("--renew-golden", action="store_true", help="test_golden writes what it finds as what is expected")
 
 

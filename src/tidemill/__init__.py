@@ -1,6 +1,6 @@
 """Tidemill keeps tables up to date incrementally and exactly."""
 
-from tidemill.api import MergeResult, backup, history, merge, read, restore
+from tidemill.api import MergeResult, backup, history, merge, merge_parquet_dataset, read, restore
 from tidemill.declare.decorators import (
     expect,
     expect_all,
@@ -36,6 +36,7 @@ __all__ = [
     "history",
     "incremental_join",
     "merge",
+    "merge_parquet_dataset",
     "read",
     "restore",
     "table",

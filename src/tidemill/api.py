@@ -8,9 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.formats import COMPRESSION, DELTA, PARQUET, known_codec, known_format
 from tidemill.declare.strategies import Merge, MergeStrategy, merge_form
 from tidemill.declare.tables import SchemaPolicy, Table, schema_policy
 from tidemill.errors import ArgumentError
+from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,23 +95,50 @@ def merge(
     return run_merge(source, table, spark)
 
 
+def merge_parquet_dataset(
+    source: DataFrame | pa.Table | pd.DataFrame | str | Path,
+    target_path: str | Path,
+    key_columns: str | Iterable[str],
+    strategy: MergeStrategy | str = MergeStrategy.UPSERT,
+    dedup_order_by: str | Iterable[str] | None = None,
+    compression: str = "snappy",
+    spark: SparkSession | None = None,
+) -> dict[str, int]:
+    """Merges rows into a plain Parquet dataset, a folder that any tool reads; in one commit, or in none.
+
+    Only files that hold a changed row are rewritten, with this compression. Gives what was inserted, updated (rows
+    that really changed) and deleted, and the rows that the dataset holds now, in total.
+    """
+    table = merge_table(
+        target_path,
+        key_columns,
+        strategy,
+        dedup_order_by=dedup_order_by,
+        format_=PARQUET,
+        compression=compression,
+    )
+    result = run_merge(source, table, spark)
+    return {name: getattr(result, name) for name in ("inserted", "updated", "deleted", "total")}
+
+
 def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     """The rows of a table's last commit."""
     from tidemill.engine.session import session_for  # noqa: PLC0415
-    from tidemill.stores.delta import DeltaStore  # noqa: PLC0415
+    from tidemill.stores.opened import store_at  # noqa: PLC0415
 
     session = session_for(spark)
     path = _located(str(target), session)
-    if DeltaStore(path).snapshot() is None:
+    store = store_at(path)
+    if store.snapshot() is None:
         raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path or the name of a table.")
-    return DeltaStore(path).read(session)
+    return store.read(session)
 
 
 def history(target: str | Path, limit: int | None = None) -> list[Commit]:
     """The commits of the table at a path, newest first, with their records; starts no JVM."""
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
-    log = DeltaLog(_absolute(str(target)))
+    log = log_at(_absolute(str(target)))
     if log.snapshot() is None:
         raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
     return list(log.commits(limit))
@@ -132,7 +161,7 @@ def restore(
     from tidemill.engine.translate import translated  # noqa: PLC0415
     from tidemill.run.backup import restore_backup  # noqa: PLC0415
     from tidemill.run.restore import restore_table, version_at  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
     check_one_way(to, at, backup)
     moment = None if at is None else moment_of(at)
@@ -141,7 +170,7 @@ def restore(
         if backup is not None:
             return restore_backup(session, _placed(str(target), session), _located(str(backup), session))
         path = _located(str(target), session)
-        version = to if moment is None else version_at(DeltaLog(path), moment)
+        version = to if moment is None else version_at(log_at(path), moment)
         assert version is not None  # noqa: S101  one of the three is given
         return restore_table(session, path, to=version)
 
@@ -189,6 +218,8 @@ def merge_table(
     policy: SchemaPolicy | str = SchemaPolicy.FAIL,
     max_shrink: float | None = None,
     format_: str | None = None,
+    compression: str | None = None,
+    partition_by: str | Iterable[str] = (),
 ) -> Table:
     """The declaration behind a merge; everything that can be wrong without looking at rows is an error here."""
     form = merge_form(strategy)
@@ -198,18 +229,15 @@ def merge_table(
             f"max_shrink guards full_merge; {form} deletes nothing.",
             "Leave it out, or use full_merge.",
         )
-    if format_ not in (None, "delta"):
-        raise ArgumentError(
-            "table.unknown_format",
-            f"{format_!r} is not a table format that can be merged into.",
-            'Use "delta".',
-        )
     return Table(
         name=str(target),
         path=str(target),
         strategy=Merge(_names(on), form, _names(dedup_order_by), only_newer, max_shrink),
         volatile=_names(volatile),
         schema_policy=schema_policy(policy),
+        format=known_format(format_) if format_ else format_at(_absolute(str(target))) or DELTA,
+        properties={COMPRESSION: known_codec(compression)} if compression else {},
+        partition_by=_names(partition_by),
     )
 
 
@@ -219,23 +247,29 @@ def run_merge(
     spark: SparkSession | None = None,
     *,
     small: bool = False,
+    dry_run: bool = False,
 ) -> MergeResult:
-    """Runs a declared merge. `small` starts the embedded engine for a short job."""
+    """Runs a declared merge, or only says what it would do. `small` starts the embedded engine for a short job."""
     from dataclasses import replace  # noqa: PLC0415
 
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.run.rehearse import rehearse_step  # noqa: PLC0415
     from tidemill.run.step import run_step  # noqa: PLC0415
     from tidemill.sources.files import FileSource  # noqa: PLC0415
     from tidemill.sources.frames import FrameSource  # noqa: PLC0415
 
-    rows = FileSource(_absolute(str(source))) if isinstance(source, str | Path) else FrameSource(source)
+    rows = (
+        FileSource(_absolute(str(source)))
+        if isinstance(source, str | Path)
+        else FrameSource(source, keeps_naive=table.format == PARQUET)
+    )
     if isinstance(rows, FileSource):
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small)
         located = replace(table, path=_located(table.path, session))
-        result = run_step(session, located, rows)
+        result = rehearse_step(session, located, rows) if dry_run else run_step(session, located, rows)
         return _merge_result(result)
 
 

@@ -277,6 +277,7 @@ class Target:
 
     `reach` tells how much of it a change can meet, `window` is the run's window as a filter, `highest` the highest time
     that the table can hold, where known. `beyond` holds for rows that the window ends before: they stay as they are.
+    `near` gives the rows of those files only that a change with such keys can meet, where the store can tell them.
     """
 
     name: str
@@ -286,6 +287,7 @@ class Target:
     window: str | None = None
     highest: Cursor | None = None
     beyond: str | None = None
+    near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +312,8 @@ class UpsertRows:
     picked: bool = False
     inserts: bool = True
     delete_missing: bool = False
+    keys: tuple[str, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.views import plan_view
+from tidemill.state.logs import format_at
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
@@ -391,7 +392,7 @@ class Workspace:
         if name.count(".") > 1:
             return None
         path = self.project.table_path(name)
-        return path if (Path(path) / "_delta_log").is_dir() else None
+        return path if format_at(path) else None
 
 
 def _verified(runner: Runner, tables: Sequence[Table], dates: Backfill | None) -> Iterator[Verified]:

@@ -48,3 +48,18 @@ def test_one_day_of_a_join_reads_its_scope_and_no_more(spark: SparkSession, tmp_
         each.build()
     reading, *_ = one_day(*feeds, 1)
     assert (reading.what, reading.figure) == ("bytes that one day reads, of its scope", 1.0)
+
+
+@pytest.mark.usefixtures("_on_path")
+def test_a_merge_into_a_dataset_ends_with_the_rows_of_a_full_rewrite(spark: SparkSession, tmp_path: Path) -> None:
+    from datasets import Dataset  # noqa: PLC0415  the folder of benchmarks is no package
+
+    data = Dataset(spark, tmp_path, 2_000, 4)
+    data.build()
+    for kind in ("one partition", "spread"):
+        change, plain, ours = data.change(kind, 1), data.copy("plain"), data.copy("ours")
+        data.rewrite(change, plain)
+        data.merge(change, ours)
+        left, right = spark.read.parquet(str(plain)), tidemill.read(ours, spark=spark)
+        assert left.exceptAll(right).count() == right.exceptAll(left).count() == 0
+    assert len(data.torn) == 2

@@ -50,9 +50,9 @@ def drop(table_path: str, confirm: bool, load: Load, form: str, quiet: bool) -> 
 
 
 def _snapshot(path: str, name: str) -> Snapshot:
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
-    snapshot = DeltaLog(path).snapshot()
+    snapshot = log_at(path).snapshot()
     if snapshot is None:
         raise ArgumentError("table.missing", f"There is no table {name}.", f"Nothing is at {path}.")
     return snapshot

@@ -18,6 +18,7 @@ from tidemill.cli import render
 from tidemill.cli.backup import backup
 from tidemill.cli.checks import test
 from tidemill.cli.compile import compile_
+from tidemill.cli.datasets import check, compact, dedup, recover, vacuum
 from tidemill.cli.doctor import doctor, setup
 from tidemill.cli.drop import drop
 from tidemill.cli.graph import graph
@@ -102,8 +103,9 @@ def tidemill() -> None:
 PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest, join_stats)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
 TABLES = (merge, show, history, backup, restore, drop)
+DATASETS = (check, dedup, compact, vacuum, recover)
 ENGINE = (doctor, setup)
-for command in (*PROJECTS, *WATERMARKS, *TABLES, *ENGINE):
+for command in (*PROJECTS, *WATERMARKS, *TABLES, *DATASETS, *ENGINE):
     tidemill.add_command(command)
 
 

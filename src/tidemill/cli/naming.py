@@ -44,10 +44,10 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
     Else the error says which name was meant, or that the table is yet to be made.
     """
     from tidemill.project import SparkSettings  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
     path = workspace.project.table_path(table) if workspace else str(Path(table).expanduser())
-    if DeltaLog(path).snapshot() is None:
+    if log_at(path).snapshot() is None:
         if workspace is None:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
         workspace.select([table])  # a misspelled name is told here

@@ -12,8 +12,8 @@ from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View
 from tidemill.drawing import Box, Picture, Shape
-from tidemill.state.delta_log import DeltaLog
 from tidemill.state.ledger import Ledger, ledger_file
+from tidemill.state.logs import log_of
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidemill.contracts import Snapshot
     from tidemill.declare.strategies import Strategy
     from tidemill.plan.graph import Node
+    from tidemill.state.logs import AnyLog
     from tidemill.workspace import Workspace
 
 OK, NOT_RUN, CHANGED, FAILED = "ok", "not run yet", "query changed", "failed"
@@ -85,7 +86,7 @@ class _Boxes:
         return self._of_table(box, node) if isinstance(node, Table) else box
 
     def _of_table(self, box: Box, table: Table) -> Box:
-        log = DeltaLog(table.path)
+        log = log_of(table)
         snapshot = log.snapshot()
         changed_at = _changed_at(log, snapshot) if snapshot else ""
         watermark = snapshot.record.progress.get(table.input) if snapshot and snapshot.record else None
@@ -116,7 +117,7 @@ def _kept_by(strategy: Strategy) -> str:
     return f"{strategy} on {', '.join(strategy.keys)}" if isinstance(strategy, Merge) else str(strategy)
 
 
-def _changed_at(log: DeltaLog, snapshot: Snapshot) -> str:
+def _changed_at(log: AnyLog, snapshot: Snapshot) -> str:
     """When rows last came or went, by us or by others; what is noted on a table is no change."""
     moments = [commit.at for commit in snapshot.foreign if commit.adds_rows or commit.removes_rows]
     if snapshot.record:

@@ -82,12 +82,11 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
 
 def _status(table: Table | View, ledger: Ledger) -> Status:
     from tidemill.declare.views import View  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_of  # noqa: PLC0415
     from tidemill.state.views import view_record  # noqa: PLC0415
 
-    is_view = isinstance(table, View)
-    snapshot = None if is_view else DeltaLog(table.path).snapshot()
-    record = view_record(table.path) if is_view else snapshot.record if snapshot else None
+    snapshot = None if isinstance(table, View) else log_of(table).snapshot()
+    record = view_record(table.path) if isinstance(table, View) else snapshot.record if snapshot else None
     watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
     joined = record.joined if record and not isinstance(table, View) else {}
     last = ledger.last_step(table.path)

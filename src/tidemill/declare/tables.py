@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
+from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.declare.functions import Function
 from tidemill.declare.producers import Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, Strategy
@@ -81,6 +82,7 @@ class Table:
     tags: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    format: str = DELTA
 
     @property
     def config_hash(self) -> str:
@@ -147,6 +149,13 @@ class Table:
                 "table.two_layouts",
                 f"{self.name} has both partition_by and cluster_by, and a table is laid out in one way.",
                 "Keep one of them: cluster_by can be changed later, partition_by cannot.",
+                origin=self.origin,
+            )
+        if self.cluster_by and self.format == PARQUET:
+            raise ArgumentError(
+                "dataset.no_clustering",
+                f"{self.name} is kept as a Parquet dataset, which cannot be clustered by {', '.join(self.cluster_by)}.",
+                "Use partition_by, or the format delta.",
                 origin=self.origin,
             )
         if len(self.cluster_by) > MOST_CLUSTERED:

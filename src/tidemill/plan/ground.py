@@ -12,7 +12,7 @@ from tidemill.plan.changes import change_of_mind
 from tidemill.plan.kinds import change_of_kind
 from tidemill.plan.variables import bad_variables
 from tidemill.plan.windows import known_of
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,7 +75,7 @@ class _Looking:
             self.unreadable += [failure] if isinstance(node, Table) else []  # a view has no need of what is there
 
     def _at_table(self, table: Table) -> None:
-        snapshot = known_of(table, DeltaLog(table.path).snapshot())
+        snapshot = known_of(table, log_of(table).snapshot())
         self.snapshots[table.name] = snapshot
         self._changed(change_of_mind(table, snapshot, self.request))
         self.wrong += bad_variables(table, snapshot, self.request, self.variables, self.now)

@@ -14,7 +14,7 @@ from tidemill.declare.ticks import at_tick, tick_of
 from tidemill.errors import ArgumentError, StateError
 from tidemill.plan.backfills import first_behind
 from tidemill.plan.windows import WindowPlan
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ def told_by_log(table: Table | None, name: str, time: str) -> SideState | None:
     """
     if table is None or table.window is None or table.window.time_column.lower() != time.lower():
         return None
-    snapshot = DeltaLog(table.path).snapshot() if table.reads_windows else None
+    snapshot = log_of(table).snapshot() if table.reads_windows else None
     record = snapshot.record if snapshot else None
     known = record.progress.get(table.input) if record else None
     if known is None:

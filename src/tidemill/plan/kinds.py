@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.declare.views import View
 from tidemill.errors import ArgumentError
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_at, log_of
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def change_of_kind(node: Table | View) -> ChangeOfKind | None:
 def _to_table(table: Table) -> ChangeOfKind | None:
     if view_record(table.path) is None:
         return None
-    stayed = DeltaLog(table.path).snapshot() is not None
+    stayed = log_of(table).snapshot() is not None
     goes_on = "the table that stayed on disk goes on from where it was" if stayed else "this run makes it"
     return ChangeOfKind(table, f"{table.name} was a view, and is a table now: {goes_on}")
 
 
 def _to_view(view: View) -> ChangeOfKind | None:
-    held = DeltaLog(view.path).snapshot()
+    held = log_at(view.path).snapshot()
     if held is None:
         return None
     refusal = _refusal(view, held)

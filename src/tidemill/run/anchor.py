@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.contracts import Snapshot
-    from tidemill.stores.delta import DeltaStore
+    from tidemill.stores.opened import AnyStore
 
 _DEFAULT_RETENTION = timedelta(days=30)
 _SHARE = 4  # a copy older than a quarter of the retention is made anew
@@ -18,7 +18,7 @@ _INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
 _UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
 
 
-def keep_anchor(store: DeltaStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
+def keep_anchor(store: AnyStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
     """Copies the last record into a table property when the log may lose it before the next look."""
     if snapshot is None or snapshot.record is None or snapshot.record_version is None:
         return
@@ -27,7 +27,7 @@ def keep_anchor(store: DeltaStore, spark: SparkSession, snapshot: Snapshot | Non
     store.anchor(spark, snapshot.record, snapshot.record_version)
 
 
-def _is_due(store: DeltaStore, snapshot: Snapshot) -> bool:
+def _is_due(store: AnyStore, snapshot: Snapshot) -> bool:
     oldest_safe = datetime.now(UTC) - _retention(snapshot) / _SHARE
     last_copied = snapshot.anchored if snapshot.anchored is not None else 0
     commit = store.log.commit(last_copied)

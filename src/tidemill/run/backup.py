@@ -12,12 +12,14 @@ from tidemill.declare.names import COLUMN_MAPPING
 from tidemill.errors import ArgumentError
 from tidemill.run.restore import RestoreResult, signed
 from tidemill.run.retry import with_retries
-from tidemill.stores.delta import DeltaStore
+from tidemill.state.logs import format_at, log_at
+from tidemill.stores.opened import store_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.contracts import Snapshot
+    from tidemill.stores.opened import AnyStore
 
 _NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
 _NO_COUNTS = {"inserted": 0, "updated": 0, "deleted": 0, "unchanged": 0}
@@ -41,7 +43,7 @@ def beside(table: str, now: datetime | None = None) -> str:
 
 def check_free(path: str) -> None:
     """A backup never replaces anything."""
-    if DeltaStore(path).log.exists():
+    if log_at(path).exists():
         raise ArgumentError("backup.exists", f"There is a table at {path} already.", "Give the backup another name.")
 
 
@@ -49,11 +51,11 @@ def backup_table(spark: SparkSession, path: str, to: str) -> BackupResult:
     """Copies the table as it is to `to`, where nothing may be yet. One commit: there is a whole copy, or none."""
     began = time.monotonic()
     check_free(to)
-    held = DeltaStore(path)
+    held = store_at(path)
     snapshot = held.snapshot()
     if snapshot is None:
         raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
-    store = DeltaStore(to, properties=_properties(snapshot), partition_by=snapshot.partition_columns)
+    store = _like(held, to, snapshot)
     record = signed(state_of(snapshot), path, sequence=1, what="backup").with_(held=0)
     store.commit(spark, AppendRows(held.read(spark, snapshot.version)), record, None)
     return BackupResult(to, snapshot.version, _total(store, spark), _watermark(record), time.monotonic() - began)
@@ -62,10 +64,10 @@ def backup_table(spark: SparkSession, path: str, to: str) -> BackupResult:
 def restore_backup(spark: SparkSession, path: str, backup: str) -> RestoreResult:
     """The table becomes what its backup holds, columns and progress included, in one commit; it is made if need be.
 
-    A backup may be any Delta table. One that says nothing of its progress is taken as far as its rows go.
+    A backup may be any table. One that says nothing of its progress is taken as far as its rows go.
     """
     began = time.monotonic()
-    kept = DeltaStore(backup).snapshot()
+    kept = store_at(backup).snapshot()
     if kept is None:
         raise ArgumentError(
             "restore.no_backup", f"There is no table at {backup}.", "Give the name or the path of a backup."
@@ -74,8 +76,9 @@ def restore_backup(spark: SparkSession, path: str, backup: str) -> RestoreResult
 
 
 def _restore(spark: SparkSession, path: str, backup: str, kept: Snapshot, began: float, attempt: int) -> RestoreResult:
-    store = DeltaStore(path, properties=_properties(kept), partition_by=kept.partition_columns)
-    snapshot, rows = store.snapshot(), DeltaStore(backup).read(spark, kept.version)
+    copy = store_at(backup)
+    store = _like(store_at(path) if format_at(path) else copy, path, kept)
+    snapshot, rows = store.snapshot(), copy.read(spark, kept.version)
     total = rows.count() if kept.rows is None else kept.rows
     sequence = snapshot.sequence + 1 if snapshot else 1
     record = signed(state_of(kept), path, sequence=sequence, what="restore", attempt=attempt)
@@ -96,6 +99,11 @@ def state_of(snapshot: Snapshot) -> Record | None:
     return snapshot.record.with_(progress={}, unique=False, highest=None)
 
 
+def _like(store: AnyStore, path: str, snapshot: Snapshot) -> AnyStore:
+    """A table of the same format as the store's, laid out as the snapshot."""
+    return type(store)(path, properties=_properties(snapshot), partition_by=snapshot.partition_columns)
+
+
 def _properties(snapshot: Snapshot) -> dict[str, str]:
     """Delta's own ones. A backup is not kept from being dropped, and Delta numbers its columns itself."""
     own = {name: value for name, value in snapshot.properties.items() if name.startswith("delta.")}
@@ -106,6 +114,6 @@ def _watermark(record: Record) -> str | None:
     return next((str(value) for value in record.progress.values()), None)
 
 
-def _total(store: DeltaStore, spark: SparkSession) -> int:
+def _total(store: AnyStore, spark: SparkSession) -> int:
     snapshot = store.snapshot()
     return snapshot.rows if snapshot and snapshot.rows is not None else store.read(spark).count()

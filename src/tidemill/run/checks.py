@@ -18,7 +18,7 @@ from tidemill.contracts import AppendRows, Conflict, UpsertRows
 from tidemill.declare.checks import Unique
 from tidemill.declare.names import quoted_name
 from tidemill.declare.strategies import Merge
-from tidemill.engine.translate import is_conflict, one_line
+from tidemill.engine.translate import file_is_gone, is_conflict, one_line
 from tidemill.errors import CheckError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _running(table: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as failure:
-        if is_conflict(failure):
+        if is_conflict(failure) or file_is_gone(failure):
             raise Conflict(one_line(failure)) from failure
         raise CheckError(
             "checks.not_run",

@@ -19,6 +19,7 @@ from tidemill.plan.layout import layout_notices
 from tidemill.run.fetching import FunctionStep
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
+from tidemill.stores.opened import attempting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,10 +51,12 @@ def rebuild(
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
     kind = _Rebuild if table.function is None else _FunctionRebuild
-    result = with_retries(
-        table.name,
-        lambda attempt: kind(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began),
-    )
+
+    def attempted(attempt: int) -> StepResult:
+        with attempting(table, attempt):
+            return kind(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began)
+
+    result = with_retries(table.name, attempted)
     return replace(result, rebuilt=not result.first_run)
 
 

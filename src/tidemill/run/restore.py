@@ -13,12 +13,13 @@ from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
 from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.contracts import Snapshot
-    from tidemill.state.delta_log import DeltaLog
+    from tidemill.state.logs import AnyLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class RestoreResult:
 def restore_table(spark: SparkSession, path: str, *, to: int) -> RestoreResult:
     """Restores the rows and the progress of version `to`, as new commits; itself it can be restored from."""
     began = time.monotonic()
-    record, before = with_retries(path, lambda attempt: _restore(spark, DeltaStore(path), to, attempt))
-    store = DeltaStore(path)
+    store = _store(path)
+    record, before = with_retries(path, lambda attempt: _restore(spark, store, to, attempt))
     with_retries(path, lambda _: _keep_protected(spark, store, before))
     snapshot = store.snapshot()
     assert snapshot is not None  # noqa: S101  it was restored
@@ -50,7 +51,7 @@ def restore_table(spark: SparkSession, path: str, *, to: int) -> RestoreResult:
     return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began, undo=before.version)
 
 
-def version_at(log: DeltaLog, moment: datetime) -> int:
+def version_at(log: AnyLog, moment: datetime) -> int:
     """The version that the table had at a moment, by the times that its log tells; reads no rows."""
     oldest = None
     for commit in log.commits():
@@ -68,6 +69,14 @@ def version_at(log: DeltaLog, moment: datetime) -> int:
 def signed(record: Record | None, table: str, *, sequence: int, what: str, attempt: int = 0) -> Record:
     """The record with the state it had, under a new name; it counts no rows of its own."""
     return _signed(record, table, f"{uuid.uuid4().hex}-{attempt}", sequence, _now(), what)
+
+
+def _store(path: str) -> DeltaStore:
+    """The table's store, if it holds older versions."""
+    store = store_at(path)
+    if isinstance(store, DeltaStore):
+        return store
+    raise store.no_older_versions()
 
 
 def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> tuple[Record, Snapshot]:

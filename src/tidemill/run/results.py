@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.change.checked import worst
 from tidemill.contracts import Counts
 from tidemill.run.expected import summed
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def up_to_date(table: Table, source: Connector) -> StepResult | None:
 
     Its input is known to be what it was, so is its declaration, and nobody touched its rows.
     """
-    snapshot, version = DeltaLog(table.path).snapshot(), source.version()
+    snapshot, version = log_of(table).snapshot(), source.version()
     record = snapshot.record if snapshot else None
     if snapshot is None or record is None or snapshot.rows is None or version is None:
         return None

@@ -35,7 +35,7 @@ from tidemill.run.retry import with_retries
 from tidemill.run.windows import window_of
 from tidemill.sources.failures import failures_of
 from tidemill.sources.protocol import Reading
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import attempting, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,10 +65,12 @@ def run_step(
     """Brings the table up to date with its source, or with a part of it, in one commit or none."""
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
-    return with_retries(
-        table.name,
-        lambda attempt: Step(spark, table, source, f"{run_id}-{attempt}", started, part, variables).run(began),
-    )
+
+    def attempted(attempt: int) -> StepResult:
+        with attempting(table, attempt):
+            return Step(spark, table, source, f"{run_id}-{attempt}", started, part, variables).run(began)
+
+    return with_retries(table.name, attempted)
 
 
 class Step:
@@ -86,7 +88,7 @@ class Step:
     ) -> None:
         self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
         self.part, self.variables = part, variables
-        self.store = DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
+        self.store = store_of(table)
         self.snapshot = self.known = known_of(table, self.store.snapshot())
         self._refuse_missing()
 
@@ -184,6 +186,7 @@ class Step:
             window=self._met(prepared, window),
             highest=known,
             beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
+            near=self.store.nearby(held.sparkSession),
         )
         compiled = compile_change(prepared.strategy, prepared.change, target)
         if compiled.operation is None and window and window.moves_on:

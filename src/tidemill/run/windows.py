@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
     from tidemill.sources.protocol import Connector
-    from tidemill.stores.delta import DeltaStore
+    from tidemill.stores.opened import AnyStore
 
 
 def window_of(
     spark: SparkSession,
-    store: DeltaStore,
+    store: AnyStore,
     table: Table,
     schema: StructType,
     snapshot: Snapshot | None,

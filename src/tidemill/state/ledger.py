@@ -34,7 +34,7 @@ from tidemill.contracts import Commit, Counts, Record
 from tidemill.declare.project_file import find_project
 from tidemill.errors import StateError, TidemillError
 from tidemill.state.counting import counts_of
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_at
 from tidemill.state.parts import without_parts
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def step_of(commit: Commit, record: Record, path: str) -> Step:
 
 
 def _steps_of(path: str) -> Iterator[Step]:
-    log = DeltaLog(path)
+    log = log_at(path)
     if log.snapshot() is None:
         return
     for commit in without_parts(log.commits()):

@@ -14,7 +14,7 @@ from tidemill.errors import TidemillError
 from tidemill.run.checks import check_rows
 from tidemill.run.query import QuerySource
 from tidemill.sources.protocol import Reading
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,4 +57,4 @@ def _rows(spark: SparkSession, node: Table | View, catalog: Catalog) -> DataFram
     if isinstance(node, View):
         return QuerySource(node.name, node.query, node.inputs, catalog, datetime.now(UTC)).read(Reading(spark))
     named = [check.to for check in node.checks if isinstance(check, Relationships)]
-    return DeltaStore(node.path).read(catalog.session(spark, named))
+    return store_of(node).read(catalog.session(spark, named))

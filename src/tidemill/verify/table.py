@@ -11,7 +11,7 @@ from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.windows import known_of
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 from tidemill.verify.fetched import AGAINST, FetchedAgain, not_verifiable
 from tidemill.verify.result import Verified
 from tidemill.verify.verifying import Verifying
@@ -41,7 +41,7 @@ def verify_table(
     """
     against = _against(table)
     try:
-        store = DeltaStore(table.path)
+        store = store_of(table)
         snapshot = known_of(table, store.snapshot())
         if snapshot is None:
             return Verified(table.name, against, there=False)

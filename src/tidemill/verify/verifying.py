@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.sources.protocol import Connector
-    from tidemill.stores.delta import DeltaStore
+    from tidemill.stores.opened import AnyStore
     from tidemill.verify.result import Kind
 
 
@@ -49,7 +49,7 @@ class Verifying:
         spark: SparkSession,
         table: Table,
         source: Connector,
-        store: DeltaStore,
+        store: AnyStore,
         snapshot: Snapshot,
         now: datetime,
         variables: Mapping[str, str],
