@@ -15,25 +15,20 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from tidemill.state.delta_log import DeltaLog
 from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
 
     from tidemill.contracts import Snapshot
     from tidemill.run.results import StepResult
 
-Rows = dict[tuple[Any, ...], tuple[Any, ...]]  # by their keys
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nhl"
 DAY = timedelta(days=1)
 COLUMNS = ("playerId", "gameId", "situation", "gameDate", "team", "goals", "assists", "shots", "iceTime")
@@ -111,7 +106,7 @@ class Hockey:
         self.asked = [path for path in self.asked if f"/{what}/" not in path]
         return found
 
-    def truth(self, first: date, last: date) -> Rows:
+    def truth(self, first: date, last: date) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """The statistics of these days as the league has them today, by their keys."""
         rows = (row for day in days(first, last) for row in self.league.stats(day, self.today))
         typed = ({**row, "gameDate": date.fromisoformat(row["gameDate"])} for row in rows)
@@ -156,21 +151,11 @@ class Project:
         assert isinstance(progress.value, date)
         return progress.value
 
-    def held(self, spark: SparkSession) -> Rows:
-        """The statistics that the table holds."""
-        version = self.snapshot().version
-        return self.held_at(spark, [version])[version]
-
-    def held_at(self, spark: SparkSession, versions: Collection[int]) -> dict[int, Rows]:
-        """The statistics that the table held at these versions, read in one go."""
-        reader = spark.read.format("delta")
-        read = ((version, reader.option("versionAsOf", version).load(str(self.path()))) for version in versions)
-        frames = [rows.select(F.lit(version), *COLUMNS) for version, rows in read]
-        found: dict[int, list[tuple[Any, ...]]] = {version: [] for version in versions}
-        for version, *row in reduce(DataFrame.unionAll, frames).collect():
-            found[version].append(tuple(row))
-        assert {len(by_key(rows)) - len(rows) for rows in found.values()} <= {0}, "no key comes twice"
-        return {version: by_key(rows) for version, rows in found.items()}
+    def held(self, spark: SparkSession) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        rows = spark.read.format("delta").load(str(self.path())).select(*COLUMNS).collect()
+        found = by_key(tuple(row) for row in rows)
+        assert len(found) == len(rows), "no key comes twice"
+        return found
 
     def begin(self, *args: str) -> subprocess.Popen[bytes]:
         """A run of the command line in a process of its own, in a group that can be killed as one."""
@@ -188,10 +173,10 @@ def days(first: date, last: date) -> list[date]:
     return [first + DAY * number for number in range((last - first).days + 1)]
 
 
-def by_key(rows: Iterable[tuple[Any, ...]]) -> Rows:
+def by_key(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     return {row[:3]: row for row in rows}
 
 
-def differing(one: Rows, other: Rows) -> int:
+def differing(one: dict[tuple[Any, ...], tuple[Any, ...]], other: dict[tuple[Any, ...], tuple[Any, ...]]) -> int:
     """How many rows of both have other values."""
     return sum(one[key] != other[key] for key in one.keys() & other.keys())
