@@ -93,9 +93,8 @@ class _File:
         written = ast.Call(ast.Name("dict"), [], call.keywords if call else [])
         others = {name: value for name, (_, value) in assigned(self.tree).items()}
         places = places_of(self.text, written, root, others)
-        expected: dict[Key, Span] = {
-            (EXPECTATIONS, each.name): self._expected(calls, each.name, root) for each in function.expectations
-        }
+        names = [each.name for each in function.expectations]
+        expected: dict[Key, Span] = {(EXPECTATIONS, name): self._expected(calls, name, root) for name in names}
         given = {name: value for name, value in function.given.items() if value is not None}
         return Document(given, Places(root, {**places.keys, **expected}), called="@table", spelling="{}=")
 
