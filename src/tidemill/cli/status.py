@@ -98,7 +98,7 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
         changed_at=record.at if record else None,
         last_run=last["at"] if last else None,
         last_status=last["status"] if last else None,
-        saved=None if is_view else _saved(table.path, ledger),
+        saved=None if is_view or joined else _saved(table.path, ledger),
     )
 
 
