@@ -109,9 +109,8 @@ def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of
 
     # the eighth was half filled, and one side goes quiet while the other one goes on for a week
     bank.gets("bank", (4, 8), (6, 8), (6, 9), (7, 15))
-    quiet = (
-        "nothing new: joined up to 2024-03-07 · sepa holds it back: its newest is 2024-03-08, that of bank 2024-03-15"
-    )
+    behind = "sepa holds it back: its newest is 2024-03-08, that of bank 2024-03-15"
+    quiet = f"nothing new: joined up to 2024-03-07 · {behind}"
     assert bank.plan() == quiet
     waits = bank.run()
     assert waits.window is not None
