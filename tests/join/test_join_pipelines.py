@@ -130,7 +130,7 @@ def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of
     assert bank.held() == bank.meant(28)
     assert [row[4] for row in bank.held()].count("outdated") == 2
 
-    again = bank.run(start="2024-03-01", end="2024-03-31", batch="3 weeks")
+    again = bank.run(start="2024-03-01", end="2024-03-31")
     assert (again.status, again.counts.inserted, again.counts.deleted) == ("unchanged", 0, 0)
     assert bank.state() == (2, "2024-03-28")
     whole = bank.verify()
@@ -166,7 +166,7 @@ def test_the_command_line_shows_what_was_met_who_waits_and_how_far_apart_matches
     near = json.loads(cli("join-stats", "payments", "shop.sql", "--within", "14 days", "--format", "json").output)
     assert (near["matches"], near["apart"]) == (3, {"-1": 1, "0": 1, "14": 1})
     wrong = cli("join-stats", "bank", "shop.sql")
-    assert "No table bank is declared. The tables are payments." in wrong.stderr
+    assert "No table bank is declared.\n  The tables are payments." in wrong.stderr
 
 
 BAR = "█" * 40
