@@ -83,13 +83,13 @@ def one_day(year: Feeds, two_years: Feeds, repeat: int) -> list[Claim]:
                 times[name].append(taken)
     took = {name: statistics.median(each) for name, each in times.items()}
     return [
-        _bytes(year, day),
+        bytes_read(year, day),
         _claim("one day against the whole year", took["day"], took["whole"], 0.15),
         _claim("one day of two years against one of one", took["later"], took["day"], 1.2),
     ]
 
 
-def _bytes(feeds: Feeds, day: date) -> Claim:
+def bytes_read(feeds: Feeds, day: date) -> Claim:
     read = sum(Path(unquote(urlparse(file).path)).stat().st_size for file in feeds.joined(day, day).inputFiles())
     forward, both = timedelta(days=LOOK_FORWARD), timedelta(days=LOOK_BACK + LOOK_FORWARD)
     scope = sum([*feeds.sizes("a", day - forward, day), *feeds.sizes("b", day - both, day)])

@@ -60,9 +60,7 @@ def bounds(plan: WindowPlan) -> tuple[str, str, str | None]:
 def test_the_first_window_begins_with_the_first_row_or_at_start_and_ends_before_the_lower_of_the_highest() -> None:
     first = window(known(DATE, None, "2024-03-08", "2024-03-10", low="2024-03-02"))
     assert bounds(first) == ("2024-03-02", "2024-03-08", "2024-03-07")
-    assert first.reason == (
-        "first run: 2024-03-02 … 2024-03-07 · a holds it back: its newest is 2024-03-08, that of b 2024-03-10"
-    )
+    assert (first.reason, first.notice) == ("first run: 2024-03-02 … 2024-03-07", None)
     started = window(known(DATE, None, "2024-03-08", "2024-03-08", low="2024-03-02"), start="2024-03-05")
     assert (bounds(started)[0], started.reason) == ("2024-03-05", "first run: 2024-03-05 … 2024-03-07")
 
@@ -81,11 +79,11 @@ def test_later_windows_go_on_where_the_last_one_ended_and_instants_that_tie_with
 def test_a_quiet_or_empty_side_leaves_nothing_to_do_and_is_named() -> None:
     quiet = window(known(DATE, done(DATE, "2024-03-07"), "2024-03-08", "2024-03-20"))
     assert (bounds(quiet), quiet.moves_on) == (("2024-03-08", "2024-03-08", None), False)
-    assert quiet.reason == (
-        "nothing new: joined up to 2024-03-07 · a holds it back: its newest is 2024-03-08, that of b 2024-03-20"
-    )
+    assert quiet.reason == "nothing new: joined up to 2024-03-07"
+    assert quiet.notice == "a holds it back: its newest is 2024-03-08, that of b 2024-03-20"
     empty = window(known(DATE, None, "2024-03-08", None, low="2024-03-01"))
-    assert (empty.start, empty.reason) == (empty.end, "first run: nothing to join yet · b holds it back: it is empty")
+    assert (empty.start, empty.reason) == (empty.end, "first run: nothing to join yet")
+    assert empty.notice == "b holds it back: it is empty"
     nothing = window(known(DATE, done(DATE, None), None, None))
     assert nothing.predicate == "`target_time` >= DATE '1970-01-01' AND `target_time` < DATE '1970-01-01'"
 

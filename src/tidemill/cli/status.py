@@ -102,7 +102,7 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
         changed_at=record.at if record else None,
         last_run=last["at"] if last else None,
         last_status=last["status"] if last else None,
-        saved=None if isinstance(table, View) else _saved(table.path, ledger),
+        saved=None if isinstance(table, View) or joined else _saved(table.path, ledger),
         expectations=record.expectations if record else {},
     )
 

@@ -95,8 +95,8 @@ def join_window(
         start, end = part.start or start, min((each for each in (part.end, end) if each), default=None)
         begin, why = (None if following and part.begin == following else part.begin), f"backfill {part}: "
     plan = _between(table, kind, start, end, progress)
-    held = "" if join.up_to or part else held_back(known.sides)
-    return replace(plan, reason=f"{why}{plan.reason}{held}", begin=begin, mark=part.mark if part else None)
+    waits = None if plan.reached or join.up_to or part else held_back(known.sides)
+    return replace(plan, reason=f"{why}{plan.reason}", notice=waits, begin=begin, mark=part.mark if part else None)
 
 
 def planned(
@@ -114,7 +114,8 @@ def planned(
         since = f"after {progress}" if progress else "from the beginning"
         return f"{since}, up to what both sides have in full"
     known = Known(snapshot, told, lambda: lowest, lambda _: None)
-    return join_window(table, kind, known, None, variables).reason
+    held = None if _join(table).up_to else held_back(told)
+    return " · ".join(each for each in (join_window(table, kind, known, None, variables).reason, held) if each)
 
 
 def side_by_log(
@@ -145,15 +146,15 @@ def up_to(join: Join, kind: CursorKind, variables: Mapping[str, str]) -> Cursor 
         raise ArgumentError(bad.code, f"UP TO: {bad.problem}", bad.remedy, origin=join.origin) from bad
 
 
-def held_back(sides: Sequence[SideState]) -> str:
-    """Which side ends before the other one does, and since when; nothing where both go equally far."""
+def held_back(sides: Sequence[SideState]) -> str | None:
+    """Which side ends before the other one does, and since when; None where both go equally far."""
     empty = [side for side in sides if side.complete is None]
     if empty:
-        return f" · {empty[0].name} holds it back: it is empty"
+        return f"{empty[0].name} holds it back: it is empty"
     first, last = sorted(sides, key=lambda side: tick_of(side.complete) if side.complete else 0)
     if first.complete == last.complete:
-        return ""
-    return f" · {first.name} holds it back: its newest is {_newest(first)}, that of {last.name} {_newest(last)}"
+        return None
+    return f"{first.name} holds it back: its newest is {_newest(first)}, that of {last.name} {_newest(last)}"
 
 
 def _newest(side: SideState) -> str:

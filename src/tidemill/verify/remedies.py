@@ -119,6 +119,11 @@ def _(strategy: DeleteInsert) -> str:  # noqa: ARG001  dispatched on
     return "tidemill run replaces those of its window, a backfill (tidemill run --start) the others"
 
 
+@_only_here.register(IncrementalJoin)
+def _(strategy: IncrementalJoin) -> str:  # noqa: ARG001  dispatched on
+    return "a backfill over their windows puts the join's in their place"
+
+
 @singledispatch
 def _doubled(strategy: Strategy, table: Table) -> str:  # noqa: ARG001  dispatched on
     return _RUN
