@@ -241,7 +241,7 @@ class Staging:
     def _shape(self) -> Shape:
         """New files look like those that are there; in a new dataset, as Spark's types are in Arrow."""
         inside = [f for f in self.schema.fields if spelled(f.name, self.partition_by) is None]
-        wanted = to_arrow_schema(t.StructType(inside), timezone="UTC")
+        wanted = to_arrow_schema(t.StructType(inside))
         first = next(iter(self.state.files.values()), None)
         if first is None:
             return Shape(self.folder, wanted, self.compression)
