@@ -205,7 +205,7 @@ def test_a_lazy_frame_reads_its_commit_or_says_that_its_files_have_gone(spark: S
     tidemill.merge(rows((3, "c")), path, on="id", spark=spark)
     assert frame.count() == 2
     tidemill.merge(rows((1, "A")), path, on="id", spark=spark)
-    with pytest.raises((PySparkException, Py4JError), match="FAILED_READ_FILE.FILE_NOT_EXIST"):
+    with pytest.raises((PySparkException, Py4JError), match=r"FAILED_READ_FILE\.FILE_NOT_EXIST"):
         frame.collect()
     with pytest.raises(TableError) as caught, translated("Counting"):
         frame.collect()

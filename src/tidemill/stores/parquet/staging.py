@@ -133,7 +133,8 @@ class Staging:
         spark = operation.rows.sparkSession
         actions = _settled(self._deleting(operation) if operation.delete_missing else self._updating(operation))
         self._splice(actions, spark, staged)
-        self._write(self._arriving(operation, actions), staged)
+        if operation.inserts or staged.moved:
+            self._write(self._arriving(operation, actions), staged)
 
     def _updating(self, operation: UpsertRows) -> DataFrame:
         held = self._placed(operation.rows.sparkSession, self.near).alias(HELD)
