@@ -57,7 +57,8 @@ class Dataset:
         """A thousand rows with another amount: of one partition, or of all."""
         path, size = self.folder / f"change {kind} {number}", self.rows // self.partitions
         if not path.exists():
-            start, end = (size * 7, size * 8) if kind == "one partition" else (0, self.rows)
+            middle = size * (self.partitions // 2)
+            start, end = (middle, middle + size) if kind == "one partition" else (0, self.rows)
             step = max((end - start) // CHANGED, 1)
             held = self.spark.read.parquet(str(self.folder / "data"))
             some = held.where(f"k >= {start} AND k < {end} AND k % {step} = {number % step}")

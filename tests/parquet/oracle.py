@@ -41,7 +41,8 @@ SCHEMA = pa.schema(
 
 
 def some_rows(chance: random.Random, keys: Iterable[tuple[int, str]]) -> list[Row]:
-    return [{"k": k, "name": name, **_values(chance)} for k, name in keys]
+    rows = [{"k": k, "name": name, **_values(chance)} for k, name in keys]
+    return pa.Table.from_pylist(rows, schema=SCHEMA).to_pylist()  # values as Arrow spells them
 
 
 def _values(chance: random.Random) -> Row:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PIPELINE = """
-SOURCE orders TYPE CSV PARAMS {"path": "../data/*.csv", "cursor_field": "at", "primary_key": ["id"]};
+SOURCE orders TYPE CSV PARAMS {"path": "data/*.csv", "cursor_field": "at", "primary_key": ["id"]};
 LOAD raw_orders FROM orders MODE MERGE ON id;
-CREATE TABLE by_region MODE MERGE ON region WITH (partition_by = region)
+CREATE TABLE by_region MODE MERGE ON region OPTIONS {"partition_by": ["region"]}
   AS SELECT region, count(*) AS orders, sum(amount) AS amount FROM raw_orders GROUP BY region;
 """
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.dataset.footers import footers
+from tidemill.dataset.partitions import columns_of
 from tidemill.declare.names import quote
 from tidemill.errors import TableError
 from tidemill.stores.parquet.worker import FILE, ROW
@@ -55,7 +56,18 @@ def schema_of(spark: SparkSession, root: Path, state: State) -> t.StructType:
     alike = all(footer.schema.equals(found[0].schema) for footer in found)
     paths = [_literal(f"{root}/{path}") for path in state.files]
     reader = spark.read.option("basePath", str(root)).option("mergeSchema", str(not alike).lower())
-    return reader.parquet(*paths).schema
+    return _wide_partitions(reader.parquet(*paths).schema, columns_of(state.files, str(root)))
+
+
+def _wide_partitions(schema: t.StructType, partitions: tuple[str, ...]) -> t.StructType:
+    """Spark guesses the types of partitions from their paths; a source may well have the larger numbers."""
+    named = {name.lower() for name in partitions}
+
+    def widened(item: t.StructField) -> t.StructField:
+        is_guess = item.name.lower() in named and isinstance(item.dataType, t.IntegerType)
+        return t.StructField(item.name, t.LongType()) if is_guess else item
+
+    return t.StructType([widened(item) for item in schema.fields])
 
 
 def _refuse_nanoseconds(path: str, schema: pa.Schema, int96: frozenset[str]) -> None:

@@ -133,7 +133,8 @@ class Staging:
         spark = operation.rows.sparkSession
         actions = _settled(self._deleting(operation) if operation.delete_missing else self._updating(operation))
         self._splice(actions, spark, staged)
-        self._write(self._arriving(operation, actions), staged)
+        if operation.inserts or staged.moved:
+            self._write(self._arriving(operation, actions), staged)
 
     def _updating(self, operation: UpsertRows) -> DataFrame:
         held = self._placed(operation.rows.sparkSession, self.near).alias(HELD)
@@ -241,7 +242,7 @@ class Staging:
     def _shape(self) -> Shape:
         """New files look like those that are there; in a new dataset, as Spark's types are in Arrow."""
         inside = [f for f in self.schema.fields if spelled(f.name, self.partition_by) is None]
-        wanted = to_arrow_schema(t.StructType(inside), timezone="UTC")
+        wanted = to_arrow_schema(t.StructType(inside))
         first = next(iter(self.state.files.values()), None)
         if first is None:
             return Shape(self.folder, wanted, self.compression)

@@ -278,7 +278,7 @@ def _result(entry: Entry, state: State, staged: Staged) -> CommitResult:
 
 
 def _called(operation: Operation | DropRows) -> str:
-    return "MERGE" if isinstance(operation, UpsertRows) else "WRITE"
+    return "MERGE" if isinstance(operation, UpsertRows | DropRows) else "WRITE"
 
 
 def _schema_after(held: t.StructType | None, operation: Operation | DropRows) -> t.StructType:
