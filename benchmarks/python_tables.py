@@ -35,7 +35,8 @@ import tidemill
 HERE = Path(__file__).parent
 
 
-@tidemill.table(name="bronze.stats", keys=["playerId", "gameId", "situation"], time_column="gameDate", start="{start}")
+@tidemill.table(name="bronze.stats", keys=["playerId", "gameId", "situation"], time_column="gameDate", start="{start}",
+                schema="{schema}")
 def stats(run):
     if run.mode == "first":
         return run.spark.read.parquet(str(HERE / "history"))
@@ -64,8 +65,9 @@ class Season:
         models.mkdir(parents=True)
         (self.folder / "tidemill.toml").write_text('name = "league"\n')
         today = datetime.now(UTC).date().isoformat()
-        (models / "nhl.py").write_text(FUNCTIONS.format(start=today))
         history = self.spark.range(0, self.rows, 1, 4).selectExpr(*_columns("id"))
+        schema = ", ".join(f"{name} {kind}" for name, kind in history.dtypes)
+        (models / "nhl.py").write_text(FUNCTIONS.format(start=today, schema=schema))
         history.write.parquet(str(models / "history"))
         history.write.format("delta").save(str(self.plain))
         self.run()

@@ -125,7 +125,7 @@ def test_history_stays_through_corrections_empty_days_and_changed_code(league: L
 
 
 def test_history_cannot_be_dropped_where_that_is_declared(league: League, cli: Callable[..., Result]) -> None:
-    write({"nhl.py": STATS.replace("reset_allowed=False, ", 'reset_allowed=False, batch="2 days", ')})
+    write({"nhl.py": STATS.replace('lookback="1 day",', 'lookback="1 day", batch="2 days",')})
     league.api({f"2026-02-{n:02}": [row(1, f"2026-02-{n:02}", n)] for n in range(1, 7)} | {"2026-02-05": "broken"})  # type: ignore[dict-item]
     _, error = league.outcomes("2026-02-06")["stats"]
     assert error is not None
@@ -168,10 +168,10 @@ def test_a_restored_table_goes_on_from_its_newest_day(league: League, how: str) 
         f"{path}_backup"
     )
     if how == "replaced":
-        league.sql(f"CREATE OR REPLACE TABLE delta.`{path}` AS SELECT * FROM delta.`{path}_backup`")
+        league.sql(f"CREATE OR REPLACE TABLE delta.`{path}` USING delta AS SELECT * FROM delta.`{path}_backup`")
     else:
         _remove(Path(path))
-        league.sql(f"CREATE TABLE delta.`{path}` AS SELECT * FROM delta.`{path}_backup`")
+        league.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT * FROM delta.`{path}_backup`")
     league.asked()
     result = league.run("2026-02-04")["stats"]
     assert league.asked() == ["2026-02-03", "2026-02-04"]
@@ -260,7 +260,7 @@ def test_rows_of_one_key_are_told_unless_it_is_said_which_wins(league: League) -
 
     assert len(league.rows("log")) == 4
     assert league.run("2026-02-02", "log")["log"].counts == Counts(unchanged=2)
-    assert league.run("2026-02-03", "log")["log"].counts == Counts(inserted=2)
+    assert league.run("2026-02-03", "log")["log"].counts == Counts(inserted=2, unchanged=2)
     assert len(league.rows("log")) == 6
 
 

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
-from tidemill.declare.producers import Function, Query
+from tidemill.declare.functions import Function
+from tidemill.declare.producers import Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, Strategy
 from tidemill.errors import ArgumentError, Origin
 

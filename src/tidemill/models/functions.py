@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.declare.text import Span, Text
     from tidemill.models.files import FunctionFile
+    from tidemill.models.places import Key
 
 _NEEDED = {"name", "keys", "strategy", "time_column"}
 
@@ -94,7 +95,8 @@ class _File:
         written = ast.Call(ast.Name("dict"), [], call.keywords if call else [])
         others = {name: value for name, (_, value) in assigned(self.tree).items()}
         places = places_of(self.text, written, root, others)
-        expected = {(EXPECTATIONS, each.name): self._expected(calls, each.name, root) for each in function.expectations}
+        names = [each.name for each in function.expectations]
+        expected: dict[Key, Span] = {(EXPECTATIONS, name): self._expected(calls, name, root) for name in names}
         given = {name: value for name, value in function.given.items() if value is not None}
         return Document(given, Places(root, {**places.keys, **expected}), called="@table", spelling="{}=")
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tidemill.run.function import FunctionRows
     from tidemill.run.prepare import Prepared
     from tidemill.run.results import StepResult
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources.protocol import Connector, Reading
 
 
 def run_function(
@@ -150,7 +150,7 @@ class FunctionStep(Step):
         self,
         spark: SparkSession,
         table: Table,
-        source: FunctionRows,
+        source: Connector,
         run_id: str,
         now: datetime,
         fetch: Fetch | None = None,

@@ -45,7 +45,7 @@ def rows_given(
     if rows is None:
         raise SchemaError(
             "functions.no_columns",
-            f"{teller} gave no rows, and there is no table yet, so nobody knows its columns.",
+            f"{_begins(teller)} gave no rows, and there is no table yet, so nobody knows its columns.",
             'Declare them: schema="id BIGINT, day DATE", or give a frame that has columns.',
         )
     return kept(rows)
@@ -66,9 +66,14 @@ def _add(batches: Batches, given: Any, typed: Typed | None, teller: str) -> None
     else:
         raise SourceError(
             "functions.unknown_rows",
-            f"{teller} gave a {type(given).__name__}.",
+            f"{_begins(teller)} gave a {type(given).__name__}.",
             "Return or yield Spark, Arrow or pandas frames, or lists of dicts. The table is unchanged.",
         )
+
+
+def _begins(teller: str) -> str:
+    """As a sentence begins."""
+    return teller[:1].upper() + teller[1:]
 
 
 def _add_records(batches: Batches, records: list[dict[str, Any]], typed: Typed | None) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import DATABASE_KINDS
+from tidemill.declare.functions import Function
 from tidemill.declare.names import quote, quoted_text
-from tidemill.declare.producers import Function, Loaded, Query
+from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import DeleteInsert, Replace
 from tidemill.declare.templates import Template
 from tidemill.language.volatile import output_columns
