@@ -43,7 +43,7 @@ STEP_KEYS = {
         "updated",
         "deleted",
     ),
-    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks"),
+    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks", "joined"),
     *("error", "waits_for"),
 }
 
