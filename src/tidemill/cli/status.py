@@ -79,7 +79,7 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
     from tidemill.state.views import view_record  # noqa: PLC0415
 
     is_view = isinstance(table, View)
-    snapshot = None if is_view else log_of(table).snapshot()
+    snapshot = None if isinstance(table, View) else log_of(table).snapshot()
     record = view_record(table.path) if is_view else snapshot.record if snapshot else None
     watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
     last = ledger.last_step(table.path)
