@@ -14,7 +14,7 @@ from tidemill.dataset.partitions import values_of
 from tidemill.errors import TableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tidemill.dataset.entries import DataFile
@@ -82,7 +82,7 @@ def _span(group: pq.RowGroupMetaData, number: int) -> Span | None:
         return None
 
 
-def holding(root: Path, files: Iterable[DataFile], wanted: dict[str, Sequence[Span]]) -> list[DataFile]:
+def holding(root: Path, files: Iterable[DataFile], wanted: Mapping[str, Sequence[Span]]) -> list[DataFile]:
     """The files that may hold a row with a value in one of the spans of each column.
 
     `wanted` knows columns by their names in lower case. A file that does not tell may hold anything.
@@ -92,7 +92,7 @@ def holding(root: Path, files: Iterable[DataFile], wanted: dict[str, Sequence[Sp
     return [file for file, footer in zip(files, found, strict=True) if _may_hold(file, footer, wanted)]
 
 
-def _may_hold(file: DataFile, footer: Footer, wanted: dict[str, Sequence[Span]]) -> bool:
+def _may_hold(file: DataFile, footer: Footer, wanted: Mapping[str, Sequence[Span]]) -> bool:
     """A row lies in one row group, so all columns have to be possible in the same one."""
     inside = {name.lower() for name in values_of(file.path)}
     told = {name: footer.spans[name] for name in wanted if name in footer.spans and name not in inside}

@@ -34,7 +34,7 @@ from tidemill.stores.parquet.worker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -183,7 +183,7 @@ class Staging:
     def _place(self) -> list[Column]:
         return [F.col(of(HELD, FILE)).alias(FILE), F.col(of(HELD, ROW)).alias(ROW)]
 
-    def _placed(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
+    def _placed(self, spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
         assert self.held is not None  # noqa: S101  asked only of a dataset that is there
         return rows_of(spark, self.root, files, self.held, placed=True)
 

@@ -53,7 +53,7 @@ class ParquetStore:
         if not self._seen.is_there:
             return None
         found = self.log.snapshot_of(self._seen)
-        return replace(found, anchored=found.record_version)  # nothing of this log is ever cleaned up
+        return replace(found, anchored=found.record_version)
 
     def commits(self, limit: int | None = None) -> Iterator[Commit]:
         return self.log.commits(limit)
@@ -105,6 +105,9 @@ class ParquetStore:
         state = self.log.state()
         entry = self._next(state, "SET TBLPROPERTIES", notes=True)
         self._note(state, replace(entry, properties={**entry.properties, **properties}))
+
+    def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
+        """Nothing of this log is ever cleaned up."""
 
     def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
         """A declaration of a dataset that is clustered is refused, so there is nothing to do."""

@@ -100,7 +100,8 @@ def write_rows(
     `partitions` are the columns that hold its values as text, and what they are called; they are not written.
     `folders` are those that there are already.
     """
-    output, place, folder = None, (), ""
+    place: tuple[str | None, ...] = ()
+    output, folder = None, ""
     for batch in batches:
         for values, rows in _by_partition(pa.Table.from_batches([batch]), list(partitions)):
             if output is not None and (values != place or output.size >= _FILE_BYTES):
