@@ -42,9 +42,6 @@ def age_and_clean(spark: SparkSession, path: Path) -> set[int]:
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('touched' = 'yes')")
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('touched' = 'again')")
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    spark.conf.set(
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism", "2"
-    )  # of 10,000 tasks that list a folder
     spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS")
     return {int(file.stem) for file in (path / "_delta_log").glob("*.json")}
 
