@@ -91,7 +91,7 @@ def dedup(target: str, on: tuple[str, ...], order_by: tuple[str, ...], form: str
     if form == "json":
         render.document({"table": target, "keys": list(on), **asdict(done)})
     elif not quiet:
-        rewritten = f"{done.files_rewritten:,} files rewritten, {done.files_kept:,} kept"
+        rewritten = f"files: {done.files_rewritten:,} rewritten, {done.files_kept:,} kept"
         what = [f"{done.deleted:,} deleted", rewritten] if done.deleted else ["each key stands once", "nothing written"]
         render.done(_name(target), [*what, f"{render.rows(done.total)} in all"], done.seconds)
 

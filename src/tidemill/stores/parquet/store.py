@@ -157,7 +157,7 @@ class ParquetStore:
                 staging = self._staging(Staging, state, operation, str(attempt.folder), record.rows if record else 0)
                 staged = staging.stage(operation, attempt.name)
                 entry = replace(
-                    self._next(state, _called(operation)),
+                    self._next(state, _called(operation), notes=record is None),
                     attempt=attempt.name,
                     record=record.to_json() if record else None,
                     add=tuple(staged.add),
