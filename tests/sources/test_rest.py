@@ -123,7 +123,8 @@ def test_an_api_is_asked_no_faster_than_its_rate(spark, api):
 
     def answer(asked):
         moments.append(time.monotonic())
-        return [{"id": 1}] if int(asked.query["page"]) < 4 else []
+        page = int(asked.query["page"])
+        return [{"id": page}] if page < 4 else []
 
     api.answer = answer
     rest(api, pagination={"type": "page"}, rate=10).read(Reading(spark))
