@@ -34,6 +34,7 @@ demo: setup
 bench: setup
 	@$(bin)/python benchmarks/run.py $(ARGS)
 
+soak: export TIDEMILL_WHOLE_ENGINE = yes
 soak: setup
 	@$(bin)/pytest -m slow $(ARGS)
 	@$(bin)/pytest tests/acceptance/test_incremental_equals_full.py --histories 400 $(ARGS)

@@ -17,6 +17,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# They take longest, so they begin first: at the end no worker is left alone with one of them.
+LONGEST = (
+    "test_docs_commands.py",
+    "test_merge_forms.py",
+    "test_incremental_equals_full.py",
+    "test_golden.py",
+    "test_model_histories.py",
+    "test_values.py",
+    "test_concurrent_writers.py",
+    "test_log_cleanup.py",
+    "test_append.py",
+    "test_foreign_commits.py",
+    "test_restore.py",
+    "test_function_tables.py",
+    "test_checks_on_changes.py",
+    "test_schema_policies.py",
+    "test_season.py",
+    "test_join_pipelines.py",
+    "test_verify.py",
+    "test_backfill.py",
+    "test_replace_and_delete_insert.py",
+    "test_example_nhl.py",
+)
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by a shell in the background: children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -30,9 +54,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--renew-golden", action="store_true", help="test_golden writes what it finds as what is expected")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1100m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
-    yield session.embedded(small=True)  # what C2 would compile costs more than it gives
+    yield session.embedded(small="TIDEMILL_WHOLE_ENGINE" not in os.environ)  # `make soak` has it, as long work does
     session.stop(wait=True)

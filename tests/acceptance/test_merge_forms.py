@@ -93,28 +93,6 @@ def _keyed(name: str, kind: pa.DataType, kept: Any, null: Any, changed: Any, gon
     return Situation(name, ("k",), target, source)
 
 
-def _composite() -> Situation:
-    types = {"region": TEXT, "day": pa.date32(), "v": pa.float64()}
-    a, b = dt.date(2024, 1, 1), dt.date(2024, 1, 2)
-    target = frame(types, ("eu", a, 1.0), ("eu", b, None), ("us", a, 3.0), ("us", b, 4.0))
-    source = frame(types, ("eu", a, 1.0), ("eu", b, 2.0), ("us", a, None), ("asia", b, 4.0))
-    return Situation("composite keys", ("region", "day"), target, source)
-
-
-def _other_order() -> Situation:
-    target = frame({"id": BIG, "Name": TEXT, "n": BIG}, (1, "a", 10), (2, None, 20), (3, "c", None), (2**40, "d", 5))
-    types = {"n": pa.int32(), "name": TEXT, "ID": pa.int32()}
-    source = frame(types, (10, "a", 1), (20, "b", 2), (None, "c", 3), (40, "d", 4))
-    return Situation("int key into bigint key, columns in another order and case", ("Id",), target, source)
-
-
-def _odd_names() -> Situation:
-    types = {"Order Id": BIG, "a.b": TEXT, "UPPER": BIG, "tick`s": TEXT, "x.y": TEXT}
-    target = frame(types, (1, "x", 1, None, "v"), (2, "y", 2, "t", None), (3, "y", 3, "t", "v"))
-    source = frame(types, (1, "x", 1, None, "v"), (2, "y", 2, "t", "v"), (4, "z", 4, None, None))
-    return Situation("names with spaces, dots and upper case", ("Order Id", "a.b", "UPPER"), target, source)
-
-
 def _everything() -> Situation:
     """Composite keys of four types under odd names; columns in another order and case; an int for a bigint."""
     a, b, one, two = dt.date(2024, 1, 1), dt.date(1969, 7, 20), Decimal("-1.50"), Decimal("9999999999.99")
@@ -138,15 +116,12 @@ def _everything() -> Situation:
 
 
 SITUATIONS = [
-    _composite(),
     _keyed("string keys", TEXT, "it's", "back\\slash", "${env:HOME}", "", "ünï\n"),
     _keyed(
         "date keys", pa.date32(), *[dt.date(2024, 1, day) for day in (1, 5, 9)], dt.date(1, 1, 1), dt.date(1969, 7, 20)
     ),
     _keyed("decimal keys", pa.decimal128(12, 2), *map(Decimal, ("-1.50", "0.00", "1.05", "7.00", "9999999999.99"))),
     _keyed("the lowest and highest bigint keys", BIG, -(2**63), 0, 2**63 - 1, 5, 6),
-    _other_order(),
-    _odd_names(),
 ]
 SIMPLE = _keyed("simple", BIG, 1, 2, 3, 4, 5)
 EMPTY = SIMPLE.source.slice(0, 0)

@@ -38,3 +38,18 @@ def test_a_cluster_gets_the_jars_and_nothing_that_is_for_one_machine_only():
         assert found.items() >= {**DELTA, "spark.master": "spark://host:7077"}.items()
         assert found["spark.jars"] == "/jars/a.jar,/jars/b.jar"
         assert not {"spark.driver.host", "spark.sql.warehouse.dir", "spark.sql.shuffle.partitions"} & found.keys()
+
+
+def test_small_work_is_neither_compiled_nor_planned_twice_unless_the_user_wants_it():
+    names = ("spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
+    found = engine_settings({}, FOLDER, JARS, small=True)
+    assert [found.get(name) for name in names] == ["NO_CODEGEN", "false"]
+    wanted = engine_settings({"spark.sql.adaptive.enabled": "true"}, FOLDER, JARS, small=True)
+    assert wanted["spark.sql.adaptive.enabled"] == "true"
+    assert [engine_settings({}, FOLDER, JARS).get(name) for name in names] == [None, "true"]
+
+
+def test_what_ran_is_kept_for_the_web_interface_only_where_there_is_one():
+    assert engine_settings({}, FOLDER, JARS)["spark.ui.retainedJobs"] == "20"
+    assert "spark.ui.retainedJobs" not in engine_settings({"spark.ui.enabled": "true"}, FOLDER, JARS)
+    assert "spark.ui.retainedJobs" not in engine_settings({}, FOLDER, JARS, "yarn")

@@ -81,6 +81,7 @@ def test_without_a_copy_the_highest_time_of_the_rows_is_the_watermark(spark: Spa
     assert ids(held(spark, path)) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_merge_goes_on_as_before_after_the_log_was_cleaned_up(spark: SparkSession, path: Path) -> None:
     table = replace(keyed(path), properties=FORGETFUL)
     fed(spark, table, DAY_1, DAY_2)
@@ -90,6 +91,7 @@ def test_a_merge_goes_on_as_before_after_the_log_was_cleaned_up(spark: SparkSess
     assert held(spark, path)[-2:] == [(3, 30.0, "C"), (4, 60.0, "d")]
 
 
+@pytest.mark.slow
 def test_rows_removed_by_somebody_in_the_part_of_the_log_that_is_gone_come_back(
     spark: SparkSession, path: Path
 ) -> None:

@@ -103,7 +103,6 @@ def embedded(*, small: bool = False, settings: SparkSettings = _USUAL) -> SparkS
     `small` makes the start quicker and long work slower. Other settings than those it was started with are an error.
     It ends with the process.
     """
-    options = FASTER_TO_START if small else ()
     with _starting:
         if _engine is not None and _is_running():
             _check_same(settings, _engine)
@@ -111,13 +110,13 @@ def embedded(*, small: bool = False, settings: SparkSettings = _USUAL) -> SparkS
         stop(wait=True)  # what is left of an engine whose session was stopped or whose JVM has died
         java, jars = find_java(), ensure_jars()
         # Drivers come last: the archive is made without them, and its class path must be the beginning of this one.
-        return _start([*jars, *drivers_at_hand()], [*archive_options(java, jars), *options], settings)
+        return _start([*jars, *drivers_at_hand()], archive_options(java, jars), settings, small=small)
 
 
 def start(options: Sequence[str]) -> SparkSession:
-    """The embedded session with JVM options of one's own and without the start-up archive."""
+    """The embedded session for small work with JVM options of one's own and without the start-up archive."""
     with _starting:
-        return _start(ensure_jars(), options, _USUAL)
+        return _start(ensure_jars(), options, _USUAL, small=True)
 
 
 def stop(*, wait: bool = False) -> None:
@@ -154,7 +153,7 @@ def log_file() -> Path | None:
     return _engine.jvm.log if _engine else None
 
 
-def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings) -> SparkSession:
+def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings, *, small: bool) -> SparkSession:
     global _engine  # noqa: PLW0603 - a process has one JVM
     from pyspark import SparkContext  # noqa: PLC0415 - slow to import
 
@@ -163,10 +162,11 @@ def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings) -
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     folder = Path(tempfile.mkdtemp(prefix="tidemill-"))
     try:
-        settings = engine_settings(asked.conf, folder, jars, asked.master)
+        settings = engine_settings(asked.conf, folder, jars, asked.master, small=small)
         _check_delta(settings, asked)
         memory = driver_memory(settings.get("spark.driver.memory"))
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
+        own += FASTER_TO_START if small else ()
         jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
         with handler_kept(_cancel_jobs):
             _engine = _Engine(jvm, folder, _session(jvm), jars, settings)

@@ -25,6 +25,18 @@ _EVERYWHERE = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
 }
+# For small work: code that Spark generates costs a fifth of it and runs too briefly to be worth that, and what is
+# planned anew after every stage is planned for as few rows as before.
+_SMALL = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
+# Spark keeps for its web interface what ran, with every plan as a text, whether the interface is there or not.
+_UNSEEN = {
+    "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "50",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.sql.ui.explainMode": "simple",
+}
 _LISTS = {"spark.sql.extensions", "spark.jars"}
 _MOST_SHUFFLE_PARTITIONS = 8
 
@@ -61,16 +73,18 @@ _NOT_CARRIED = (
 
 
 def engine_settings(
-    given: Mapping[str, str], folder: Path, jars: Sequence[Path], master: str = LOCAL
+    given: Mapping[str, str], folder: Path, jars: Sequence[Path], master: str = LOCAL, *, small: bool = False
 ) -> dict[str, str]:
     """All settings of an engine of ours: what the user gives wins, but lists have both, the user's and ours.
 
     `folder` takes what Spark would put into the current one. The driver of a cluster leaves to the cluster what is
-    good for one machine only, and hands on the jars.
+    good for one machine only, and hands on the jars. `small` is for work on few rows.
     """
     master = given.get("spark.master", master)
     ours = _EVERYWHERE | {"spark.master": master}
     ours |= _one_machine(folder) if is_local(master) else {"spark.jars": ",".join(map(str, jars))}
+    ours |= _SMALL if small else {}
+    ours |= _UNSEEN if is_local(master) and given.get("spark.ui.enabled") != "true" else {}
     return ours | dict(given) | {name: _joined(given[name], ours[name]) for name in _LISTS & given.keys() & ours.keys()}
 
 
@@ -83,7 +97,6 @@ def _one_machine(folder: Path) -> dict[str, str]:
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
         # A step's small queries are hundreds of generated classes; by the default of 100 each step compiled them anew.
         "spark.sql.codegen.cache.maxEntries": "2000",
         # Opening a local file costs little: by the default of 4 MiB a few small files outweigh a big one, and one of
