@@ -107,7 +107,7 @@ class Workspace:
 
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
-        now = datetime.now(UTC)
+        now = datetime.now(self.spark.zone)
         ground = self._ground(request, now)
         refuse(ground.unreadable)
         found: list[PlannedStep] = []
@@ -188,7 +188,7 @@ class Workspace:
 
         `now` is the moment that counts as its start.
         """
-        ground = self._ground(request, now or datetime.now(UTC))
+        ground = self._ground(request, now or datetime.now(self.spark.zone))
         notices = {
             node.name: (*ground.notices.get(node.name, ()), *self._requeried(node, ground, request))
             for node in self.tables_and_views

@@ -63,7 +63,7 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_the_type(cli):
     assert result.stderr == (
         """error[window.bad_value] @start_date is "1' OR '1'='1; --", which is no timestamp.\n"""
         "  models/my_schema/daily.py:10:13\n"
-        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is its midnight in UTC.\n"
+        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone.\n"
     )
 
 
@@ -78,6 +78,28 @@ def test_all_that_is_missing_is_told_at_once(cli, load, query):
         "2 errors · nothing was run",
     ]
     assert cli("plan", "-s", "my_schema.other", "--var", "kind=x").exit_code == 0
+
+
+@pytest.mark.usefixtures("daily")
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_refresh_that_is_not_allowed_is_told_beside_what_is_missing(cli, load, query, has_run, command):
+    load(
+        {
+            "other.sql": f"{query} AND status = @kind",
+            "kept.sql": query,
+            "kept.py": "metadata = {'reset_allowed': False}",
+        }
+    )
+    has_run("kept", "replace")
+    result = cli(command, "--full-refresh")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert [line.partition(":")[0] for line in result.stderr.splitlines() if not line.startswith("  ")] == [
+        "error[table.reset_refused] my_schema.kept is declared reset_allowed = false",
+        "error[variables.missing] my_schema.other needs @kind.",
+        "2 errors · nothing was run",
+    ]
+    assert not Path(".tidemill").exists()
+    assert cli("plan", "--full-refresh", "--exclude", "my_schema.kept", "--var", "kind=x").exit_code == 0
 
 
 @pytest.mark.usefixtures("daily")

@@ -13,6 +13,8 @@ from tidemill.cli.options import output, variables
 from tidemill.errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from tidemill.cli.options import Load
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
@@ -69,7 +71,7 @@ def set_watermark(
     """Let the next run read SOURCE from VALUE on (less its lookback). It is a commit in the table's own log."""
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
-    _apply(workspace, [(each, _value(each, value)) for each in tables], form, quiet=quiet)
+    _apply(workspace, [(each, _value(each, value, workspace.spark.zone)) for each in tables], form, quiet=quiet)
 
 
 @click.command("reset-watermark", short_help="Read a source from the beginning.")
@@ -137,7 +139,7 @@ def _unknown(word: str, name: str, known: list[str]) -> ArgumentError:
     )
 
 
-def _value(table: Table, text: str) -> Cursor:
+def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
     from tidemill.declare.cursors import cursor  # noqa: PLC0415
     from tidemill.state.watermarks import kind_of_column  # noqa: PLC0415
 
@@ -149,7 +151,7 @@ def _value(table: Table, text: str) -> Cursor:
             f"{table.name} has no column {table.window.time_column if table.window else ''} that orders it.",
             "Look at it with tidemill history.",
         )
-    return cursor(kind, text)
+    return cursor(kind, text, zone)
 
 
 def _check_was_run(table: Table) -> None:

@@ -10,6 +10,7 @@ from tidemill.declare.tables import Table
 from tidemill.errors import TidemillError
 from tidemill.plan.changes import change_of_mind
 from tidemill.plan.kinds import change_of_kind
+from tidemill.plan.refusals import refusals
 from tidemill.plan.variables import bad_variables
 from tidemill.plan.windows import known_of
 from tidemill.state.logs import log_of
@@ -77,6 +78,7 @@ class _Looking:
     def _at_table(self, table: Table) -> None:
         snapshot = known_of(table, log_of(table).snapshot())
         self.snapshots[table.name] = snapshot
+        self.wrong += refusals(table, snapshot, self.request)
         self._changed(change_of_mind(table, snapshot, self.request))
         self.wrong += bad_variables(table, snapshot, self.request, self.variables, self.now)
 

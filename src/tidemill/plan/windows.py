@@ -131,7 +131,7 @@ def plan_window(
     """The window of the next run, or of one batch of a backfill; a start that is asked for wins over a declared one.
 
     `snapshot` is as `known_of` gives it. `held_highest` asks a version of the table for its highest time, `variables`
-    are those that the run is given.
+    are those that the run is given; `now` is in the zone of the run's session.
     """
     window = window_for(
         table, variables, first_run=snapshot is None, started=part is not None and part.start is not None
@@ -147,7 +147,7 @@ def plan_window(
         start=start.value,
         watermark=watermark,
         notice=start.notice,
-        end=end_of(table, kind, variables),
+        end=end_of(table, kind, variables, now),
         begin=start.value if start.given else None,
     )
     floored = _floored(since, table, columns, snapshot.record) if snapshot else since

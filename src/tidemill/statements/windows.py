@@ -87,7 +87,7 @@ def _after_the_watermark(
     """The window of a run whose watermark is not known: only a variable says where it starts all the same."""
     window = window_for(table, variables, first_run=False)
     bound = start_of(window, kind, None, variables, now) if kind else None
-    end = end_of(table, kind, variables) if kind else None
+    end = end_of(table, kind, variables, now) if kind else None
     if bound and bound.given:
         return Told(replace(_open(window, bound.reason or ""), start=bound.value, end=end))
     since = f"{WATERMARK}{_less(window.lookback)}"
