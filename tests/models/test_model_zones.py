@@ -35,7 +35,7 @@ def test_a_condition_on_the_day_of_the_window_takes_all_rows_of_the_window(spark
     shop.source(Order(1, 0, 26), Order(2, 0, 27), Order(3, 0, 30))
     assert shop.run()["orders"].error is None
     assert shop.rows("orders", "id") == [(1,), (2,), (3,)]
-    assert shop.verify("orders")["orders"].ok
+    assert shop.verify("orders")["orders"].equal
 
 
 def test_a_bare_date_is_the_midnight_of_the_session(spark: SparkSession) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TEXT = """
 SOURCE events TYPE CSV PARAMS { "path": "data/events.csv" } INCREMENTAL BY at LOOKBACK 1 HOUR;
-LOAD appended FROM events MODE APPEND;
+LOAD appended FROM events MODE APPEND OPTIONS { "on_schema_change": "append_new_columns" };
 LOAD merged FROM events MODE MERGE ON id;
 """
 ROWS = [(1, "2024-01-01 10:00:00"), (2, "2024-01-02 10:00:00"), (3, "2024-01-03 10:00:00")]
@@ -52,6 +52,20 @@ def test_a_reset_reads_everything_again_and_doubles_nothing(fed: Shop) -> None:
     assert [each.rows_read for each in result.values()] == [3, 3]
     assert result["appended"].window.reason == "its watermark was reset: everything is read"
     assert [len(fed.rows(name)) for name in ("appended", "merged")] == [3, 3]
+    assert shown(fed) == ["2024-01-03T10:00:00.000000Z"] * 2
+    assert [outcome.result.status for outcome in fed.run().values()] == ["up to date"] * 2
+
+
+def test_a_new_column_of_a_source_whose_rows_are_here_is_told_once(fed: Shop) -> None:
+    def again() -> tuple[int, tuple[str, ...]]:
+        fed.data("events.csv", "id at extra", *((*row, 7) for row in ROWS))  # a file that was never seen before
+        result = fed.step("appended")
+        assert result.status == "unchanged"
+        return fed.version("appended"), result.notices
+
+    noted, (notice,) = again()
+    assert notice.startswith("its query or its columns changed: rows up to 2024-01-03 10:00:00 UTC stay as")
+    assert again() == (noted, ())
 
 
 def test_a_watermark_that_is_set_is_where_the_next_run_begins(fed: Shop) -> None:

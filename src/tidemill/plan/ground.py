@@ -40,13 +40,19 @@ class Ground:
 
 
 def ground_of(
-    nodes: Iterable[Table | View], request: Request, variables: Mapping[str, str], now: datetime, on_change: str
+    nodes: Iterable[Table | View],
+    request: Request,
+    variables: Mapping[str, str],
+    now: datetime,
+    on_change: str,
+    known: Iterable[ArgumentError] = (),
 ) -> Ground:
-    """Raises everything for which a run of these tables and views may not begin.
+    """Raises everything for which a run of these tables and views may not begin; some of it may be known already.
 
     `on_change` is the project's materialization_change_behavior: "warn", "error" or "ignore".
     """
     looking = _Looking(request, variables, now)
+    looking.wrong += known
     for node in nodes:
         looking.at(node)
     wrong = {str(each): each for each in looking.wrong}  # of a flag, several tables say the same

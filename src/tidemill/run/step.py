@@ -18,7 +18,7 @@ from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
-from tidemill.declare.strategies import Merge, MergeStrategy
+from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
 from tidemill.engine.zone import in_zone_of
@@ -296,11 +296,11 @@ class Step:
         return result
 
     def _note(self, compiled: Compiled, record: Record, held: DataFrame | None) -> CommitResult | None:
-        """A commit without rows, where the last record tells of another declaration: else it would be news forever."""
+        """A commit without rows, where the last record tells otherwise than this one: else it would be news forever."""
         before = self.snapshot.record if self.snapshot else None
         if compiled.operation is not None or held is None or before is None or self.table.producer is None:
             return None
-        if (before.sql_hash, before.config_hash) == (self.table.sql_hash, self.table.config_hash):
+        if _told(before, self.table) == _told(record, self.table):
             return None
         noted = record.with_(counts=asdict(compiled.counts))
         return self.store.commit(self.spark, AppendRows(held.where("false")), noted, self.snapshot)
@@ -337,3 +337,9 @@ class Step:
                 *((window.notice,) if window and window.notice else ()),
             ),
         )
+
+
+def _told(record: Record, table: Table) -> tuple[object, ...]:
+    """What a record says that bounds or explains the runs after it."""
+    columns = {name.lower() for name in record.columns} if isinstance(table.strategy, Append) else set()
+    return record.sql_hash, record.config_hash, record.floor, record.reset, columns
