@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 import tidemill
 from tidemill.cli.main import Commands
+from tidemill.cli.main import tidemill as commands
 from tidemill.errors import ArgumentError, MergeError, Origin
 
 
@@ -199,3 +200,13 @@ def _alive(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/status")
     return not (status.exists() and "State:\tZ" in status.read_text())
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_every_command_says_what_it_does_in_a_line_and_shows_how_it_is_called(cli, name: str):
+    command = commands.commands[name]
+    assert command.short_help is not None
+    assert len(command.short_help) < 70
+    help_ = cli(name, "--help")
+    assert help_.exit_code == 0
+    assert f"\n    tidemill {name}" in help_.output.partition("Examples:")[2]

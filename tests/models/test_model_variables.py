@@ -37,6 +37,19 @@ def daily(load, query, has_run, monkeypatch):
 
 
 @pytest.mark.usefixtures("daily")
+def test_watermarks_of_models_are_under_models_by_their_own_names(cli):
+    shown = "  models    my_schema.daily  updated_at  2024-01-31 10:30:00 UTC"
+    assert cli("show-watermarks").stdout.splitlines()[1].startswith(shown)
+    assert shown in cli("show-watermarks", "models", "--source", "my_schema.daily").stdout
+    unknown = cli("set-watermark", "models", "my_schema.dialy", "2024-01-01")
+    assert (unknown.exit_code, unknown.stderr) == (
+        2,
+        "error[watermark.unknown_source] No source my_schema.dialy reads by a cursor.\n"
+        "  Did you mean my_schema.daily? Those that do: my_schema.daily.\n",
+    )
+
+
+@pytest.mark.usefixtures("daily")
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_missing_variable_is_an_error_that_names_it_and_shows_how_to_give_it(cli, command):
     result = cli(command, "-s", "my_schema.daily")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind, cursor
+from tidemill.declare.durations import Duration
 from tidemill.declare.producers import Query
 from tidemill.declare.starts import CurrentDate, StartVariable
 from tidemill.declare.strategies import DeleteInsert
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _STARTS = ("start_dt", "start_date")
 _ENDS = ("end_dt", "end_date")
+_INTO_THE_NEXT_DAY = Duration(36, "hour")  # days have 23 to 25 hours where clocks are changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,29 @@ def end_of(table: Table, kind: CursorKind, variables: Mapping[str, str], now: da
     asked = table.producer.parameters if table.owns_window and isinstance(table.producer, Query) else ()
     name = next((name for name in _ENDS if name in variables and name in asked), None)
     return _value(name, kind, variables, table.origin, now) if name else None
+
+
+def goes_by_days(table: Table, bound: str = "start_date") -> bool:
+    """Whether the query, or the condition, begins (or ends) with the day in which its window does."""
+    return bound in _bounding(table)
+
+
+def beginning_of_day(moment: Cursor, now: datetime) -> Cursor:
+    """Midnight before a time, in the zone of the run's session; a day is its own."""
+    match moment.value:
+        case datetime(tzinfo=None) as naive:
+            return Cursor(moment.kind, datetime.combine(naive, time()))
+        case datetime() as aware:
+            day = aware.astimezone(now.tzinfo).date()
+            return Cursor(moment.kind, datetime.combine(day, time(), now.tzinfo).astimezone(UTC))
+        case _:
+            return moment
+
+
+def end_of_day(moment: Cursor, now: datetime) -> Cursor:
+    """Midnight at or after a time."""
+    start = beginning_of_day(moment, now)
+    return start if start == moment else beginning_of_day(start.plus(_INTO_THE_NEXT_DAY, 1), now)
 
 
 def follows_variables(table: Table, variables: Mapping[str, str], *, first_run: bool) -> bool:

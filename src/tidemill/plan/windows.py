@@ -11,7 +11,7 @@ from tidemill.declare.strategies import Append
 from tidemill.declare.tables import NullTime
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import StateError
-from tidemill.plan.starts import end_of, start_of, window_for
+from tidemill.plan.starts import beginning_of_day, end_of, end_of_day, goes_by_days, start_of, window_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.tables import Table, Window
     from tidemill.plan.backfills import Part
+
+FROM_ITS_DAY = ", from the beginning of that day"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,19 @@ def plan_window(
         begin=start.value if start.given else None,
     )
     floored = _floored(since, table, columns, snapshot.record) if snapshot else since
-    return _given(floored, part) if part else floored
+    return _of_whole_days(_given(floored, part) if part else floored, table, now)
+
+
+def _of_whole_days(plan: WindowPlan, table: Table, now: datetime) -> WindowPlan:
+    """A query that begins or ends with a day gives all rows of it: they are in the window, or would enter twice."""
+    if plan.end is not None and goes_by_days(table, "end_date"):
+        plan = replace(plan, end=end_of_day(plan.end, now))
+    if plan.start is None or plan.exclusive or not goes_by_days(table):
+        return plan
+    start = beginning_of_day(plan.start, now)
+    if start == plan.start:
+        return plan
+    return replace(plan, start=start, reason=f"{plan.reason}{FROM_ITS_DAY}")
 
 
 def _given(plan: WindowPlan, part: Part) -> WindowPlan:

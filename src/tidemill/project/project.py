@@ -165,7 +165,9 @@ def _profile(document: Document, name: str | None) -> Data:
 
 
 def _no_profile(name: str, known: list[str]) -> ArgumentError:
-    otherwise = f"The profiles are {', '.join(known)}." if known else f"{PROJECT_FILE} has no [profiles.{name}]."
+    otherwise = (
+        f"the profiles are {', '.join(known)}." if known else f"declare it as [profiles.{name}.…] in {PROJECT_FILE}."
+    )
     remedy = suggestion(name, known, otherwise)
     return ArgumentError("project.unknown_profile", f"There is no profile {name}.", remedy[:1].upper() + remedy[1:])
 
