@@ -115,10 +115,10 @@ def test_history_of_nothing_is_an_error(cli):
 def test_history_of_a_table_of_the_project_that_is_not_made_yet_says_how_it_is(folder: Path, cli):
     (folder / "tidemill.toml").write_text("")
     result = cli("history", "daily")
-    assert (result.exit_code, result.stderr) == (
-        2,
+    assert result.exit_code == 2
+    assert result.stderr == (
         f"error[table.not_made] daily is not made yet: there is nothing at {folder}/warehouse/main/daily.\n"
-        "  Make it: tidemill run. tidemill list shows what is declared.\n",
+        "  Make it: tidemill run. tidemill list shows what is declared.\n"
     )
 
 

@@ -42,10 +42,10 @@ def test_watermarks_of_models_are_under_models_by_their_own_names(cli):
     assert cli("show-watermarks").stdout.splitlines()[1].startswith(shown)
     assert shown in cli("show-watermarks", "models", "--source", "my_schema.daily").stdout
     unknown = cli("set-watermark", "models", "my_schema.dialy", "2024-01-01")
-    assert (unknown.exit_code, unknown.stderr) == (
-        2,
+    assert unknown.exit_code == 2
+    assert unknown.stderr == (
         "error[watermark.unknown_source] No source my_schema.dialy reads by a cursor.\n"
-        "  Did you mean my_schema.daily? Those that do: my_schema.daily.\n",
+        "  Did you mean my_schema.daily? Those that do: my_schema.daily.\n"
     )
 
 
