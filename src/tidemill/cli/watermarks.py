@@ -142,8 +142,8 @@ def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, tabl
         # What a query or a function gives is known by the name of its table.
         sources = {each.name: owner_of(each)[1] or workspace.short(each.name) for each in tables}
         full = name_key(source, workspace.project.warehouse.schema)
-        named = next((short for name, short in sources.items() if name.lower() == full), source)
-        tables = _having(tables, sources, named, "source")
+        wanted = next((short for name, short in sources.items() if name.lower() == full), source)
+        tables = _having(tables, sources, wanted, "source")
     if table is None:
         return tables
     full = table if "." in table else f"{workspace.project.warehouse.schema}.{table}"

@@ -302,7 +302,8 @@ class Step:
             return None
         if _told(before, self.table) == _told(record, self.table):
             return None
-        noted = record.with_(counts=asdict(compiled.counts))
+        assert self.snapshot is not None  # noqa: S101  its record is there
+        noted = record.with_(counts=asdict(compiled.counts), same_rows_as=self.snapshot.content_version)
         return self.store.commit(self.spark, AppendRows(held.where("false")), noted, self.snapshot)
 
     def _result(
