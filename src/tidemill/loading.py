@@ -16,7 +16,7 @@ from tidemill.language.pipeline import PipelineErrors, read_pipelines
 from tidemill.models import FunctionFile, ModelFiles, Models, find_models, read_functions, read_models
 from tidemill.models.files import FOLDER as MODELS
 from tidemill.plan.graph import Graph, Node, duplicates
-from tidemill.project import ALONE, Filling, ProjectSettings
+from tidemill.project import ALONE, Filling, ProjectSettings, must_exist
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class Declarations:
 
 def read_declarations(start: Path, profile: str | None, given: Mapping[str, str] | None) -> Declarations:
     """The project that `start` is in; a pipeline file, or a Python file with functions, is all that counts."""
-    if not start.exists():
-        raise ArgumentError("target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder.")
+    must_exist(start)
     project = ProjectSettings.load(start, profile)
     files, models = _files(start, project)
     variables = project.variables(given)

@@ -127,6 +127,12 @@ class ProjectSettings:
         return {name_key(each.name, schema): each.source(filling, self.folder) for each in found}
 
 
+def must_exist(target: Path) -> None:
+    """Else the project above it would be taken for the one that is meant."""
+    if not target.exists():
+        raise ArgumentError("target.missing", f"There is no {target}.", "Name a pipeline file, or a project's folder.")
+
+
 def _loaded(file: Path, profile: str | None) -> ProjectSettings:
     document = read_toml(file)
     checker = Checker(document)
