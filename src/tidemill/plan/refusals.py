@@ -31,10 +31,10 @@ def refusals(table: Table, snapshot: Snapshot | None, request: Request) -> Itera
 
 
 def _kept(table: Table, snapshot: Snapshot, said: str, where: str) -> ArgumentError:
-    rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
+    rows = "its rows" if snapshot.rows is None else f"{snapshot.rows:,} row{'' if snapshot.rows == 1 else 's'}"
     return ArgumentError(
         "table.reset_refused",
-        f"{table.name} {said}: {rows} rows of history would be replaced.",
+        f"{table.name} {said}: {rows} of history would be replaced.",
         f"Leave it out with --exclude {table.name}. If its history is to go, take a backup (tidemill backup "
         f"{table.name}), then allow it {where}.",
         origin=table.origin,
