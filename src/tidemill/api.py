@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.formats import COMPRESSION, DELTA, PARQUET, known_codec, known_format
+from tidemill.declare.spark import SparkSettings
 from tidemill.declare.strategies import Merge, MergeStrategy, merge_form
 from tidemill.declare.tables import SchemaPolicy, Table, schema_policy
 from tidemill.errors import ArgumentError
@@ -246,10 +247,14 @@ def run_merge(
     table: Table,
     spark: SparkSession | None = None,
     *,
+    settings: SparkSettings | None = None,
     small: bool = False,
     dry_run: bool = False,
 ) -> MergeResult:
-    """Runs a declared merge, or only says what it would do. `small` starts the embedded engine for a short job."""
+    """Runs a declared merge, or only says what it would do.
+
+    Without a session it runs on the Spark of the settings; `small` starts the embedded one for a short job.
+    """
     from dataclasses import replace  # noqa: PLC0415
 
     from tidemill.engine.session import session_for  # noqa: PLC0415
@@ -267,7 +272,7 @@ def run_merge(
     if isinstance(rows, FileSource):
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     with translated(f"Merging {rows} into {table.name}"):
-        session = session_for(spark, small=small)
+        session = session_for(spark, small=small, settings=settings or SparkSettings())
         located = replace(table, path=_located(table.path, session))
         result = rehearse_step(session, located, rows) if dry_run else run_step(session, located, rows)
         return _merge_result(result)

@@ -51,7 +51,8 @@ class Record:
     `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
     names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
-    tell how many rows that were fetched did not meet each.
+    tell how many rows that were fetched did not meet each. `same_rows_as` is the version whose rows the table still
+    has, where the commit only notes something.
     """
 
     run_id: str
@@ -81,6 +82,7 @@ class Record:
     held: int | None = None
     expectations: Mapping[str, int] = field(default_factory=dict)
     joined: Mapping[str, int | str] = field(default_factory=dict)
+    same_rows_as: int | None = None
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:
@@ -188,8 +190,18 @@ class Snapshot:
     @property
     def content(self) -> str:
         """Differs whenever its rows or columns may: what we have noted on it since changes neither."""
+        return f"{self.table_id}@{self.content_version}"
+
+    @property
+    def content_version(self) -> int:
+        """The version in which its rows or columns may have changed last."""
         notes = takewhile(lambda commit: commit.prepares and commit.operation in _NOTES, self.foreign)
-        return f"{self.table_id}@{self.version - len(tuple(notes))}"
+        version = self.version - len(tuple(notes))
+        record = self.record
+        if record is None or record.same_rows_as is None or record.base is None:
+            return version
+        followed = self.record_version == version == record.base + 1  # nobody else came in between
+        return record.same_rows_as if followed else version
 
     @property
     def foreign_adds(self) -> bool:

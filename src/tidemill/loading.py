@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
-from tidemill.declare.mistakes import FileErrors, collecting
+from tidemill.declare.mistakes import FileErrors, Mistakes, in_order
 from tidemill.declare.names import name_key
 from tidemill.declare.secrets import Masking, secrets_in
-from tidemill.errors import ArgumentError, TidemillError
+from tidemill.errors import ArgumentError
 from tidemill.language.declared import Declared, declared
-from tidemill.language.pipeline import read_pipelines
+from tidemill.language.pipeline import PipelineErrors, read_pipelines
 from tidemill.models import FunctionFile, ModelFiles, Models, find_models, read_functions, read_models
 from tidemill.models.files import FOLDER as MODELS
 from tidemill.plan.graph import Graph, Node, duplicates
-from tidemill.project import ALONE, Filling, ProjectSettings
+from tidemill.project import ALONE, Filling, ProjectSettings, must_exist
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class Declarations:
 
 def read_declarations(start: Path, profile: str | None, given: Mapping[str, str] | None) -> Declarations:
     """The project that `start` is in; a pipeline file, or a Python file with functions, is all that counts."""
-    if not start.exists():
-        raise ArgumentError("target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder.")
+    must_exist(start)
     project = ProjectSettings.load(start, profile)
     files, models = _files(start, project)
     variables = project.variables(given)
@@ -96,23 +95,40 @@ def _read(
     """What all files declare, and the secrets in it; or everything that is wrong in any of them."""
     schema, folder = project.warehouse.schema, project.folder if project.file else None
     known = _Held(project, outside, (model.name for model in models.models))
-    errors: list[TidemillError] = []
+    wrong = Mistakes()
     pipelines: tuple[Pipeline, ...] = ()
     modelled = Models()
     kept: tuple[Table, ...] = ()
-    with collecting(errors):
-        pipelines = read_pipelines(files, variables, schema=schema, known=known)
-    with collecting(errors):
+    found: list[Declared] = []
+    with wrong.collecting():
+        try:
+            pipelines = read_pipelines(files, variables, schema=schema, known=known)
+        except PipelineErrors as errors:
+            pipelines = errors.pipelines
+            raise
+    for each in pipelines:
+        with wrong.collecting():
+            found.append(declared(each, project.table_path, schema, folder))
+    with wrong.collecting():
         modelled = read_models(models, variables, project.table_path, schema)
-    with collecting(errors):
+    with wrong.collecting():
         kept = read_functions(models.functions, project.table_path, schema, project.folder)
-    if errors:
-        raise FileErrors(errors)
-    found = [declared(each, project.table_path, schema, folder) for each in pipelines]
     if models.models or kept:
         found.append(Declared(MODELS, (*modelled.tables, *kept), (), (), modelled.views))
+    if wrong.errors:
+        raise FileErrors(in_order([*wrong.errors, *_unknown_tables(wrong, found, known)]))
     found = [_in_format(each, project.warehouse.format) for each in found]
     return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
+
+
+def _unknown_tables(wrong: Mistakes, found: Sequence[Declared], known: Container[str]) -> list[ArgumentError]:
+    """What reads a table that nobody knows, beside other mistakes: where these do not hide what is declared."""
+    if not wrong.whole:
+        return []
+    nodes: list[Node] = [*wrong.reads]
+    for each in found:
+        nodes += [*each.tables, *each.views, *each.exports]
+    return Graph.of(nodes).check(lambda name: name.lower() in wrong.perhaps or name in known)
 
 
 def _in_format(found: Declared, name: str) -> Declared:

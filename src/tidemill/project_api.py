@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -12,7 +13,7 @@ from tidemill.declare.variables import as_text
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
     from typing import Self
 
@@ -48,10 +49,11 @@ class Project:
     @classmethod
     def load(cls, target: str | Path = ".", profile: str | None = None, vars: Vars | None = None) -> Self:  # noqa: A002
         """The project that `target` is in, under a profile; `vars` count in all calls."""
-        from tidemill.project import ProjectSettings  # noqa: PLC0415
+        from tidemill.project import ProjectSettings, must_exist  # noqa: PLC0415
 
+        must_exist(Path(target))
         ProjectSettings.load(target, profile)  # what is wrong with its file is told at once
-        return cls(Path(target).absolute(), profile, vars or {})
+        return cls(Path(target).absolute(), profile, _mapping(vars))
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -132,7 +134,7 @@ class Project:
     def _workspace(self, given: Vars | None = None) -> Workspace:
         from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
 
-        values = {name: _text(name, value) for name, value in {**self.vars, **(given or {})}.items()}
+        values = {name: _text(name, value) for name, value in {**self.vars, **_mapping(given)}.items()}
         return Workspace.load(self.target, profile=self.profile, given=values)
 
 
@@ -143,6 +145,14 @@ def _request(start: Bound | None, end: Bound | None, batch: str | int | None, *,
 
     begins, ends = (None if bound is None else _text(name, bound) for name, bound in (("start", start), ("end", end)))
     return Request(full_refresh, backfill_of(begins, ends, batch))
+
+
+def _mapping(given: Vars | None) -> Vars:
+    if not isinstance(given, Mapping | None):
+        raise ArgumentError(
+            "variables.bad_value", f"vars is a {type(given).__name__}.", 'Give a dict: vars={"region": "eu"}.'
+        )
+    return given or {}
 
 
 def _names(given: Names) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class Workspace:
 
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
-        now = datetime.now(UTC)
+        now = datetime.now(self.spark.zone)
         ground = self._ground(request, now)
         refuse(ground.unreadable)
         found: list[PlannedStep] = []
@@ -188,7 +188,7 @@ class Workspace:
 
         `now` is the moment that counts as its start.
         """
-        ground = self._ground(request, now or datetime.now(UTC))
+        ground = self._ground(request, now or datetime.now(self.spark.zone))
         notices = {
             node.name: (*ground.notices.get(node.name, ()), *self._requeried(node, ground, request))
             for node in self.tables_and_views
@@ -320,7 +320,7 @@ class Workspace:
         """What a run stands on; raises where it may not begin."""
         self._check_request(request)
         behavior = self.project.flags.materialization_change_behavior
-        return ground_of(self.tables_and_views, request, self.given, now, behavior)
+        return ground_of(self.tables_and_views, request, self.given, now, behavior, self.bad_sources())
 
     def _check_request(self, request: Request) -> None:
         if request.backfill and not any(table.reads_windows for table in self.tables):
@@ -382,6 +382,21 @@ class Workspace:
         read = {name.lower() for name in through(inputs, self._views)}
         own = [source for each in self.declared for source in each.sources]
         return [*own, *(source for name, source in self.outside.items() if name in read)]
+
+    def bad_sources(self) -> list[ArgumentError]:
+        """What is wrong with the params of sources, as far as that can be known without looking at them."""
+        from tidemill.sources.registry import connector_for  # noqa: PLC0415  slow to import
+
+        found: list[ArgumentError] = []
+        for source in self._sources():
+            try:
+                connector_for(source)
+            except ArgumentError as wrong:
+                wrong.origin = wrong.origin or source.origin
+                found.append(wrong)
+            except TidemillError:  # a kind that cannot be loaded fails in its own step
+                continue
+        return found
 
     def short(self, name: str) -> str:
         """The name as a user writes it: without the schema that goes without saying, and without secrets."""

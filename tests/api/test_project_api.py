@@ -146,6 +146,7 @@ def test_wrong_arguments_are_errors_that_are_value_errors(folder: Path) -> None:
     for wrong, problem in (
         ({"select": "dialy"}, "Nothing is selected by dialy."),
         ({"vars": {"region": ["eu"]}}, "region is a list."),
+        ({"vars": "region=eu"}, "vars is a str."),
         ({"start": 1.5j}, "start is a complex."),
         ({"full_refresh": True, "start": "2024-01-01"}, "A full refresh reads everything"),
     ):
@@ -156,6 +157,8 @@ def test_wrong_arguments_are_errors_that_are_value_errors(folder: Path) -> None:
         tidemill.Project.load(folder, profile="prd")
     with pytest.raises(ArgumentError, match=r"There is no tidemill\.toml in "):
         tidemill.Project.load(folder.parent)
+    with pytest.raises(ArgumentError, match=r"There is no .*/shpo\."):
+        tidemill.Project.load(folder / "shpo")
 
 
 def test_importing_and_loading_imports_no_spark(folder: Path) -> None:

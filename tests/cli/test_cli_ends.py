@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 import tidemill
 from tidemill.cli.main import Commands
+from tidemill.cli.main import tidemill as commands
 from tidemill.errors import ArgumentError, MergeError, Origin
 
 
@@ -180,6 +181,24 @@ def test_ctrl_c_ends_at_once_with_one_line_and_leaves_no_java_behind(
         assert ledger.execute("SELECT status, error_code FROM steps").fetchall() == [("failed", "interrupted")]
 
 
+def test_ctrl_c_ends_all_steps_of_a_run_those_too_that_wait_for_their_turn(folder: Path):
+    slow = [f"CREATE TABLE t{n} AS SELECT max(hash(id + {n})) AS h FROM range({1 << 50});" for n in range(3)]
+    (folder / "p.sql").write_text("\n".join(slow))
+    command = [sys.executable, "-m", "tidemill.cli.main", "run", "p.sql", "--threads", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (children := _children(process.pid)) and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    try:
+        stdout, stderr = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, stdout) == (130, "  Tidemill 0.1 · p · embedded Spark · 3 steps   first run\n")
+    assert stderr == "interrupted: nothing is half written, and the same command again takes it up\n"
+    assert _gone(children), "Java has ended"
+
+
 def _children(pid: int) -> list[int]:
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return [int(line) for line in found.stdout.split()]
@@ -199,3 +218,13 @@ def _alive(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/status")
     return not (status.exists() and "State:\tZ" in status.read_text())
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_every_command_says_what_it_does_in_a_line_and_shows_how_it_is_called(cli, name: str):
+    command = commands.commands[name]
+    assert command.short_help is not None
+    assert len(command.short_help) < 70
+    help_ = cli(name, "--help")
+    assert help_.exit_code == 0
+    assert f"\n    tidemill {name}" in help_.output.partition("Examples:")[2]

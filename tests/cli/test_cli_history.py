@@ -112,6 +112,16 @@ def test_history_of_nothing_is_an_error(cli):
     assert result.stderr == "error[table.missing] There is no table at nowhere.\n  Give the path of a table.\n"
 
 
+def test_history_of_a_table_of_the_project_that_is_not_made_yet_says_how_it_is(folder: Path, cli):
+    (folder / "tidemill.toml").write_text("")
+    result = cli("history", "daily")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"error[table.not_made] daily is not made yet: there is nothing at {folder}/warehouse/main/daily.\n"
+        "  Make it: tidemill run. tidemill list shows what is declared.\n"
+    )
+
+
 def test_history_of_a_folder_that_is_no_table_is_an_error(folder: Path, cli):
     (folder / "notes").mkdir()
     (folder / "notes" / "read.me").write_text("hello")

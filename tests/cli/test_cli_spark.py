@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,29 @@ def test_a_server_that_does_not_answer_is_an_error_at_its_line(folder: Path, pro
         "    Start the server, correct the address, or leave out remote: then Tidemill runs its own Spark.\n"
     ) in result.stderr
     assert "geheim" not in result.stdout + result.stderr
+
+
+COMMANDS = {
+    "merge": ("merge", "s.csv", "lake/t", "--on", "order_id"),
+    "merge --dry-run": ("merge", "s.csv", "lake/t", "--on", "order_id", "--dry-run"),
+    "check": ("check", "warehouse/main/t", "--on", "order_id"),
+    "backup": ("backup", "t"),
+    "restore": ("restore", "t", "--to", "0"),
+    "suggest": ("suggest",),
+    "verify": ("verify",),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_every_command_that_needs_spark_asks_for_that_of_the_project(project, cli, make_table, command):
+    """No server is there; and where these tests have a Spark of their own, it is another than was asked for."""
+    make_table("main.t", pa.table({"order_id": [1], "region": ["eu"], "amount": [2]}))
+    project('remote = "sc://127.0.0.1:1"')
+    result = cli(*command)
+    assert result.exit_code == 1
+    assert re.search(r"error\[engine\.(unreachable|other_settings)\]", result.output)
+    if command[0] != "suggest":  # it has a line for a source that cannot be read
+        assert "tidemill.toml:2:2" in result.output
 
 
 def test_an_address_that_is_none_shows_no_token(project, shell):

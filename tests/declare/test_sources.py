@@ -89,9 +89,8 @@ def test_an_export_of_an_unknown_kind_names_the_nearest():
         Export("out", "out.csv", "CVS", table="t")
 
 
-def test_file_exports_do_not_merge():
+def test_only_parquet_files_can_be_merged_into():
     with pytest.raises(ArgumentError, match="cannot merge into CSV files"):
         Export("out", "out", "csv", table="t", mode=Merge(("id",)))
-    with pytest.raises(ArgumentError, match="cannot merge into Parquet files yet"):
-        Export("out", "out", "PARQUET", table="t", mode=Merge(("id",)))
+    assert Export("out", "out", "PARQUET", table="t", mode=Merge(("id",))).merges_files
     assert Export("out", "out", "csv", table="t", mode=Append()).kind == "csv"

@@ -90,18 +90,19 @@ def _console(body: str) -> Iterator[Example]:
 def _python(body: str) -> Iterator[Example]:
     found = doctest.DocTestParser().get_examples(body)
     written = "".join(f">>> {example.source}" for example in found)
-    yield Example(written, json.dumps([example.source for example in found]), "".join(example.want for example in found))
+    statements = json.dumps([example.source for example in found])
+    yield Example(written, statements, "".join(example.want for example in found))
 
 
 def _executed(statements: str) -> int:
     names: dict[str, object] = {}
     for statement in json.loads(statements):
-        exec(compile(statement, "docs", "single"), names)  # noqa: S102  what our own documents say
+        exec(compile(statement, "docs", "single"), names)  # what our own documents say
     return 0
 
 
 def settled(text: str) -> str:
-    """Without what differs from run to run: seconds, the time of day, the spaces around them, which step ended first."""
+    """Without what differs from run to run: seconds, the time of day, spaces around them, which step ended first."""
     text = re.sub(r"\d+\.\d s\b", "# s", text)
     text = re.sub(r"seconds=[\d.]+", "seconds=#", text)
     text = re.sub(r"(today|yesterday) \d\d:\d\d", "today ##:##", text)

@@ -12,13 +12,13 @@ import os
 import socketserver
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tidemill.cli.main import tidemill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 SHIM = """#!{python} -SE
 import json, os, socket, sys
@@ -74,7 +74,7 @@ def _main(args: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _in(folder: str) -> Iterator[None]:
-    before = os.getcwd()
+    before = Path.cwd()
     os.chdir(folder)
     try:
         yield

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.producers import Query
-from tidemill.errors import ArgumentError
 from tidemill.language.declared import declared
 
 
@@ -18,6 +18,6 @@ def test_a_query_says_what_of_it_may_differ_from_run_to_run(read):
 
 def test_a_table_with_two_layouts_is_an_error_at_its_statement(read):
     pipeline = read('SOURCE s TYPE CSV;\nLOAD t FROM s OPTIONS { "partition_by": "day", "cluster_by": "region" };')
-    with pytest.raises(ArgumentError) as error:
+    with pytest.raises(FileErrors) as wrong:
         declared(pipeline, str, "main")
-    assert (error.value.code, str(error.value.origin)) == ("table.two_layouts", "shop.sql:2:1")
+    assert [(error.code, str(error.origin)) for error in wrong.value.errors] == [("table.two_layouts", "shop.sql:2:1")]

@@ -37,6 +37,19 @@ def daily(load, query, has_run, monkeypatch):
 
 
 @pytest.mark.usefixtures("daily")
+def test_watermarks_of_models_are_under_models_by_their_own_names(cli):
+    shown = "  models    my_schema.daily  updated_at  2024-01-31 10:30:00 UTC"
+    assert cli("show-watermarks").stdout.splitlines()[1].startswith(shown)
+    assert shown in cli("show-watermarks", "models", "--source", "my_schema.daily").stdout
+    unknown = cli("set-watermark", "models", "my_schema.dialy", "2024-01-01")
+    assert unknown.exit_code == 2
+    assert unknown.stderr == (
+        "error[watermark.unknown_source] No source my_schema.dialy reads by a cursor.\n"
+        "  Did you mean my_schema.daily? Those that do: my_schema.daily.\n"
+    )
+
+
+@pytest.mark.usefixtures("daily")
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_missing_variable_is_an_error_that_names_it_and_shows_how_to_give_it(cli, command):
     result = cli(command, "-s", "my_schema.daily")
@@ -63,7 +76,7 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_the_type(cli):
     assert result.stderr == (
         """error[window.bad_value] @start_date is "1' OR '1'='1; --", which is no timestamp.\n"""
         "  models/my_schema/daily.py:10:13\n"
-        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is its midnight in UTC.\n"
+        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone.\n"
     )
 
 
@@ -78,6 +91,28 @@ def test_all_that_is_missing_is_told_at_once(cli, load, query):
         "2 errors · nothing was run",
     ]
     assert cli("plan", "-s", "my_schema.other", "--var", "kind=x").exit_code == 0
+
+
+@pytest.mark.usefixtures("daily")
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_refresh_that_is_not_allowed_is_told_beside_what_is_missing(cli, load, query, has_run, command):
+    load(
+        {
+            "other.sql": f"{query} AND status = @kind",
+            "kept.sql": query,
+            "kept.py": "metadata = {'reset_allowed': False}",
+        }
+    )
+    has_run("kept", "replace")
+    result = cli(command, "--full-refresh")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert [line.partition(":")[0] for line in result.stderr.splitlines() if not line.startswith("  ")] == [
+        "error[table.reset_refused] my_schema.kept is declared reset_allowed = false",
+        "error[variables.missing] my_schema.other needs @kind.",
+        "2 errors · nothing was run",
+    ]
+    assert not Path(".tidemill").exists()
+    assert cli("plan", "--full-refresh", "--exclude", "my_schema.kept", "--var", "kind=x").exit_code == 0
 
 
 @pytest.mark.usefixtures("daily")

@@ -146,13 +146,13 @@ def test_a_table_that_must_not_be_reset_is_refused_and_stays(shop: Shop) -> None
     shop.says(text).data("events.csv", "id day value", *ROWS)
     shop.run()
     shop.data("events.csv", "id day value", ROWS[0])
-    error = refresh(shop)["kept"].error
-    assert error is not None
-    assert (error.code, error.problem) == (
-        "table.reset_refused",
-        "main.kept is declared reset_allowed = false: 6 rows of history would be replaced.",
+    with pytest.raises(ArgumentError) as refused:
+        refresh(shop)
+    assert str(refused.value) == (
+        "[table.reset_refused] main.kept is declared reset_allowed = false: 6 rows of history would be replaced. "
+        "Leave it out with --exclude main.kept. If its history is to go, take a backup (tidemill backup main.kept), "
+        "then allow it where it is declared."
     )
-    assert error.remedy == "If that is what you want, allow it where it is declared first."
     assert (shop.version("kept"), len(shop.rows("kept"))) == (1, 6)  # that it must not be reset is noted on it
 
 

@@ -9,13 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from tidemill.cli.main import tidemill
+from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from pipelines.conftest import Shop
 
 TEXT = """
 SOURCE events TYPE CSV PARAMS { "path": "data/events.csv" } INCREMENTAL BY at LOOKBACK 1 HOUR;
-LOAD appended FROM events MODE APPEND;
+LOAD appended FROM events MODE APPEND OPTIONS { "on_schema_change": "append_new_columns" };
 LOAD merged FROM events MODE MERGE ON id;
 """
 ROWS = [(1, "2024-01-01 10:00:00"), (2, "2024-01-02 10:00:00"), (3, "2024-01-03 10:00:00")]
@@ -39,6 +40,12 @@ def shown(shop: Shop) -> list[str | None]:
     return [each["watermark"] for each in command("show-watermarks", str(shop.file))["watermarks"]]  # type: ignore[attr-defined]
 
 
+def content(shop: Shop) -> list[str]:
+    """Differs whenever the rows of the tables may."""
+    found = [DeltaLog(str(shop.path(name))).snapshot() for name in ("appended", "merged")]
+    return [each.content for each in found if each]
+
+
 def test_watermarks_are_shown_and_survive_without_a_ledger(fed: Shop) -> None:
     assert shown(fed) == ["2024-01-03T10:00:00.000000Z"] * 2
 
@@ -46,12 +53,28 @@ def test_watermarks_are_shown_and_survive_without_a_ledger(fed: Shop) -> None:
 def test_a_reset_reads_everything_again_and_doubles_nothing(fed: Shop) -> None:
     refused = command("reset-watermark", str(fed.file), "events")
     assert (refused["exit_code"], refused["error"]["code"]) == (2, "watermark.not_confirmed")  # type: ignore[index]
+    before = content(fed)
     command("reset-watermark", str(fed.file), "events", "--confirm")
     assert shown(fed) == [None, None]
     result = {name: outcome.result for name, outcome in fed.run().items()}
     assert [each.rows_read for each in result.values()] == [3, 3]
     assert result["appended"].window.reason == "its watermark was reset: everything is read"
     assert [len(fed.rows(name)) for name in ("appended", "merged")] == [3, 3]
+    assert shown(fed) == ["2024-01-03T10:00:00.000000Z"] * 2
+    assert [outcome.result.status for outcome in fed.run().values()] == ["up to date"] * 2
+    assert content(fed) == before, "whoever reads them has nothing to do"
+
+
+def test_a_new_column_of_a_source_whose_rows_are_here_is_told_once(fed: Shop) -> None:
+    def again() -> tuple[int, tuple[str, ...]]:
+        fed.data("events.csv", "id at extra", *((*row, 7) for row in ROWS))  # a file that was never seen before
+        result = fed.step("appended")
+        assert result.status == "unchanged"
+        return fed.version("appended"), result.notices
+
+    noted, (notice,) = again()
+    assert notice.startswith("its query or its columns changed: rows up to 2024-01-03 10:00:00 UTC stay as")
+    assert again() == (noted, ())
 
 
 def test_a_watermark_that_is_set_is_where_the_next_run_begins(fed: Shop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -27,6 +28,17 @@ def test_a_day_and_a_whole_number_are_included_and_a_moment_is_not():
     assert parts(backfill_of("2024-03-01", "2024-03-02", None), "timestamp") == [day]
     moment = "2024-03-01T00:00:00.000000Z|2024-03-02T06:00:00.000000Z"
     assert parts(backfill_of("2024-03-01", "2024-03-02 06:00", None), "timestamp") == [moment]
+
+
+def test_a_day_begins_and_ends_in_the_zone_of_the_run_though_clocks_are_put_back_in_it():
+    now = datetime(2024, 11, 10, 12, tzinfo=UTC).astimezone(ZoneInfo("America/New_York"))
+    (part,) = Backfill("2024-11-03", "2024-11-03").parts(CursorKind.TIMESTAMP, now, {})
+    assert (str(part.start), str(part.end)) == ("2024-11-03 04:00:00 UTC", "2024-11-04 05:00:00 UTC")
+
+
+def test_the_last_day_that_there_is_is_no_end():
+    assert parts(backfill_of("2024-03-01", "9999-12-31", None)) == ["2024-03-01|"]
+    assert parts(backfill_of("2024-03-01", "9999-12-31", None), "timestamp") == ["2024-03-01T00:00:00.000000Z|"]
 
 
 def test_batches_touch_each_other_and_the_last_is_cut_at_the_end():

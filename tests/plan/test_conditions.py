@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from support import NOW
@@ -93,6 +94,18 @@ def test_bounds_of_the_window_come_first_then_what_is_given_then_the_beginning_a
         "end_date": "DATE '2024-02-03'",
         "kind": "'c'",
     }
+
+
+def test_days_are_those_of_the_zone_in_which_the_run_begins():
+    new_york = datetime(2024, 6, 2, 2, tzinfo=UTC).astimezone(ZoneInfo("America/New_York"))
+    found = literals_of(cursor("timestamp", "2024-02-01T02:00:00Z"), None, new_york, {})
+    assert found["start_date"] == "DATE '2024-01-31'", "a day that began before the window does"
+    assert found["start_dt"] == "TIMESTAMP '2024-02-01T02:00:00.000000Z'"
+    assert found["end_date"] == "DATE '2024-06-02'", "the day after that of the run"
+    assert found["end_dt"] == "TIMESTAMP '2024-06-02T02:00:00.000000Z'"
+    by_days = literals_of(cursor("date", "2024-02-01"), cursor("timestamp", "2024-02-02T05:00:00Z"), new_york, {})
+    assert (by_days["start_date"], by_days["end_date"]) == ("DATE '2024-02-01'", "DATE '2024-02-02'")
+    assert by_days["start_dt"] == "TIMESTAMP '2024-02-01T05:00:00.000000Z'"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -82,6 +83,19 @@ def test_the_current_date_bounds_every_run_as_a_literal_does():
     assert "rows in between are not taken" in str(late.notice)
 
 
+def test_days_begin_in_the_zone_of_the_run():
+    tokyo = datetime(2024, 6, 1, 20, tzinfo=UTC).astimezone(ZoneInfo("Asia/Tokyo"))
+    given = {"start_date": "2024-02-01"}
+    assert start_of(BY_VARIABLE, CursorKind.TIMESTAMP, None, given, tokyo).value == at("2024-01-31T15:00:00Z")
+    assert start_of(BY_LITERAL, CursorKind.TIMESTAMP, None, {}, tokyo).value == at("2023-12-31T15:00:00Z")
+    assert start_of(BY_DAY, CursorKind.TIMESTAMP, None, {}, tokyo).value == at("2024-06-01T15:00:00Z")
+    assert start_of(BY_DAY, CursorKind.DATE, None, {}, tokyo).value == at("2024-06-02", CursorKind.DATE)
+    end = end_of(owning(BY_LITERAL), CursorKind.TIMESTAMP, {"end_date": "2024-02-03"}, tokyo)
+    assert end == at("2024-02-02T15:00:00Z")
+    precise = {"start_date": "2024-02-01T00:00:00Z"}
+    assert start_of(BY_VARIABLE, CursorKind.TIMESTAMP, None, precise, tokyo).value == at("2024-02-01T00:00:00Z")
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
@@ -109,7 +123,7 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_its_place():
         start(BY_VARIABLE, "2024-03-01", start_date="'; DROP TABLE t")
     assert str(failure.value) == (
         '[window.bad_value] @start_date is "\'; DROP TABLE t", which is no timestamp. '
-        "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is its midnight in UTC."
+        "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone."
     )
     assert failure.value.origin == THERE
 
@@ -131,11 +145,11 @@ def test_a_value_for_a_bound_that_is_asked_for_wins_over_the_bound_in_every_run(
 
 def test_a_value_for_the_end_ends_the_window_of_a_query_that_asks_for_it():
     given = {"end_date": "2024-02-03"}
-    assert end_of(owning(BY_LITERAL), CursorKind.TIMESTAMP, given) == at("2024-02-03")
-    assert end_of(owning(BY_LITERAL), CursorKind.TIMESTAMP, {}) is None
-    assert end_of(conditioned(BY_LITERAL), CursorKind.TIMESTAMP, given) is None
+    assert end_of(owning(BY_LITERAL), CursorKind.TIMESTAMP, given, NOW) == at("2024-02-03")
+    assert end_of(owning(BY_LITERAL), CursorKind.TIMESTAMP, {}, NOW) is None
+    assert end_of(conditioned(BY_LITERAL), CursorKind.TIMESTAMP, given, NOW) is None
     with pytest.raises(ArgumentError) as failure:
-        end_of(owning(BY_LITERAL), CursorKind.DATE, {"end_date": "soon"})
+        end_of(owning(BY_LITERAL), CursorKind.DATE, {"end_date": "soon"}, NOW)
     assert failure.value.problem == "@end_date is 'soon', which is no date."
 
 

@@ -53,7 +53,8 @@ def test_the_reason_is_the_watermark_or_what_the_run_is_given(strategy, window, 
 
 
 def test_a_condition_on_the_window_alone_goes_by_the_watermark():
-    assert step(SINCE_START, Window("updated_at")).reason == "since 2024-01-15 10:30:00 UTC"
+    by_day = "since 2024-01-15 10:30:00 UTC, from the beginning of that day"
+    assert step(SINCE_START, Window("updated_at")).reason == by_day
 
 
 def test_a_gap_between_the_watermark_and_the_start_is_a_notice():

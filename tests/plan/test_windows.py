@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 from support import NOW
@@ -17,6 +19,8 @@ from tidemill.plan.backfills import backfill_of
 from tidemill.plan.windows import WindowPlan, plan_window
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tidemill.declare.strategies import Strategy
 
 BY_VARIABLE = Window("at", lookback=lookback("3 hours"), moving_start=StartVariable("start_date"))
@@ -98,3 +102,22 @@ def test_a_given_end_ends_the_window_of_a_query_in_charge_of_it_so_that_no_row_b
         "OR `at` IS NULL)"
     )
     assert (planned(start_dt="2024-02-01").start, planned().end) == (at("2024-02-01"), None)
+
+
+def test_the_window_of_a_query_that_goes_by_days_has_whole_days_as_the_query_does():
+    query = Query(("SELECT * FROM e WHERE at >= ", " AND at < ", ""), ("start_date", "end_date"))
+    record = Record("r", "t", 1, "append", "", progress={"source": at("2024-03-10T10:30:00Z")})
+    table = Table("t", "t", Append(), Window("at"), producer=query, owns_window=True)
+
+    def planned(now: datetime, known: Record = record, **variables: str) -> WindowPlan:
+        snapshot = Snapshot(0, 1, known, 0)
+        return plan_window(table, CursorKind.TIMESTAMP, (), snapshot, lambda _: None, now, variables=variables)
+
+    found = planned(NOW, end_date="2024-03-12T01:00:00Z")
+    assert (found.start, found.end) == (at("2024-03-10"), at("2024-03-13"))
+    assert found.reason == "since 2024-03-10 10:30:00 UTC, from the beginning of that day"
+    new_york = NOW.astimezone(ZoneInfo("America/New_York"))  # on that day clocks are put forward
+    found = planned(new_york, end_date="2024-03-10T12:00:00Z")
+    assert (found.start, found.end) == (at("2024-03-10T05:00:00Z"), at("2024-03-11T04:00:00Z"))
+    changed = planned(NOW, replace(record, sql_hash="old"))
+    assert (changed.start, changed.exclusive) == (at("2024-03-10T10:30:00Z"), True)

@@ -10,7 +10,7 @@ import pytest
 
 from tidemill.declare.exports import Export
 from tidemill.declare.strategies import Append, Merge, Replace
-from tidemill.errors import ArgumentError, ExportError, Origin, SchemaError
+from tidemill.errors import ArgumentError, ExportError, MergeError, Origin, SchemaError
 from tidemill.run.export import write_export
 
 if TYPE_CHECKING:
@@ -148,6 +148,10 @@ def test_what_cannot_be_is_said_before_anything_is_computed(spark, tmp_path):
         write_export(spark, failing(spark), export(tmp_path, "out.parquet", "parquet", Append()))
     with pytest.raises(ArgumentError, match="goes to an object store"):
         write_export(spark, failing(spark), export(tmp_path, "s3://bucket/out", "csv"))
+    with pytest.raises(ArgumentError, match="is one file, which cannot be merged into"):
+        write_export(spark, failing(spark), export(tmp_path, "out.parquet", "parquet", Merge(("id",))))
+    with pytest.raises(ArgumentError, match="cannot merge into ORC files"):
+        export(tmp_path, "out", "orc", Merge(("id",)))
 
 
 def test_delta_is_replaced_appended_and_merged_in_one_commit_each(spark, tmp_path):
@@ -159,3 +163,22 @@ def test_delta_is_replaced_appended_and_merged_in_one_commit_each(spark, tmp_pat
     version = deltalake.DeltaTable(path).version()
     write_export(spark, numbers(spark, 6), export(tmp_path, "out", "delta", Merge(("id",))))
     assert deltalake.DeltaTable(path).version() == version == 3
+
+
+def test_a_folder_of_parquet_files_is_replaced_appended_and_merged(spark, tmp_path):
+    """What a merge leaves alone is not rewritten, and a row that is here twice is an error that changes nothing."""
+    out = tmp_path / "out"
+    for mode, count, total in ((Replace(), 3, 3), (Append(), 2, 5), (Replace(), 4, 4), (Merge(("id",)), 6, 6)):
+        done = write_export(spark, numbers(spark, count), export(tmp_path, "out", "PARQUET", mode))
+        assert (done.rows, done.path) == (count, str(out))
+        assert sorted(pq.read_table(out).column("id").to_pylist()) == sorted(
+            range(total) if total != 5 else [0, 0, 1, 1, 2]
+        )
+    before = {file: file.stat().st_mtime_ns for file in out.glob("*.parquet")}
+    write_export(spark, numbers(spark, 6), export(tmp_path, "out", "parquet", Merge(("id",)), compression="zstd"))
+    assert {file: file.stat().st_mtime_ns for file in out.glob("*.parquet")} == before
+    with pytest.raises(MergeError, match=r"The export daily|more than once"):
+        write_export(spark, numbers(spark, 3), export(tmp_path, "out", "parquet", Merge(("part",))))
+    assert pq.read_table(out).num_rows == 6
+    write_export(spark, numbers(spark, 2), export(tmp_path, "out", "PARQUET"))
+    assert pq.read_table(out).num_rows == 2

@@ -78,6 +78,7 @@ def test_a_row_that_does_not_fit_is_an_error_that_names_the_source(spark, tmp_pa
     with pytest.raises(ConnectorError) as error:
         rows(spark, files(tmp_path, "csv"), "id BIGINT, amount INT")
     assert error.value.code == "source.unreadable"
+    assert "data/a.csv. Malformed records are detected in record parsing: [null,3]" in error.value.problem
     assert error.value.problem.startswith("The source orders could not be read: ")
     assert str(error.value.origin) == "shop.sql:3"
     put(tmp_path, "data/a.csv", "id,amount", "1,2,3")
@@ -85,11 +86,20 @@ def test_a_row_that_does_not_fit_is_an_error_that_names_the_source(spark, tmp_pa
         rows(spark, files(tmp_path, "csv"), "id BIGINT, amount INT")
 
 
-def test_a_file_with_other_columns_is_an_error(spark, tmp_path):
-    put(tmp_path, "data/a.csv", "id,amount", "1,2")
-    put(tmp_path, "data/b.csv", "amount,id", "2,1")
-    with pytest.raises(ConnectorError):
-        rows(spark, files(tmp_path, "csv"))
+def test_columns_of_csv_files_are_known_by_their_names_and_those_that_a_file_has_not_are_null(spark, tmp_path):
+    put(tmp_path, "data/day=1/a.csv", "id,amount", "1,2")
+    put(tmp_path, "data/day=1/b.csv", "amount,id", "2.5,3")
+    put(tmp_path, "data/day=2/c.csv", '"id",amount,note', "4,5,x")
+    (tmp_path / "data/day=2/empty.csv").touch()
+    found = files(tmp_path, "csv")
+    assert types(spark, found) == {"id": "int", "amount": "double", "note": "string", "day": "int"}
+    assert rows(spark, found) == [(1, 2.0, 1, None), (3, 2.5, 1, None), (4, 5.0, 2, "x")]
+    assert types(spark, files(tmp_path, "csv", types={"note": "date"}), "amount DECIMAL(5,1)") == {
+        "id": "int",
+        "amount": "decimal(5,1)",
+        "note": "date",
+        "day": "int",
+    }
 
 
 def test_json_texts_that_are_moments_are_timestamps_and_others_stay_texts(spark, tmp_path):

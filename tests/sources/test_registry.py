@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,7 @@ from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.sources.addresses import read_address
 from tidemill.sources.failures import failures_of
 from tidemill.sources.jdbc import between
+from tidemill.sources.protocol import Connector
 from tidemill.sources.registry import connector_for, known_kinds
 from tidemill.sources.rest import sent
 
@@ -93,6 +98,22 @@ def test_what_a_users_connector_raises_names_the_source_and_hides_its_secrets():
     assert error.value.problem == "The source accounts could not be read: RuntimeError: no answer for ***"
     assert str(error.value.origin) == "a.sql:1"
     assert error.value.__cause__ is None
+
+
+def test_the_connector_of_the_guide_has_what_every_connector_has():
+    guide = (Path(__file__).parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(class Numbers:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    numbers = names["Numbers"](Source("n", "NUMBERS", {"count": 3}))
+    wanted = {name: each for name, each in vars(Connector).items() if not name.startswith("_")}
+    for name, each in wanted.items():
+        if isinstance(each, property):
+            assert isinstance(getattr(numbers, name), bool)
+        else:
+            asked = inspect.signature(each).parameters
+            assert list(inspect.signature(getattr(type(numbers), name)).parameters) == list(asked), name
+    assert numbers.version() == "3"
 
 
 def test_a_harmless_cause_is_kept_for_the_log():

@@ -137,10 +137,9 @@ def test_history_cannot_be_dropped_where_that_is_declared(league: League, cli: C
     assert league.asked() == [f"2026-02-0{n}" for n in range(3, 7)]  # from the last finished batch, less the lookback
     assert len(league.rows("stats")) == 6
 
-    _, refused = league.outcomes("2026-02-06", request=REFRESH)["stats"]
-    assert refused is not None
-    assert (refused.code, str(refused.origin)) == ("table.reset_refused", "models/bronze/nhl.py:10:2")
-    assert "6 rows of history would be replaced" in refused.problem
+    with pytest.raises(ArgumentError, match="6 rows of history would be replaced") as refused:
+        league.outcomes("2026-02-06", request=REFRESH)
+    assert (refused.value.code, str(refused.value.origin)) == ("table.reset_refused", "models/bronze/nhl.py:10:2")
     replaced = STATS.replace('keys=["player", "game"]', 'strategy="replace"').replace("@tidemill.expect", "#")
     write({"nhl.py": replaced})
     with pytest.raises(ArgumentError, match="a run would now replace all of it"):

@@ -76,7 +76,7 @@ def test_tables_equal_a_full_run_until_rows_come_late_are_corrected_or_go_and_th
     }
     assert after["kept"].equal
     assert after["kept"].remedies == (
-        "1 key kept that the source no longer gives: a full_merge on id, or a table made anew each run, lets them go",
+        "1 key kept that the source no longer gives: FULL_MERGE ON id, or a table made anew each run, lets them go",
     )
     late = "what a run reads (at from 2024-01-02 08:00:00 UTC on)"
     came_late = "a longer lookback takes such rows in time, a backfill (tidemill run --start) takes these"

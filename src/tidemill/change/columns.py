@@ -122,5 +122,6 @@ def _mismatch(fit: Fit, name: str) -> SchemaError:
     return SchemaError(
         "schema.changed",
         f"The columns of the source are not those of {name}: {'; '.join(parts)}.",
-        "Choose a schema policy: ignore, append_new_columns or sync_all_columns. The table is unchanged.",
+        "Set on_schema_change (of a merge: schema_policy) to ignore, append_new_columns or sync_all_columns. "
+        "The table is unchanged.",
     )

@@ -10,7 +10,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.options import on_selection, output
+from tidemill.cli.options import examples, on_selection, output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,14 @@ FAILED = 1
 _MARKS = {"passed": "✓", "failed": "✗", "warned": "!"}
 
 
-@click.command("test", short_help="Run the checks of tables on all their rows.")
+@click.command(
+    "test",
+    short_help="Run the checks of tables on all their rows.",
+    epilog=examples(
+        "tidemill test",
+        "tidemill test -s my_schema.orders --format json",
+    ),
+)
 @on_selection
 @output
 def test(workspace: Workspace, form: str, quiet: bool) -> int:

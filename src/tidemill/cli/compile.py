@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,7 +65,7 @@ def _runs(workspace: Workspace, node: Table | View) -> tuple[RunStatements, ...]
 
     if isinstance(node, View):
         return (view_statements(node),)
-    return statements_of(node, log_of(node).snapshot(), workspace.given, datetime.now(UTC))
+    return statements_of(node, log_of(node).snapshot(), workspace.given, datetime.now(workspace.spark.zone))
 
 
 def _data(workspace: Workspace, node: Table | View, runs: tuple[RunStatements, ...]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from tidemill.cli.options import examples
 from tidemill.engine.archive import archive_path, build_archive, why_not_built
 from tidemill.engine.doctor import Check, Health, examine
 from tidemill.engine.jars import JARS, ensure_jars, missing_jars
@@ -21,7 +22,13 @@ MARKS = {
 }
 
 
-@click.command()
+@click.command(
+    short_help="Say what this machine has of what Spark needs.",
+    epilog=examples(
+        "tidemill doctor",
+        "tidemill doctor --warehouse /lake",
+    ),
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @click.option(
     "--warehouse",
@@ -41,7 +48,12 @@ def doctor(context: click.Context, form: str, warehouse: Path) -> None:
     context.exit(0 if _all_well(checks) else 1)
 
 
-@click.command()
+@click.command(
+    short_help="Fetch Delta's jars and prepare a quick start.",
+    epilog=examples(
+        "tidemill setup",
+    ),
+)
 @click.option("--again", is_flag=True, help="Build the start-up archive again, also after a failed try.")
 def setup(again: bool) -> None:
     """Fetch Delta's jars and build the start-up archive, once; quick when all is there."""

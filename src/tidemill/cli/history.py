@@ -40,10 +40,14 @@ def history(
     writer called them. Times are by your clock; windows and watermarks as the table has them, in UTC.
     """
     from tidemill import api  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
     from tidemill.state.parts import without_parts  # noqa: PLC0415
 
     path = located(table_path)
     viewed = _is_view(table_path, path)
+    if path != table_path and not log_at(path).exists():
+        problem = f"{table_path} is not made yet: there is nothing at {path}."
+        raise ArgumentError("table.not_made", problem, "Make it: tidemill run. tidemill list shows what is declared.")
     commits = list(without_parts(api.history(path, limit and limit * _PARTS)))[:limit]
     if form == "json":
         render.document({"table": table_path, "commits": [_data(commit) for commit in commits]})

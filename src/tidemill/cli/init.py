@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tidemill.cli import render
-from tidemill.cli.options import output
+from tidemill.cli.options import examples, output
 from tidemill.errors import ArgumentError
 
 NEXT = ("tidemill run", "cp day2/*.csv data/orders/ && tidemill run")
@@ -22,7 +22,12 @@ _TEXTS = {
 }
 
 
-@click.command(short_help="Make a project that runs as it is.")
+@click.command(
+    short_help="Make a project that runs as it is.",
+    epilog=examples(
+        "tidemill init shop && cd shop && tidemill run",
+    ),
+)
 @click.argument("name")
 @output
 def init(name: str, form: str, quiet: bool) -> None:

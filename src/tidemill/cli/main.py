@@ -111,7 +111,21 @@ for command in (*PROJECTS, *WATERMARKS, *TABLES, *DATASETS, *ENGINE):
 
 def main() -> NoReturn:
     """Runs the command line; nobody sees a traceback who has not asked for one."""
-    tidemill.main()
+    try:
+        tidemill.main()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave_at_once()
+        raise
+
+
+def _leave_at_once() -> NoReturn:
+    """Ends steps that are still at work, which Python would wait for; their tables hold whole commits."""
+    render.hush()
+    engine = sys.modules.get("tidemill.engine.session")
+    if engine is not None:
+        engine.stop()
+    os._exit(INTERRUPTED)
 
 
 def _ended_by(failure: TidemillError, args: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
+from tidemill.cli.naming import spark_here
 from tidemill.cli.options import columns, output
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.declare.tables import SchemaPolicy
@@ -122,8 +123,9 @@ def _rehearse(source: str, table: Table, *, quiet: bool) -> MergeResult:
     from tidemill.api import run_merge  # noqa: PLC0415
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
 
+    settings = spark_here()
     with Live(f"looking what merging {source} into {table.name} would do", quiet=quiet):
-        return interruptible(lambda: run_merge(source, table, small=True, dry_run=True))
+        return interruptible(lambda: run_merge(source, table, settings=settings, small=True, dry_run=True))
 
 
 def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
@@ -133,11 +135,12 @@ def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
     from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415
     from tidemill.sources.files import FileSource  # noqa: PLC0415
 
+    settings = spark_here()
     with keeping("merge", f"merge {source} {table.name}", table.name, table.path) as kept:
         kept.strategy = str(table.strategy)
         small = FileSource(source).size <= SMALL_WORK
         with Live(f"merging {source} into {table.name}", quiet=quiet):
-            result = interruptible(lambda: run_merge(source, table, small=small))
+            result = interruptible(lambda: run_merge(source, table, settings=settings, small=small))
         _keep(kept, result)
         return result
 

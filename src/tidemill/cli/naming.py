@@ -43,7 +43,6 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
 
     Else the error says which name was meant, or that the table is yet to be made.
     """
-    from tidemill.project import SparkSettings  # noqa: PLC0415
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
     path = workspace.project.table_path(table) if workspace else str(Path(table).expanduser())
@@ -52,7 +51,7 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
         workspace.select([table])  # a misspelled name is told here
         raise ArgumentError("table.not_made", f"{table} is declared, and not made yet.", "Make it: tidemill run.")
-    return path, workspace.spark if workspace else SparkSettings()
+    return path, workspace.spark if workspace else spark_here()
 
 
 def spark_here() -> SparkSettings:

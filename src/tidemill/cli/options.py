@@ -46,6 +46,11 @@ def _names(_context: click.Context, _option: click.Parameter, value: Sequence[st
     return tuple(name for text in value for part in text.split(",") if (name := part.strip()))
 
 
+def examples(*lines: str) -> str:
+    """What stands below the help of a command."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
 def columns(flag: str, **how: Any) -> Callable[..., Any]:
     """An option that takes columns, split at commas; it may be given more than once."""
     return click.option(flag, multiple=True, metavar="COLUMN,…", callback=_names, **how)

@@ -85,6 +85,9 @@ class Shown:
     def _show_failure(self, outcome: Outcome, error: TidemillError) -> None:
         mask = self.workspace.masking.mask
         name = self.workspace.short(outcome.name).ljust(self._width)
+        if any(str(each.error) == str(error) for each in self.outcomes[:-1]):  # Java is missing for one as for all
+            render.failed(name, f"error[{error.code}] the same as above", err=not self.lines)
+            return
         render.failed(name, f"error[{error.code}] {mask(error.problem)}", err=not self.lines)
         for line in (error.origin, mask(error.remedy)):
             if line:

@@ -30,6 +30,13 @@ def say(line: str = "", *, err: bool = False) -> None:
         _talk_to_nobody(sys.stderr if err else sys.stdout)
 
 
+def hush() -> None:
+    """Whatever is still said is said to nobody: the command has ended."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+        _talk_to_nobody(stream)
+
+
 def document(data: Any) -> None:
     """One JSON document on stdout."""
     say(json.dumps(data, indent=2, ensure_ascii=False))

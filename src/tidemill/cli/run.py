@@ -9,7 +9,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.options import on_project, on_selection, output, requested, selection, variables
+from tidemill.cli.options import examples, on_project, on_selection, output, requested, selection, variables
 from tidemill.cli.outcome import Shown, run_data
 
 if TYPE_CHECKING:
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-@click.command(short_help="Bring the tables of a project or a pipeline file up to date.")
+@click.command(
+    short_help="Bring the tables of a project or a pipeline file up to date.",
+    epilog=examples(
+        "tidemill run",
+        "tidemill run pipelines/shop.sql --var region=us",
+        'tidemill run ./shop -s orders+ --vars \'{"start_date": "2024-02-01"}\'',
+        'tidemill run -s orders --start 2024-01-01 --end 2024-03-31 --batch "7 days"',
+        "tidemill run -s daily --full-refresh",
+    ),
+)
 @click.argument("target", required=False)
 @variables
 @selection
@@ -66,7 +75,14 @@ def run(
     return 0 if outcome.ok else FAILED
 
 
-@click.command(short_help="Show what a run would do, and why.")
+@click.command(
+    short_help="Show what a run would do, and why.",
+    epilog=examples(
+        "tidemill plan",
+        "tidemill plan shop.sql --var region=us",
+        "tidemill plan --start 2024-01-01 --end 2024-01-31",
+    ),
+)
 @requested
 @on_selection
 @output
@@ -75,11 +91,20 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
     _show_plan(workspace, request, form, quiet=quiet)
 
 
-@click.command(short_help="Find everything that is wrong without Spark.")
+@click.command(
+    short_help="Find everything that is wrong without Spark.",
+    epilog=examples(
+        "tidemill validate",
+        "tidemill validate shop.sql --format json",
+    ),
+)
 @on_project
 @output
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
+    from tidemill.plan.ground import refuse  # noqa: PLC0415
+
+    refuse(workspace.bad_sources())
     proposals = _proposals(workspace)
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":
@@ -91,7 +116,14 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
         render.say(f"{render.INDENT}✓ nothing is wrong · {render.SEPARATOR.join(words) or 'nothing is declared'}")
 
 
-@click.command("list", short_help="Show what is declared.")
+@click.command(
+    "list",
+    short_help="Show what is declared.",
+    epilog=examples(
+        "tidemill list",
+        "tidemill list -s +daily",
+    ),
+)
 @on_selection
 @output
 def list_(workspace: Workspace, form: str, quiet: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidemill.cli import render
-from tidemill.cli.options import on_project, output
+from tidemill.cli.options import examples, on_project, output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,13 @@ class Status:
     expectations: Mapping[str, int] = field(default_factory=dict)
 
 
-@click.command(short_help="Show tables, watermarks, last runs and what incremental runs save.")
+@click.command(
+    short_help="Show tables, watermarks, last runs and what incremental runs save.",
+    epilog=examples(
+        "tidemill status",
+        "tidemill status shop.sql --format json",
+    ),
+)
 @on_project
 @output
 def status(workspace: Workspace, form: str, quiet: bool) -> None:

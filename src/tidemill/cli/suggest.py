@@ -9,14 +9,20 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.options import on_project, output
+from tidemill.cli.options import examples, on_project, output
 
 if TYPE_CHECKING:
     from tidemill.suggest.source import Suggestion
     from tidemill.workspace import Workspace
 
 
-@click.command(short_help="Propose how sources can be read incrementally.")
+@click.command(
+    short_help="Propose how sources can be read incrementally.",
+    epilog=examples(
+        "tidemill suggest",
+        "tidemill suggest shop.sql",
+    ),
+)
 @on_project
 @output
 def suggest(workspace: Workspace, form: str, quiet: bool) -> int:

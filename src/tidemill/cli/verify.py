@@ -10,7 +10,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.naming import target_and_tables
-from tidemill.cli.options import output, variables
+from tidemill.cli.options import examples, output, variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,14 @@ _SHOWN = ("missing", "extra", "different", "kept", "ignored")
 _WRONG = ("missing", "extra", "different")
 
 
-@click.command(short_help="Prove that tables equal a full run over their sources.")
+@click.command(
+    short_help="Prove that tables equal a full run over their sources.",
+    epilog=examples(
+        "tidemill verify",
+        "tidemill verify raw_orders daily",
+        "tidemill verify bronze.stats --start 2026-02-01",
+    ),
+)
 @click.argument("tables", nargs=-1, metavar="[TABLE]…")
 @click.option("--target", help="A pipeline file or a project's folder; a TABLE that is one of these counts as it.")
 @click.option("--start", metavar="DATE", help="Ask functions again for the dates from here on.")

@@ -9,10 +9,12 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.options import output, variables
+from tidemill.cli.options import examples, output, variables
 from tidemill.errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from tidemill.cli.options import Load
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
@@ -22,7 +24,14 @@ if TYPE_CHECKING:
 HEADINGS = ("pipeline", "source", "table", "column", "watermark", "since")
 
 
-@click.command("show-watermarks", short_help="Show how far sources have been read.")
+@click.command(
+    "show-watermarks",
+    short_help="Show how far sources have been read.",
+    epilog=examples(
+        "tidemill show-watermarks",
+        "tidemill show-watermarks shop --source orders",
+    ),
+)
 @click.argument("pipeline", required=False)
 @click.option("--source", metavar="NAME", help="Only this source.")
 @variables
@@ -36,7 +45,8 @@ def show_watermarks(
 ) -> None:
     """Show how far each table has read its source; starts no Spark.
 
-    PIPELINE is a pipeline's name (its file's stem) or the path of its file.
+    PIPELINE is a pipeline's name (its file's stem) or the path of its file; those of models and functions are under
+    "models".
     """
     from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
 
@@ -50,7 +60,15 @@ def show_watermarks(
         render.table(HEADINGS, [_line(each) for each in found], right=frozenset())
 
 
-@click.command("set-watermark", short_help="Read a source from another value on.")
+@click.command(
+    "set-watermark",
+    short_help="Read a source from another value on.",
+    epilog=examples(
+        'tidemill set-watermark shop orders "2024-01-15 10:30:00"',
+        "tidemill set-watermark shop orders 2024-01-15 --table raw_orders",
+        "tidemill set-watermark models my_schema.orders 2024-01-15",
+    ),
+)
 @click.argument("pipeline")
 @click.argument("source")
 @click.argument("value")
@@ -66,13 +84,23 @@ def set_watermark(
     form: str,
     quiet: bool,
 ) -> None:
-    """Let the next run read SOURCE from VALUE on (less its lookback). It is a commit in the table's own log."""
+    """Let the next run read SOURCE from VALUE on (less its lookback). It is a commit in the table's own log.
+
+    A model is known as the pipeline "models" and the source of its own name.
+    """
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
-    _apply(workspace, [(each, _value(each, value)) for each in tables], form, quiet=quiet)
+    _apply(workspace, [(each, _value(each, value, workspace.spark.zone)) for each in tables], form, quiet=quiet)
 
 
-@click.command("reset-watermark", short_help="Read a source from the beginning.")
+@click.command(
+    "reset-watermark",
+    short_help="Read a source from the beginning.",
+    epilog=examples(
+        "tidemill reset-watermark shop orders",
+        "tidemill reset-watermark shop orders --table raw_orders --confirm",
+    ),
+)
 @click.argument("pipeline")
 @click.argument("source")
 @click.option("--table", metavar="NAME", help="Only this table; else all tables of the source.")
@@ -104,11 +132,18 @@ def _workspace(pipeline: str | None, load: Load) -> Workspace:
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
     """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
+    from tidemill.declare.names import name_key  # noqa: PLC0415
+    from tidemill.state.watermarks import owner_of  # noqa: PLC0415
+
     tables = [each for each in workspace.tables if each.window]
     if pipeline is not None and not pipeline.endswith((".sql", ".py")):
-        tables = _having(tables, 0, pipeline, "pipeline")
+        tables = _having(tables, {each.name: owner_of(each)[0] for each in tables}, pipeline, "pipeline")
     if source is not None:
-        tables = _having(tables, 1, source, "source")
+        # What a query or a function gives is known by the name of its table.
+        sources = {each.name: owner_of(each)[1] or workspace.short(each.name) for each in tables}
+        full = name_key(source, workspace.project.warehouse.schema)
+        wanted = next((short for name, short in sources.items() if name.lower() == full), source)
+        tables = _having(tables, sources, wanted, "source")
     if table is None:
         return tables
     full = table if "." in table else f"{workspace.project.warehouse.schema}.{table}"
@@ -118,9 +153,7 @@ def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, tabl
     return named
 
 
-def _having(tables: list[Table], part: int, name: str, word: str) -> list[Table]:
-    # What a query or a function gives is known by the name of its table.
-    parts = {each.name: each.input.partition(".")[::2][part] or each.name for each in tables}
+def _having(tables: list[Table], parts: dict[str, str], name: str, word: str) -> list[Table]:
     found = [each for each in tables if parts[each.name].lower() == name.lower()]
     if not found:
         raise _unknown(word, name, sorted(set(parts.values())))
@@ -137,7 +170,7 @@ def _unknown(word: str, name: str, known: list[str]) -> ArgumentError:
     )
 
 
-def _value(table: Table, text: str) -> Cursor:
+def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
     from tidemill.declare.cursors import cursor  # noqa: PLC0415
     from tidemill.state.watermarks import kind_of_column  # noqa: PLC0415
 
@@ -149,7 +182,7 @@ def _value(table: Table, text: str) -> Cursor:
             f"{table.name} has no column {table.window.time_column if table.window else ''} that orders it.",
             "Look at it with tidemill history.",
         )
-    return cursor(kind, text)
+    return cursor(kind, text, zone)
 
 
 def _check_was_run(table: Table) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 
@@ -147,11 +147,11 @@ def _bad_lookback(lookback: Duration | int, kind: CursorKind, what: str) -> Argu
     )
 
 
-def cursor(kind: CursorKind | str, text: str) -> Cursor:
-    """Reads a value from text: from a record, a declaration or a flag."""
+def cursor(kind: CursorKind | str, text: str, zone: tzinfo | None = UTC) -> Cursor:
+    """Reads a value from text: from a record, a declaration or a flag. A timestamp without a zone is of this one."""
     kind = CursorKind(kind)
     try:
-        return Cursor(kind, _parse(kind, text.strip() if kind is not CursorKind.STRING else text))
+        return Cursor(kind, _parse(kind, text.strip() if kind is not CursorKind.STRING else text, zone))
     except (ValueError, ArithmeticError) as failure:
         raise ArgumentError(
             "window.bad_value",
@@ -162,7 +162,7 @@ def cursor(kind: CursorKind | str, text: str) -> Cursor:
 
 _EXAMPLES = {
     CursorKind.DATE: "Write a date as 2024-01-31.",
-    CursorKind.TIMESTAMP: "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is its midnight in UTC.",
+    CursorKind.TIMESTAMP: "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone.",
     CursorKind.TIMESTAMP_NTZ: "Write a timestamp without a zone as 2024-01-31T10:30:00.",
     CursorKind.INTEGER: "Write a whole number.",
     CursorKind.DECIMAL: "Write a number such as 12.50.",
@@ -170,13 +170,13 @@ _EXAMPLES = {
 }
 
 
-def _parse(kind: CursorKind, text: str) -> CursorType:
+def _parse(kind: CursorKind, text: str, zone: tzinfo | None) -> CursorType:
     match kind:
         case CursorKind.DATE:
             return date.fromisoformat(text)
         case CursorKind.TIMESTAMP:
             moment = datetime.fromisoformat(text)
-            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
         case CursorKind.TIMESTAMP_NTZ:
             moment = datetime.fromisoformat(text)
             if moment.tzinfo is not None:

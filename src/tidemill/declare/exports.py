@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.declare.formats import PARQUET
 from tidemill.declare.secrets import Masking, secrets_in
 from tidemill.declare.strategies import Append, Merge, Replace
 from tidemill.errors import ArgumentError, did_you_mean
@@ -47,8 +48,12 @@ class Export:
             close = did_you_mean(self.kind, [kind.upper() for kind in KINDS])
             remedy = f"Did you mean {close}?" if close else f"Use one of {', '.join(kind.upper() for kind in KINDS)}."
             raise self.wrong("export.unknown_kind", f"has an unknown kind, {self.kind}", remedy)
-        if isinstance(self.mode, Merge) and self.kind.lower() in FILE_KINDS:
-            raise self._no_merge()
+        if isinstance(self.mode, Merge) and self.kind.lower() in FILE_KINDS and not self.merges_files:
+            raise self.wrong(
+                "export.no_merge",
+                f"cannot merge into {self.kind.upper()} files",
+                "Use MODE REPLACE or APPEND, or another TYPE: PARQUET, DELTA and POSTGRES merge.",
+            )
 
     def __str__(self) -> str:
         return self.name
@@ -61,13 +66,7 @@ class Export:
         """What is wrong with the declaration: `problem` follows its name."""
         return ArgumentError(code, f"The export {self} {problem}.", remedy, origin=self.origin)
 
-    def _no_merge(self) -> ArgumentError:
-        if self.kind.lower() == "parquet":
-            return self.wrong(
-                "export.not_yet", "cannot merge into Parquet files yet", "Use TYPE DELTA, or MODE REPLACE."
-            )
-        return self.wrong(
-            "export.no_merge",
-            f"cannot merge into {self.kind.upper()} files",
-            "Use MODE REPLACE or APPEND, or another TYPE: DELTA and POSTGRES merge.",
-        )
+    @property
+    def merges_files(self) -> bool:
+        """Whether it changes rows of a folder of Parquet files by their keys."""
+        return isinstance(self.mode, Merge) and self.kind.lower() == PARQUET

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.secrets import Masking
     from tidemill.declare.text import Span
+    from tidemill.errors import Origin
 
 Error = TypeVar("Error", bound=TidemillError)
 _WIDEST = 110
@@ -38,13 +40,33 @@ class FileError(ArgumentError):
         self.args = (self.code, self.problem, self.remedy)
 
 
-class FileErrors(ArgumentError):  # noqa: N818  it is several
-    """All mistakes of the files that were read together, by file and line; there is at least one."""
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """A table or an export that could be read though something else is wrong: names that it reads can be checked."""
 
-    def __init__(self, errors: Sequence[TidemillError]) -> None:
+    name: str
+    inputs: tuple[str, ...]
+    origin: Origin | None
+
+
+class FileErrors(ArgumentError):  # noqa: N818  it is several
+    """All mistakes of the files that were read together, by file and line; there is at least one.
+
+    `reads` is what could be read all the same, None where nobody knows what else the files declare; `perhaps` are
+    names that what could not be read may declare.
+    """
+
+    def __init__(
+        self,
+        errors: Sequence[TidemillError],
+        reads: Iterable[Reads] | None = None,
+        perhaps: Iterable[str] = (),
+    ) -> None:
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
         super().__init__("files.errors", count, "nothing was run", origin=errors[0].origin)
         self.errors = tuple(errors)
+        self.reads = None if reads is None else tuple(reads)
+        self.perhaps = frozenset(perhaps)
 
     def __str__(self) -> str:
         return "\n".join([*(excerpt(error) for error in self.errors), f"{self.problem} · {self.remedy}"])
@@ -65,13 +87,27 @@ def in_order(errors: Iterable[Error]) -> list[Error]:
     return sorted(once.values(), key=place)
 
 
-@contextmanager
-def collecting(errors: list[TidemillError]) -> Iterator[None]:
-    """Takes what is wrong with some files to that of others, so that all is told at once."""
-    try:
-        yield
-    except FileErrors as found:
-        errors += found.errors
+@dataclass
+class Mistakes:
+    """What is wrong with some files beside what is wrong with others, so that all is told at once.
+
+    `whole`: it is known what all of them declare.
+    """
+
+    errors: list[TidemillError] = field(default_factory=list)
+    reads: list[Reads] = field(default_factory=list)
+    perhaps: set[str] = field(default_factory=set)
+    whole: bool = True
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        try:
+            yield
+        except FileErrors as found:
+            self.errors += found.errors
+            self.reads += found.reads or ()
+            self.perhaps |= found.perhaps
+            self.whole = self.whole and found.reads is not None
 
 
 def excerpt(error: TidemillError) -> str:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tidemill.declare.secrets import secrets_in
+from tidemill.declare.zones import SESSION_ZONE, zone_named
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from tidemill.errors import Origin
 
 LOCAL = "local[*]"
@@ -36,6 +39,11 @@ class SparkSettings:
     def secrets(self) -> frozenset[str]:
         """What no text may show: the address's token, and passwords and keys by the names of their settings."""
         return secrets_in({"remote": self.remote, **self.conf})
+
+    @property
+    def zone(self) -> tzinfo:
+        """Where its days begin, as far as that is declared."""
+        return zone_named(self.conf.get(SESSION_ZONE, "UTC"))
 
     @property
     def at(self) -> str:

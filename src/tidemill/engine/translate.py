@@ -39,6 +39,7 @@ _SAYS_NOTHING = re.compile(
     r"An error occurred while calling|Job aborted|\[TASK_WRITE_FAILED\]|Exception thrown in awaitResult"
     r"|Stage cancelled|Multiple failures in stage|Writing job aborted|\[FAILED_EXECUTE_UDF\]",
 )
+_NAMES_A_FILE = "Encountered error while reading file"  # and not what is wrong with it
 _LONGEST = 400
 
 
@@ -160,7 +161,11 @@ def one_line(error: BaseException) -> str:
     messages = [message for _, _, message in _chain(error) if message.strip()]
     telling = [message for message in messages if not _SAYS_NOTHING.match(message)]
     names = [name.rpartition(".")[2] for name, _, _ in _chain(error)]
-    return _clean(next(iter(telling or messages), "")) or names[0]
+    told = _clean(next(iter(telling or messages), "")) or names[0]
+    if not told.startswith(_NAMES_A_FILE):
+        return told
+    why = next((line for each in telling if not (line := _clean(each)).startswith(_NAMES_A_FILE)), "")
+    return f"{told} {why}".rstrip()
 
 
 def _last_of_traceback(lines: list[str]) -> str:

@@ -76,6 +76,7 @@ class FileReader:
             if not filling.failed:
                 self.whole.errors.append(error)
             self._recover(start)
+            names.doubtful |= {token.raw.lower() for token in self.cursor.lexed.tokens[start : self.cursor.index]}
         self.whole.errors += filling.errors
 
     def _read(self, names: Names, *, taken: bool) -> None:

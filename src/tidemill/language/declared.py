@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from tidemill.declare.exports import Export
-from tidemill.declare.names import qualified
+from tidemill.declare.mistakes import FileErrors, in_order
+from tidemill.declare.names import name_key, qualified
 from tidemill.declare.producers import Loaded
 from tidemill.declare.sources import Source
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
@@ -15,14 +16,18 @@ from tidemill.errors import ArgumentError
 from tidemill.language import statements as said
 from tidemill.language.joins import joined, kept_by_join
 from tidemill.language.produced import inputs_in, produced, sql_hash, takes_charge
+from tidemill.language.reads import reads_of
 from tidemill.language.volatile import volatile_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from tidemill.declare.views import View
     from tidemill.language.pipeline import Pipeline
+
+Said = TypeVar("Said", bound=said.Statement)
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +47,30 @@ def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str, fol
     Paths of sources and exports are relative to `folder`, a project's; without one, to the pipeline's file.
     """
     reader = _Reader(pipeline, path_of, schema, folder or pipeline.folder)
-    return Declared(
-        pipeline.name,
-        tuple(reader.table(each) for each in pipeline.tables),
-        tuple(reader.export(each) for each in pipeline.exports),
-        tuple(reader.sources.values()),
-    )
+    tables = tuple(reader.made(reader.table, pipeline.tables))
+    exports = tuple(reader.made(reader.export, pipeline.exports))
+    if reader.errors:
+        names = (name_key(each.table, schema) for each in pipeline.tables)
+        raise FileErrors(in_order(reader.errors), reads_of(pipeline.statements, schema), names)
+    return Declared(pipeline.name, tables, exports, tuple(reader.sources.values()))
 
 
 class _Reader:
     def __init__(self, pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path) -> None:
         self.pipeline, self.path_of, self.schema, self.folder = pipeline, path_of, schema, folder
-        self.sources = {name: self._source(each) for name, each in pipeline.sources.items()}
+        self.errors: list[ArgumentError] = []
+        self.sources = {each.name.lower(): each for each in self.made(self._source, pipeline.sources.values())}
+
+    def made(self, make: Callable[[Said], Made], statements: Iterable[Said]) -> Iterator[Made]:
+        """What the statements declare; what is wrong with one is noted, with its place."""
+        for each in statements:
+            if isinstance(each, said.Load) and each.source.lower() not in self.sources:
+                continue  # what is wrong with its source is noted already
+            try:
+                yield make(each)
+            except ArgumentError as wrong:
+                wrong.origin = wrong.origin or each.origin
+                self.errors.append(wrong)
 
     def table(self, statement: said.Load | said.CreateTable | said.CreateJoin) -> Table:
         match statement:

@@ -28,12 +28,14 @@ class _Loaded:
 class Names:
     """The names of one pipeline; `tables` is shared with the others. `schema` is that of names without one.
 
-    `whole` is False when a part could not be read: then a name that is not found may be in there.
+    `whole` is False when a file could not be read: then a name that is not found may be in there. `doubtful` are the
+    words of statements that could not be read, which may be such names.
     """
 
     tables: dict[str, Named]
     schema: str
     whole: bool = True
+    doubtful: set[str] = field(default_factory=set)
     errors: list[LanguageError] = field(default_factory=list)
     _sources: dict[str, Named] = field(default_factory=dict)
     _incremental: dict[str, str] = field(default_factory=dict)
@@ -62,13 +64,14 @@ class Names:
             self._check_load(loaded)
         for table in self._exported if self.whole else ():
             key = name_key(table.text, self.schema)
-            if key not in self.tables and key not in known and table.text not in known:
+            is_known = key in self.tables or key in known or table.text in known
+            if not is_known and table.text.lower() not in self.doubtful:
                 self.errors.append(_unknown("table", table, [each.text for each in self.tables.values()]))
 
     def _check_load(self, loaded: _Loaded) -> None:
         key = loaded.source.text.lower()
         if key not in self._sources:
-            if self.whole:
+            if self.whole and key not in self.doubtful:
                 self.errors.append(_unknown("source", loaded.source, [each.text for each in self._sources.values()]))
         elif isinstance(loaded.mode, FullMerge) and key in self._incremental:
             self.errors.append(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.mistakes import in_order
-from tidemill.declare.names import DEFAULT_SCHEMA
+from tidemill.declare.names import DEFAULT_SCHEMA, name_key
 from tidemill.declare.secrets import Masking
 from tidemill.declare.text import Text
 from tidemill.declare.variables import Variables
@@ -21,6 +21,7 @@ from tidemill.language.tokens import lex
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
+    from tidemill.declare.mistakes import Reads
     from tidemill.language.cursor import Named
     from tidemill.language.statements import Statement
 
@@ -59,6 +60,20 @@ class Pipeline:
         return tuple(each for each in self.statements if isinstance(each, Export))
 
 
+class PipelineErrors(LanguageErrors):
+    """All mistakes of all pipelines; `pipelines` have the statements that could be read."""
+
+    def __init__(
+        self,
+        errors: Sequence[LanguageError],
+        reads: tuple[Reads, ...] | None,
+        perhaps: Iterable[str],
+        pipelines: tuple[Pipeline, ...],
+    ) -> None:
+        super().__init__(errors, reads, perhaps)
+        self.pipelines = pipelines
+
+
 def read_pipeline(
     path: Path | str,
     variables: Variables | None = None,
@@ -77,7 +92,7 @@ def read_pipelines(
     schema: str = DEFAULT_SCHEMA,
     known: Container[str] = (),
 ) -> tuple[Pipeline, ...]:
-    """Reads files and changes nothing. Raises `LanguageErrors` with everything that is wrong in any of them.
+    """Reads files and changes nothing. Raises `PipelineErrors` with everything that is wrong in any of them.
 
     Tables are one namespace over all of them; `schema` is that of names without one. `known` holds tables that
     are declared elsewhere or exist (as `schema.table` in lower case): EXPORT may name them.
@@ -89,7 +104,9 @@ def read_pipelines(
         reader.names.check(known)
     errors = [error for reader in readers for error in reader.all_errors()]
     if errors:
-        raise LanguageErrors(in_order(errors))
+        whole = all(reader.names.whole for reader in readers)
+        perhaps = {name_key(word, schema) for reader in readers for word in reader.names.doubtful}
+        raise PipelineErrors(in_order(errors), () if whole else None, perhaps.union(tables), pipelines)
     return pipelines
 
 

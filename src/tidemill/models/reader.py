@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemill.declare.mistakes import FileErrors, in_order
+from tidemill.declare.mistakes import FileErrors, Reads, in_order
 from tidemill.declare.secrets import Masking
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View
@@ -56,7 +56,8 @@ def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str]
     if reader.errors:
         for error in reader.errors:
             error.hide(Masking(secrets))
-        raise FileErrors(in_order(reader.errors))
+        readable = [Reads(each.name, each.inputs, each.origin) for each in found if each]
+        raise FileErrors(in_order(reader.errors), readable)
     views = tuple(each for each in found if isinstance(each, View))
     return Models(tuple(each for each in found if isinstance(each, Table)), views, secrets)
 

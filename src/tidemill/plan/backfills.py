@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind, cursor, present
@@ -43,15 +43,15 @@ class Backfill:
 
     def parts(self, kind: CursorKind, now: datetime, done: Mapping[str, str]) -> list[Part]:
         """Its batches on a cursor of this kind, without those that `done` tells of: an earlier try of the same."""
-        start, end = self.bounds(kind)
+        start, end = self.bounds(kind, now.tzinfo)
         begin = self._reached(kind, done)
         parts = list(self._cut(start, end, kind, now))
         return [part for part in parts if begin is None or part.start is None or begin <= part.start]
 
-    def bounds(self, kind: CursorKind) -> tuple[Cursor | None, Cursor | None]:
+    def bounds(self, kind: CursorKind, zone: tzinfo | None = UTC) -> tuple[Cursor | None, Cursor | None]:
         """Where it starts and what lies behind its end, on a cursor of this kind; raises where they mean nothing."""
-        start = _given("start", self.start, kind) if self.start is not None else None
-        end = first_behind(_given("end", self.end, kind), self.end) if self.end is not None else None
+        start = _given("start", self.start, kind, zone) if self.start is not None else None
+        end = _behind(self.end, kind, zone) if self.end is not None else None
         if start is not None and end is not None and end <= start:
             raise ArgumentError(
                 "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
@@ -111,18 +111,28 @@ def backfill_of(start: str | None, end: str | None, batch: str | int | None) -> 
     return Backfill(start, end, duration(length) if isinstance(length, str) else length)
 
 
-def _given(flag: str, text: str, kind: CursorKind) -> Cursor:
+def _given(flag: str, text: str, kind: CursorKind, zone: tzinfo | None) -> Cursor:
     try:
-        return cursor(kind, text)
+        return cursor(kind, text, zone)
     except ArgumentError as bad:
         raise ArgumentError(bad.code, f"--{flag} is {text!r}, which is no {kind}.", bad.remedy) from bad
 
 
-def first_behind(end: Cursor, text: str) -> Cursor:
+def _behind(text: str, kind: CursorKind, zone: tzinfo | None) -> Cursor | None:
+    """The first value behind the end; none where that is the last day that there is."""
+    end = _given("end", text, kind, zone)
+    try:
+        return first_behind(end, text, zone)
+    except OverflowError:
+        return None
+
+
+def first_behind(end: Cursor, text: str, zone: tzinfo | None = UTC) -> Cursor:
     """The first value behind the end: a day and a whole number are included, a moment is not."""
     match end.value:
-        case datetime() as moment:
-            return Cursor(end.kind, moment + _WHOLE_DAY) if _is_day(text) else end
+        case datetime():
+            day = _day(text)
+            return cursor(end.kind, (day + _WHOLE_DAY).isoformat(), zone) if day else end
         case date() as day:
             return Cursor(end.kind, day + _WHOLE_DAY)
         case int() as number:
@@ -138,9 +148,8 @@ def _is_time(text: str | None) -> bool:
         return False
 
 
-def _is_day(text: str) -> bool:
+def _day(text: str) -> date | None:
     try:
-        date.fromisoformat(text.strip())
+        return date.fromisoformat(text.strip())
     except ValueError:
-        return False
-    return True
+        return None

@@ -10,6 +10,7 @@ from tidemill.declare.tables import Table
 from tidemill.errors import TidemillError
 from tidemill.plan.changes import change_of_mind
 from tidemill.plan.kinds import change_of_kind
+from tidemill.plan.refusals import refusals
 from tidemill.plan.variables import bad_variables
 from tidemill.plan.windows import known_of
 from tidemill.state.logs import log_of
@@ -39,13 +40,19 @@ class Ground:
 
 
 def ground_of(
-    nodes: Iterable[Table | View], request: Request, variables: Mapping[str, str], now: datetime, on_change: str
+    nodes: Iterable[Table | View],
+    request: Request,
+    variables: Mapping[str, str],
+    now: datetime,
+    on_change: str,
+    known: Iterable[ArgumentError] = (),
 ) -> Ground:
-    """Raises everything for which a run of these tables and views may not begin.
+    """Raises everything for which a run of these tables and views may not begin; some of it may be known already.
 
     `on_change` is the project's materialization_change_behavior: "warn", "error" or "ignore".
     """
     looking = _Looking(request, variables, now)
+    looking.wrong += known
     for node in nodes:
         looking.at(node)
     wrong = {str(each): each for each in looking.wrong}  # of a flag, several tables say the same
@@ -77,6 +84,7 @@ class _Looking:
     def _at_table(self, table: Table) -> None:
         snapshot = known_of(table, log_of(table).snapshot())
         self.snapshots[table.name] = snapshot
+        self.wrong += refusals(table, snapshot, self.request)
         self._changed(change_of_mind(table, snapshot, self.request))
         self.wrong += bad_variables(table, snapshot, self.request, self.variables, self.now)
 

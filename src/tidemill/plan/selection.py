@@ -59,7 +59,11 @@ class _Choosing:
         return ArgumentError(
             "plan.nothing_selected",
             f"Nothing is selected by {selector}.",
-            f"Did you mean {close}?" if close else f"The {word} are {', '.join(known) or 'none'}.",
+            f"Did you mean {close}?"
+            if close
+            else f"The {word} are {', '.join(known)}."
+            if known
+            else f"There are no {word}.",
         )
 
 

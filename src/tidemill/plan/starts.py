@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind, cursor
+from tidemill.declare.durations import Duration
 from tidemill.declare.producers import Query
 from tidemill.declare.starts import CurrentDate, StartVariable
 from tidemill.declare.strategies import DeleteInsert
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _STARTS = ("start_dt", "start_date")
 _ENDS = ("end_dt", "end_date")
+_INTO_THE_NEXT_DAY = Duration(36, "hour")  # days have 23 to 25 hours where clocks are changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,10 @@ def start_of(
     """The start of one run of a table whose time column is of this kind.
 
     A literal and CURRENT_DATE bound every run: `max(start, watermark - lookback)`. A variable is where a run starts,
-    whatever the watermark; `variables` have it.
+    whatever the watermark; `variables` have it. `now` is in the zone of the run's session, where bare dates begin.
     """
     if isinstance(window.moving_start, StartVariable):
-        given = _value(window.moving_start.name, kind, variables, window.moving_start.origin)
+        given = _value(window.moving_start.name, kind, variables, window.moving_start.origin, now)
         return Start(given, f"since {given} (from {window.moving_start})", _gap(given, watermark), given=True)
     bound = _bound(window, kind, now)
     if watermark is None:
@@ -83,11 +85,34 @@ def start_of(
     return Start(bound, reason, _gap(bound, watermark))
 
 
-def end_of(table: Table, kind: CursorKind, variables: Mapping[str, str]) -> Cursor | None:
+def end_of(table: Table, kind: CursorKind, variables: Mapping[str, str], now: datetime) -> Cursor | None:
     """Where a run ends whose query says so itself, by a bound that the run is given a value for."""
     asked = table.producer.parameters if table.owns_window and isinstance(table.producer, Query) else ()
     name = next((name for name in _ENDS if name in variables and name in asked), None)
-    return _value(name, kind, variables, table.origin) if name else None
+    return _value(name, kind, variables, table.origin, now) if name else None
+
+
+def goes_by_days(table: Table, bound: str = "start_date") -> bool:
+    """Whether the query, or the condition, begins (or ends) with the day in which its window does."""
+    return bound in _bounding(table)
+
+
+def beginning_of_day(moment: Cursor, now: datetime) -> Cursor:
+    """Midnight before a time, in the zone of the run's session; a day is its own."""
+    match moment.value:
+        case datetime(tzinfo=None) as naive:
+            return Cursor(moment.kind, datetime.combine(naive, time()))
+        case datetime() as aware:
+            day = aware.astimezone(now.tzinfo).date()
+            return Cursor(moment.kind, datetime.combine(day, time(), now.tzinfo).astimezone(UTC))
+        case _:
+            return moment
+
+
+def end_of_day(moment: Cursor, now: datetime) -> Cursor:
+    """Midnight at or after a time."""
+    start = beginning_of_day(moment, now)
+    return start if start == moment else beginning_of_day(start.plus(_INTO_THE_NEXT_DAY, 1), now)
 
 
 def follows_variables(table: Table, variables: Mapping[str, str], *, first_run: bool) -> bool:
@@ -105,9 +130,9 @@ def _bounding(table: Table) -> tuple[str, ...]:
     return (*query, *(condition.parameters if condition else ()))
 
 
-def _value(name: str, kind: CursorKind, variables: Mapping[str, str], origin: Origin | None) -> Cursor:
+def _value(name: str, kind: CursorKind, variables: Mapping[str, str], origin: Origin | None, now: datetime) -> Cursor:
     try:
-        return cursor(kind, variables[name])
+        return cursor(kind, variables[name], now.tzinfo)
     except ArgumentError as bad:
         problem = f"@{name} is {variables[name]!r}, which is no {kind}."
         raise ArgumentError(bad.code, problem, bad.remedy, origin=origin) from bad
@@ -115,26 +140,26 @@ def _value(name: str, kind: CursorKind, variables: Mapping[str, str], origin: Or
 
 def _bound(window: Window, kind: CursorKind, now: datetime) -> Cursor | None:
     if window.start is not None:
-        return _declared(window.start, kind, window)
+        return _declared(window.start, kind, window, now)
     return _midnight(window, kind, now) if isinstance(window.moving_start, CurrentDate) else None
 
 
-def _declared(start: str, kind: CursorKind, window: Window) -> Cursor:
+def _declared(start: str, kind: CursorKind, window: Window, now: datetime) -> Cursor:
     try:
-        return cursor(kind, start)
+        return cursor(kind, start, now.tzinfo)
     except ArgumentError as bad:
         problem = f"The start of {window.time_column} is {start!r}, which is no {kind}."
         raise ArgumentError(bad.code, problem, bad.remedy) from bad
 
 
 def _midnight(window: Window, kind: CursorKind, now: datetime) -> Cursor:
-    """The beginning of the day of the run, in UTC."""
-    today = now.astimezone(UTC).date()
+    """The beginning of the day of the run, in the zone of its session."""
+    today = now.date()
     match kind:
         case CursorKind.DATE:
             return Cursor(kind, today)
         case CursorKind.TIMESTAMP:
-            return Cursor(kind, datetime.combine(today, time(), UTC))
+            return Cursor(kind, datetime.combine(today, time(), now.tzinfo).astimezone(UTC))
         case CursorKind.TIMESTAMP_NTZ:
             return Cursor(kind, datetime.combine(today, time()))
         case _:

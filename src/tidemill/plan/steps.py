@@ -11,7 +11,8 @@ from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.fetching import reason_to_fetch
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import USUAL
-from tidemill.plan.starts import Start, start_of, start_variable, window_for
+from tidemill.plan.starts import Start, beginning_of_day, goes_by_days, start_of, start_variable, window_for
+from tidemill.plan.windows import FROM_ITS_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,9 @@ def plan_step(
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
     start = _start(table, snapshot, variables, now or datetime.now(UTC))
     gap = (f"{table.name}: {start.notice}",) if start.notice else ()
-    reason = joins or _by_variables(table, snapshot, variables) or start.reason or _reason(table, snapshot)
+    by_variables = _by_variables(table, snapshot, variables)
+    day = FROM_ITS_DAY if goes_by_days(table) and _within_a_day(start, now or datetime.now(UTC)) else ""
+    reason = joins or by_variables or f"{start.reason or _reason(table, snapshot)}{day}"
     return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
 
 
@@ -79,6 +82,10 @@ def _start(table: Table, snapshot: Snapshot | None, variables: Mapping[str, str]
     if known is None or not table.reads_windows:
         return Start(None)
     return start_of(window_for(table, variables, first_run=False), known.kind, known, variables, now)
+
+
+def _within_a_day(start: Start, now: datetime) -> bool:
+    return start.value is not None and beginning_of_day(start.value, now) != start.value
 
 
 def _watermark(table: Table, snapshot: Snapshot | None) -> Cursor | None:

@@ -38,7 +38,7 @@ def bad_variables(
     window = window_for(table, variables, first_run=first_run, started=started)
     try:
         if request.backfill and table.reads_windows:
-            request.backfill.bounds(known.kind)
+            request.backfill.bounds(known.kind, now.tzinfo)
         start_of(window, known.kind, known, variables, now)
     except ArgumentError as wrong_type:
         return [wrong_type]

@@ -11,7 +11,7 @@ from tidemill.declare.strategies import Append
 from tidemill.declare.tables import NullTime
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import StateError
-from tidemill.plan.starts import end_of, start_of, window_for
+from tidemill.plan.starts import beginning_of_day, end_of, end_of_day, goes_by_days, start_of, window_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.tables import Table, Window
     from tidemill.plan.backfills import Part
+
+FROM_ITS_DAY = ", from the beginning of that day"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def plan_window(
     """The window of the next run, or of one batch of a backfill; a start that is asked for wins over a declared one.
 
     `snapshot` is as `known_of` gives it. `held_highest` asks a version of the table for its highest time, `variables`
-    are those that the run is given.
+    are those that the run is given; `now` is in the zone of the run's session.
     """
     window = window_for(
         table, variables, first_run=snapshot is None, started=part is not None and part.start is not None
@@ -147,11 +149,23 @@ def plan_window(
         start=start.value,
         watermark=watermark,
         notice=start.notice,
-        end=end_of(table, kind, variables),
+        end=end_of(table, kind, variables, now),
         begin=start.value if start.given else None,
     )
     floored = _floored(since, table, columns, snapshot.record) if snapshot else since
-    return _given(floored, part) if part else floored
+    return _of_whole_days(_given(floored, part) if part else floored, table, now)
+
+
+def _of_whole_days(plan: WindowPlan, table: Table, now: datetime) -> WindowPlan:
+    """A query that begins or ends with a day gives all rows of it: they are in the window, or would enter twice."""
+    if plan.end is not None and goes_by_days(table, "end_date"):
+        plan = replace(plan, end=end_of_day(plan.end, now))
+    if plan.start is None or plan.exclusive or not goes_by_days(table):
+        return plan
+    start = beginning_of_day(plan.start, now)
+    if start == plan.start:
+        return plan
+    return replace(plan, start=start, reason=f"{plan.reason}{FROM_ITS_DAY}")
 
 
 def _given(plan: WindowPlan, part: Part) -> WindowPlan:

@@ -3,7 +3,7 @@
 from tidemill.declare.project_file import ALONE, PROJECT_FILE, find_project
 from tidemill.declare.spark import SparkSettings
 from tidemill.project.filling import Filling
-from tidemill.project.project import Flags, OutsideSource, ProjectSettings, Warehouse
+from tidemill.project.project import Flags, OutsideSource, ProjectSettings, Warehouse, must_exist
 from tidemill.project.toml import ProjectError
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "SparkSettings",
     "Warehouse",
     "find_project",
+    "must_exist",
 ]

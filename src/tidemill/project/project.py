@@ -127,6 +127,12 @@ class ProjectSettings:
         return {name_key(each.name, schema): each.source(filling, self.folder) for each in found}
 
 
+def must_exist(target: Path) -> None:
+    """Else the project above it would be taken for the one that is meant."""
+    if not target.exists():
+        raise ArgumentError("target.missing", f"There is no {target}.", "Name a pipeline file, or a project's folder.")
+
+
 def _loaded(file: Path, profile: str | None) -> ProjectSettings:
     document = read_toml(file)
     checker = Checker(document)
@@ -165,7 +171,9 @@ def _profile(document: Document, name: str | None) -> Data:
 
 
 def _no_profile(name: str, known: list[str]) -> ArgumentError:
-    otherwise = f"The profiles are {', '.join(known)}." if known else f"{PROJECT_FILE} has no [profiles.{name}]."
+    otherwise = (
+        f"the profiles are {', '.join(known)}." if known else f"declare it as [profiles.{name}.…] in {PROJECT_FILE}."
+    )
     remedy = suggestion(name, known, otherwise)
     return ArgumentError("project.unknown_profile", f"There is no profile {name}.", remedy[:1].upper() + remedy[1:])
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.engine.zone import in_zone_of
 from tidemill.errors import TidemillError
 from tidemill.run.results import together
 from tidemill.run.step import run_step
@@ -39,7 +40,7 @@ def run_backfill(
 
     `told` hears of each batch before it begins.
     """
-    started = now or datetime.now(UTC)
+    started = in_zone_of(spark, now or datetime.now(UTC))
     parts, skipped = _parts(spark, table, source, asked, started)
     results: list[StepResult] = []
     for number, part in enumerate(parts, 1):

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import DATABASE_KINDS, FILE_KINDS
+from tidemill.declare.formats import COMPRESSION, PARQUET, known_codec
 from tidemill.declare.tables import Table
 from tidemill.engine.translate import one_line
 from tidemill.errors import ExportError, TidemillError
 from tidemill.run.export_database import write_database
-from tidemill.run.export_files import write_files
+from tidemill.run.export_files import folder_of, write_files
 from tidemill.run.export_memory import place_of
 from tidemill.run.export_options import Options
 from tidemill.run.step import run_step
@@ -46,7 +47,9 @@ def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> Export
     began = time.monotonic()
     with _failures(export):
         kind = export.kind.lower()
-        if kind in FILE_KINDS:
+        if export.merges_files:
+            count, path = _merge_files(spark, rows, export)
+        elif kind in FILE_KINDS:
             count, path = write_files(rows, export)
         elif kind in DATABASE_KINDS:
             count, path = write_database(spark, rows, export)
@@ -67,6 +70,18 @@ def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[
     # An export is for others, and some readers know no deletion vectors.
     properties = {"delta.enableDeletionVectors": "false"} | options.left()
     table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties)
+    return run_step(spark, table, FrameSource(rows)).rows_read, path
+
+
+def _merge_files(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
+    """Only files that hold a changed row are rewritten, in one commit of the folder."""
+    options = Options(export)
+    path = str(folder_of(export))
+    partitions, codec = options.names("partition_by"), options.text("compression")
+    for name in options.left():
+        raise export.wrong("export.bad_option", f"merges, and has no option {name}", "Leave it out, or replace.")
+    properties = {COMPRESSION: known_codec(codec)} if codec else {}
+    table = Table(export.name, path, export.mode, format=PARQUET, partition_by=partitions, properties=properties)
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 

@@ -55,20 +55,14 @@ class _Writing:
     def of(cls, export: Export) -> _Writing:
         options, kind = Options(export), export.kind.lower()
         partitions = options.names("partition_by")
-        path = place_of(export)
-        if "://" in path:
-            raise export.wrong(
-                "export.not_local",
-                "goes to an object store, where files cannot be moved into place in one go",
-                "Use TYPE DELTA there, or a path of this machine.",
-            )
-        writing = cls(export, Path(path), kind, partitions, _defaults(kind, Path(path), options.left()))
+        path = _local(export)
+        writing = cls(export, path, kind, partitions, _defaults(kind, path, options.left()))
         writing.check()
         return writing
 
     @property
     def is_one_file(self) -> bool:
-        return not self.export.target.endswith("/") and _suffix(self.target) in _SINGLE
+        return _is_one_file(self.export, self.target)
 
     @property
     def appends(self) -> bool:
@@ -163,6 +157,29 @@ class _Writing:
                 f"{self.target} holds what no export of {self.kind.upper()} files has written: {foreign[0].name}.",
                 "Give the export a folder of its own.",
             )
+
+
+def folder_of(export: Export) -> Path:
+    """Where the files of an export go that cannot be one file."""
+    path = _local(export)
+    if _is_one_file(export, path):
+        raise export.wrong("export.one_file", "is one file, which cannot be merged into", "Name a folder.")
+    return path
+
+
+def _local(export: Export) -> Path:
+    path = place_of(export)
+    if "://" in path:
+        raise export.wrong(
+            "export.not_local",
+            "goes to an object store, where files cannot be moved into place in one go",
+            "Use TYPE DELTA there, or a path of this machine.",
+        )
+    return Path(path)
+
+
+def _is_one_file(export: Export, path: Path) -> bool:
+    return not export.target.endswith("/") and _suffix(path) in _SINGLE
 
 
 def _defaults(kind: str, target: Path, given: dict[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts import Change
 from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, spelled
-from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace, one_predicate
+from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, one_predicate
 from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
@@ -136,22 +136,31 @@ class _Preparing:
             )
 
     def _check_condition(self, rows: DataFrame) -> None:
-        if not isinstance(self.strategy, DeleteInsert) or not self.table.owns_window:
+        """A query that has taken charge of its window gives rows of it only; a merge finds others by their keys."""
+        if not isinstance(self.strategy, Append | DeleteInsert) or not self.table.owns_window:
             return
-        predicate = one_predicate(self.strategy, self.window.predicate if self.window else None)
+        window = self.window.predicate if self.window else None
+        predicate = one_predicate(self.strategy if isinstance(self.strategy, DeleteInsert) else DeleteInsert(), window)
         count = rows.where(~F.coalesce(F.expr(predicate), F.lit(False))).count()  # noqa: FBT003
         if count:
-            raise TableError(
-                "delete_insert.outside",
-                f"{count:,} row{' of the query lies' if count == 1 else 's of the query lie'} outside "
-                f"{predicate}, so the next run would not replace {'it' if count == 1 else 'them'}.",
-                f"Make the query give only rows that match it. {self.table.name} is unchanged.",
-            )
+            raise _outside(self.strategy, count, predicate, self.table.name)
+
+
+def _outside(strategy: Append | DeleteInsert, count: int, predicate: str, name: str) -> TableError:
+    them = "it" if count == 1 else "them"
+    why = "an append looks only there for rows that it has"
+    return TableError(
+        f"{strategy}.outside",
+        f"{count:,} row{' of the query lies' if count == 1 else 's of the query lie'} outside {predicate}, "
+        f"{f'and {why}' if isinstance(strategy, Append) else f'so the next run would not replace {them}'}.",
+        f"Make the query give only rows that match it. {name} is unchanged.",
+    )
 
 
 def _read(table: Table, rows: DataFrame, window: WindowPlan | None) -> DataFrame:
     strategy = table.strategy
-    if window and not isinstance(strategy, Replace) and not table.owns_window:
+    behind_a_change = window is not None and window.exclusive  # what an old query made stays, whoever has charge
+    if window and not isinstance(strategy, Replace) and (behind_a_change or not table.owns_window):
         rows = rows.where(window.predicate)
     if isinstance(strategy, DeleteInsert) and strategy.predicate and not table.owns_window:
         rows = _where(rows, strategy.predicate, table)

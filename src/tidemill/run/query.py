@@ -10,6 +10,7 @@ from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.engine.zone import in_zone_of
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
 from tidemill.run.function import FunctionRows
@@ -96,6 +97,7 @@ class QuerySource:
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
-        text = self.query.filled(literals_of(start, reading.until, self.now, self.given, self.variable))
+        now = in_zone_of(reading.spark, self.now)
+        text = self.query.filled(literals_of(start, reading.until, now, self.given, self.variable))
         rows = self.catalog.session(reading.spark, self.inputs).sql(text)
         return rows.select(*columns) if columns else rows

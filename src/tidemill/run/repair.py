@@ -138,6 +138,7 @@ def _record(path: str, snapshot: Snapshot, keys: Sequence[str], held: int) -> Re
         keys=tuple(keys),
         unique=True,
         restored_from=None,
+        same_rows_as=None,
         base=snapshot.version,
         held=held,
         **signed,

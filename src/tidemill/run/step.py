@@ -18,11 +18,15 @@ from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
-from tidemill.declare.strategies import Merge, MergeStrategy
+from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
-from tidemill.errors import SchemaError, SourceError, TableError
+from tidemill.engine.zone import in_zone_of
+from tidemill.errors import SchemaError, SourceError
 from tidemill.plan.conditions import table_for
+from tidemill.plan.ground import refuse
+from tidemill.plan.refusals import refusals
+from tidemill.plan.requests import USUAL
 from tidemill.plan.starts import follows_variables
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
@@ -76,6 +80,8 @@ def run_step(
 class Step:
     """One attempt at a step, on one snapshot of the table. `known` is what of it counts for its rows."""
 
+    request = USUAL
+
     def __init__(
         self,
         spark: SparkSession,
@@ -86,11 +92,12 @@ class Step:
         part: Part | None = None,
         variables: Mapping[str, str] = NOTHING_GIVEN,
     ) -> None:
-        self.spark, self.table, self.source, self.run_id, self.now = spark, table, source, run_id, now
+        self.spark, self.table, self.source, self.run_id = spark, table, source, run_id
+        self.now = in_zone_of(spark, now)
         self.part, self.variables = part, variables
         self.store = store_of(table)
         self.snapshot = self.known = known_of(table, self.store.snapshot())
-        self._refuse_missing()
+        refuse(refusals(table, self.snapshot, self.request))
 
     def run(self, began: float) -> StepResult:
         # Asked before its rows are read: what comes in between is then seen by the next run.
@@ -156,15 +163,6 @@ class Step:
                 f"Mend the {what} and run again. {self.table.name} is unchanged.",
             ) from failure
 
-    def _refuse_missing(self) -> None:
-        strategy = self.table.strategy
-        if self.snapshot is None and isinstance(strategy, Merge) and strategy.form is MergeStrategy.UPDATE:
-            raise TableError(
-                "table.missing",
-                f"{self.table.name} is not there, and update changes only rows that are.",
-                "Use upsert to make it, or give the path of a table that is there.",
-            )
-
     def _window(self, schema: StructType) -> WindowPlan | None:
         started = self.part is not None and self.part.start is not None
         for missing in missing_variables(self.table, self.variables, first_run=self.known is None, started=started):
@@ -214,7 +212,7 @@ class Step:
             table=self.table.name,
             sequence=(self.snapshot.sequence if self.snapshot else 0) + 1,
             strategy=self._what,
-            at=self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            at=self.now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             rows=change.profile.rows,
             counts=compiled.record_counts(),
             remainder=compiled.remainder,
@@ -298,13 +296,14 @@ class Step:
         return result
 
     def _note(self, compiled: Compiled, record: Record, held: DataFrame | None) -> CommitResult | None:
-        """A commit without rows, where the last record tells of another declaration: else it would be news forever."""
+        """A commit without rows, where the last record tells otherwise than this one: else it would be news forever."""
         before = self.snapshot.record if self.snapshot else None
         if compiled.operation is not None or held is None or before is None or self.table.producer is None:
             return None
-        if (before.sql_hash, before.config_hash) == (self.table.sql_hash, self.table.config_hash):
+        if _told(before, self.table) == _told(record, self.table):
             return None
-        noted = record.with_(counts=asdict(compiled.counts))
+        assert self.snapshot is not None  # noqa: S101  its record is there
+        noted = record.with_(counts=asdict(compiled.counts), same_rows_as=self.snapshot.content_version)
         return self.store.commit(self.spark, AppendRows(held.where("false")), noted, self.snapshot)
 
     def _result(
@@ -339,3 +338,9 @@ class Step:
                 *((window.notice,) if window and window.notice else ()),
             ),
         )
+
+
+def _told(record: Record, table: Table) -> tuple[object, ...]:
+    """What a record says that bounds or explains the runs after it."""
+    columns = {name.lower() for name in record.columns} if isinstance(table.strategy, Append) else set()
+    return record.sql_hash, record.config_hash, record.floor, record.reset, columns

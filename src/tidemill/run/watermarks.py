@@ -54,6 +54,7 @@ def _record(table: Table, snapshot: Snapshot, value: Cursor | None, attempt: int
         restored_from=None,
         base=snapshot.version,
         held=snapshot.rows,
+        same_rows_as=snapshot.content_version,
         **signed,
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.dataset.protocol import finish_interrupted
 from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.sources.headers import by_header
 from tidemill.sources.listing import Listing
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
@@ -148,7 +149,9 @@ class FileSource:
         options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
         match self.format:
             case "csv":
-                return read_csv(reading, found.for_spark(), options, self.types)
+                groups = by_header(found, options)
+                base = {"basePath": found.base} if found.base and len(groups) > 1 and not found.nested else {}
+                return read_csv(reading, groups, base | options, self.types)
             case "json":
                 return read_json(reading, found.for_spark(), options, self.types)
             case columnar:

@@ -47,6 +47,10 @@ class Root:
             each for each in found if each.type == fs.FileType.File and not any(map(_passed_over, self.parts(each)))
         ]
 
+    def for_spark(self, file: fs.FileInfo | None = None) -> str:
+        """The path, or that of a file inside, as it stands: Spark would take special characters for a pattern."""
+        return _SPECIAL.sub(r"\\\1", f"{self.scheme}{file.path}" if file else self.path)
+
     def parts(self, file: fs.FileInfo) -> list[str]:
         """The names from the root to the file."""
         return [part for part in file.path[len(self.info.path) :].split("/") if part]
@@ -65,10 +69,10 @@ class Listing:
 
     @cached_property
     def files(self) -> list[fs.FileInfo]:
-        return [file for _, file in self._placed]
+        return [file for _, file in self.placed]
 
     @cached_property
-    def _placed(self) -> list[tuple[Root, fs.FileInfo]]:
+    def placed(self) -> list[tuple[Root, fs.FileInfo]]:
         return [(root, file) for root in self.roots for file in root.inside()]
 
     def _named(self, path: str) -> list[Root]:
@@ -88,7 +92,7 @@ class Listing:
     @property
     def nested(self) -> bool:
         """Whether files lie in folders that are no partitions (`day=1/`), which Spark would pass over."""
-        return any("=" not in part for root, file in self._placed for part in root.parts(file)[:-1])
+        return any("=" not in part for root, file in self.placed for part in root.parts(file)[:-1])
 
     @property
     def is_delta(self) -> bool:
@@ -96,7 +100,13 @@ class Listing:
 
     def for_spark(self) -> list[str]:
         """The paths as they stand: Spark would take special characters in them for a pattern."""
-        return [_SPECIAL.sub(r"\\\1", root.path) for root in self.roots]
+        return [root.for_spark() for root in self.roots]
+
+    @property
+    def base(self) -> str | None:
+        """The one folder that files are looked for in: partitions are the folders below it."""
+        folders = [root.for_spark() for root in self.roots if root.is_folder]
+        return folders[0] if len(folders) == len(self.roots) == 1 else None
 
     def digest(self, *more: str) -> str:
         """Differs whenever a file came, went or was written."""

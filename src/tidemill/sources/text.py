@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from tidemill.declare.names import quote, spelled
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from tidemill.sources.protocol import Reading
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _ISO = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]"
 _CSV = {"header": "true", "mode": "FAILFAST", "enforceSchema": "false", "escape": '"'}
 _JSON = {"mode": "FAILFAST"}
+_LADDERS = (("integer", "long", "decimal", "double"), ("date", "timestamp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,24 @@ class Types:
         return _ddl(", ".join(f"{quote(name)} {kind}" for name, kind in self.some.items()))
 
 
-def read_csv(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> DataFrame:
-    """All rows; one that does not fit the types is an error, and so is a file with other columns."""
+def read_csv(reading: Reading, groups: Sequence[Sequence[str]], options: Mapping[str, str], types: Types) -> DataFrame:
+    """All rows; one that does not fit the types is an error. Files of one group have the same columns.
+
+    A column that a file does not have is NULL in its rows.
+    """
     options = _defaults(_CSV, options)
-    schema = types.whole() or _csv_schema(reading, paths, options, types)
-    return reading.spark.read.options(**options).schema(schema).csv([*paths])
+    whole = types.whole()
+    if whole:
+        return reading.spark.read.options(**options).schema(whole).csv([path for paths in groups for path in paths])
+    found = [_csv_schema(reading, paths, options, types) for paths in groups]
+    for name in types.some:
+        spelling(name, [column for schema in found for column in schema.fieldNames()], types.source)
+    common = types.over(_typed(common_types(found), reading.like))
+    frames = [
+        reading.spark.read.options(**options).schema(_typed(schema, common)).csv([*paths])
+        for schema, paths in zip(found, groups, strict=True)
+    ]
+    return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
 
 
 def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> DataFrame:
@@ -79,12 +94,33 @@ def _csv_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, st
     """Inferring reads every row, and is done only for columns whose type nobody has told."""
     by_header = {name: value for name, value in options.items() if name.lower() != "inferschema"}
     found = reading.spark.read.options(**by_header).csv([*paths]).schema
-    for name in types.some:
-        spelling(name, found.fieldNames(), types.source)
     told = [*(reading.like.fieldNames() if reading.like else ()), *types.some]
     if not all(spelled(name, told) for name in found.fieldNames()):
         found = reading.spark.read.options(**_defaults({"inferSchema": "true"}, options)).csv([*paths]).schema
-    return types.over(_typed(found, reading.like))
+    return found
+
+
+def common_types(found: Sequence[StructType]) -> StructType:
+    """Each column once, with a type that holds what all of them hold."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
+
+    columns: dict[str, StructField] = {}
+    for each in [column for schema in found for column in schema.fields]:
+        known = columns.setdefault(each.name.lower(), each)
+        columns[each.name.lower()] = StructField(known.name, _wider(known.dataType, each.dataType))
+    return StructType([*columns.values()])
+
+
+def _wider(one: DataType, other: DataType) -> DataType:
+    from pyspark.sql.types import StringType  # noqa: PLC0415  slow to import
+
+    if one == other:
+        return one
+    for ladder in _LADDERS:
+        kinds = [kind.typeName() for kind in (one, other)]
+        if set(kinds) <= set(ladder):
+            return max((one, other), key=lambda kind: ladder.index(kind.typeName()))
+    return StringType()
 
 
 def _typed(found: StructType, like: StructType | None) -> StructType:

@@ -22,6 +22,9 @@ _KINDS = {
     **dict.fromkeys(("byte", "short", "integer", "long"), CursorKind.INTEGER),
 }
 
+MODELS = "models"  # what their watermarks are shown under, in the place of a pipeline
+_NO_PIPELINES = {"query", "function"}
+
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
@@ -42,9 +45,15 @@ def watermarks_of(tables: Iterable[Table]) -> list[Watermark]:
     return [_watermark(table) for table in tables if table.window]
 
 
+def owner_of(table: Table) -> tuple[str, str]:
+    """The pipeline that declares a table, and the source that it loads: none where a query or a function gives it."""
+    pipeline, _, source = table.input.partition(".")
+    return (MODELS if pipeline in _NO_PIPELINES and not source else pipeline), source
+
+
 def _watermark(table: Table) -> Watermark:
     assert table.window is not None  # noqa: S101  asked only of tables that have one
-    pipeline, _, source = table.input.partition(".")
+    pipeline, source = owner_of(table)
     snapshot = log_of(table).snapshot()
     record = snapshot.record if snapshot else None
     return Watermark(

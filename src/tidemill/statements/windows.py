@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tidemill.declare.cursors import Cursor, CursorKind
 from tidemill.declare.durations import Duration
 from tidemill.declare.starts import CurrentDate, StartVariable
-from tidemill.plan.starts import end_of, start_of, window_for
+from tidemill.plan.starts import end_of, goes_by_days, start_of, window_for
 from tidemill.plan.windows import WindowPlan, plan_window
 from tidemill.state.watermarks import kind_of_column
 
@@ -87,11 +87,12 @@ def _after_the_watermark(
     """The window of a run whose watermark is not known: only a variable says where it starts all the same."""
     window = window_for(table, variables, first_run=False)
     bound = start_of(window, kind, None, variables, now) if kind else None
-    end = end_of(table, kind, variables) if kind else None
+    end = end_of(table, kind, variables, now) if kind else None
     if bound and bound.given:
         return Told(replace(_open(window, bound.reason or ""), start=bound.value, end=end))
     since = f"{WATERMARK}{_less(window.lookback)}"
     text = f"greatest({bound.value.literal()}, {since})" if bound and bound.value else since
+    text = f"date_trunc('DAY', {text})" if goes_by_days(table) and kind is not CursorKind.DATE else text
     reason = f"since {WATERMARK}{f', less {window.lookback}' if window.lookback else ''}"
     return Told(replace(_open(window, reason), start=Placeholder.named(text), end=end), why)
 

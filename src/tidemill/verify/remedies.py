@@ -144,7 +144,7 @@ def _(strategy: Merge, table: Table) -> str:  # noqa: ARG001  dispatched on
 def _kept(strategy: Strategy, kept: Found) -> Iterator[str]:
     if kept.count and isinstance(strategy, Merge):
         gone = f"{kept.count:,} key{'' if kept.count == 1 else 's'} kept that the source no longer gives"
-        yield f"{gone}: a full_merge on {', '.join(strategy.keys)}, or a table made anew each run, lets them go"
+        yield f"{gone}: FULL_MERGE ON {', '.join(strategy.keys)}, or a table made anew each run, lets them go"
 
 
 def _ignored(ignored: Found) -> Iterator[str]:

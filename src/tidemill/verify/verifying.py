@@ -12,6 +12,7 @@ from tidemill.change.columns import align, widened
 from tidemill.declare.names import quote, spelled
 from tidemill.declare.tables import SchemaPolicy
 from tidemill.engine.translate import one_line
+from tidemill.engine.zone import in_zone_of
 from tidemill.errors import SourceError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import start_variable, without_moving_start
@@ -55,7 +56,7 @@ class Verifying:
         variables: Mapping[str, str],
     ) -> None:
         self.spark, self.table, self.source, self.store = spark, table, source, store
-        self.snapshot, self.now, self.variables = snapshot, now, variables
+        self.snapshot, self.now, self.variables = snapshot, in_zone_of(spark, now), variables
 
     def result(self, against: str) -> Verified:
         rows = self._read()

@@ -1,0 +1,71 @@
+"""`tidemill validate`: whatever is wrong in any file is told at once, and no Spark is asked."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVERYTHING = """LAOD raw FROM s;
+SOURCE s TYPE CSV PARAMS { "path": "s.csv" };
+LOAD a FROM s MODE MERGE ON id OPTIONS { "only_newer": true };
+LOAD b FROM nowhere;
+CREATE TABLE c AS SELECT * FROM nothing JOIN raw JOIN a;
+EXPORT SELECT * FROM gone TO "out" TYPE XLSX;
+LOAD d FROM s OPTIONS { "partition_by": "x", "cluster_by": "y" };
+"""
+
+
+def test_mistakes_of_all_kinds_come_in_one_go_each_with_its_line(folder: Path, cli):
+    """Nothing is said of `raw` and `a`: what is wrong with them is said where they are declared."""
+    (folder / "tidemill.toml").write_text("")
+    (folder / "pipelines").mkdir()
+    (folder / "pipelines" / "p.sql").write_text(EVERYTHING)
+    (folder / "models" / "m").mkdir(parents=True)
+    (folder / "models" / "m" / "one.sql").write_text('-- metadata: {"tagz": ["x"]}\nSELECT 1 AS id')
+    (folder / "models" / "m" / "two.sql").write_text("SELECT * FROM m.one JOIN m.three")
+    result = cli("validate", "--format", "json")
+    assert result.exit_code == 2
+    assert [(error["code"], error["origin"]) for error in json.loads(result.stdout)["error"]["errors"]] == [
+        ("language.unknown_statement", "pipelines/p.sql:1:1"),
+        ("table.only_newer", "pipelines/p.sql:3:1"),
+        ("language.unknown_source", "pipelines/p.sql:4:13"),
+        ("plan.unknown_table", "pipelines/p.sql:5:1"),
+        ("export.unknown_kind", "pipelines/p.sql:6:1"),
+        ("plan.unknown_table", "pipelines/p.sql:6:1"),
+        ("table.two_layouts", "pipelines/p.sql:7:1"),
+        ("models.unknown_key", "models/m/one.sql:1:15"),
+        ("plan.unknown_table", "models/m/two.sql:1:1"),
+    ]
+
+
+def test_a_file_that_cannot_be_read_may_declare_what_is_not_found(folder: Path, cli):
+    (folder / "p.sql").write_text('INCLUDE "gone.sql";\nLOAD b FROM s;\nCREATE TABLE c AS SELECT * FROM nothing;')
+    result = cli("validate", "p.sql")
+    assert result.stderr.count("error[") == 1
+    assert "error[language.missing_file] there is no file gone.sql" in result.stderr
+
+
+PARAMS = """SOURCE a TYPE CSV PARAMS { "pth": "s.csv" };
+SOURCE b TYPE POSTGRES PARAMS { "url": "mysql://host/db", "table": "t", "password": "geheim" };
+SOURCE c TYPE PYTHON PARAMS { "function": "fetch" };
+LOAD ta FROM a;
+"""
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+def test_params_of_sources_are_looked_at_before_anything_runs(folder: Path, cli, command: str):
+    (folder / "p.sql").write_text(PARAMS)
+    result = cli(command, "p.sql")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert [line for line in result.stderr.splitlines() if not line.startswith("  ")] == [
+        "error[source.missing_param] The source a needs path.",
+        "error[source.bad_param] url of the source b is not one of PostgreSQL.",
+        "error[source.bad_param] function of the source c must name a module and a function, not fetch.",
+        "3 errors · nothing was run",
+    ]
+    assert "geheim" not in result.stderr
