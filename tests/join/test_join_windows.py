@@ -16,6 +16,7 @@ from tidemill.declare.joins import Join, JoinSide, JoinType
 from tidemill.declare.starts import StartVariable
 from tidemill.declare.strategies import Append, IncrementalJoin, Replace
 from tidemill.declare.tables import NullTime, Table, Window
+from tidemill.declare.templates import Template
 from tidemill.errors import ArgumentError, StateError
 from tidemill.plan.backfills import backfill_of
 from tidemill.plan.joins import Known, SideState, big_window, join_window, planned, side_by_log, told_by_log
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from tidemill.plan.windows import WindowPlan
 
 DATE, NUMBER, MOMENT = CursorKind.DATE, CursorKind.INTEGER, CursorKind.TIMESTAMP
-JOIN = Join(JoinSide("main.a", "a", "day"), JoinSide("main.b", "b", "day"), "true", JoinType.LEFT, 6, 10, ("a.*",))
+JOIN = Join(
+    JoinSide("main.a", "a", "day"), JoinSide("main.b", "b", "day"), Template(("true",)), JoinType.LEFT, 6, 10,
+    (Template(("a.*",)),),
+)  # fmt: skip
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 
 

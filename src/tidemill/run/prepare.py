@@ -15,7 +15,7 @@ from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts import Change
 from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, spelled
-from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace, one_predicate
+from tidemill.declare.strategies import DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace, one_predicate
 from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
@@ -135,8 +135,13 @@ class _Preparing:
                 f'Say null_time = "include" or "skip". {self.table.name} is unchanged.',
             )
 
+    @property
+    def _is_join(self) -> bool:
+        """A join gives the rows of its window and no others."""
+        return isinstance(self.strategy, IncrementalJoin)
+
     def _check_condition(self, rows: DataFrame) -> None:
-        if not isinstance(self.strategy, DeleteInsert) or not self.table.owns_window:
+        if not isinstance(self.strategy, DeleteInsert) or not self.table.owns_window or self._is_join:
             return
         predicate = one_predicate(self.strategy, self.window.predicate if self.window else None)
         count = rows.where(~F.coalesce(F.expr(predicate), F.lit(False))).count()  # noqa: FBT003
