@@ -287,9 +287,10 @@ class Change:
 class Target:
     """The table that a change is about to enter.
 
-    `reach` tells how much of it a change can meet, `window` is the run's window as a filter, `highest` the highest time
-    that the table can hold, where known. `beyond` holds for rows that the window ends before: they stay as they are.
-    `near` gives the rows of those files only that a change with such keys can meet, where the store can tell them.
+    `reach` tells how much of it a change can meet, `window` is the run's window as a filter and `since` its start,
+    `highest` the highest time that the table can hold, where known. `beyond` holds for rows that the window ends
+    before: they stay as they are. `near` gives the rows of those files only that a change with such keys can meet,
+    where the store can tell them.
     """
 
     name: str
@@ -297,6 +298,7 @@ class Target:
     snapshot: Snapshot
     reach: Callable[[Sequence[KeyRange]], Reach]
     window: str | None = None
+    since: Cursor | None = None
     highest: Cursor | None = None
     beyond: str | None = None
     near: Callable[[Sequence[KeyRange]], DataFrame] | None = None

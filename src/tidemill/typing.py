@@ -103,6 +103,13 @@ class Incremental(TypedDict, total=False):
     on_schema_change: OnSchemaChange
 
 
+class Suffixes(TypedDict, total=False):
+    """What is put behind a column's name; without them, nothing for `a` and "_b" for `b`."""
+
+    a: str
+    b: str
+
+
 class IncrementalJoin(TypedDict, total=False):
     """Two tables that grow by increments. The SELECT of the model names columns of `a` and `b`, and has no FROM."""
 
@@ -111,8 +118,8 @@ class IncrementalJoin(TypedDict, total=False):
     """The column that says when a row of `a` came."""
     b: Required[str]
     b_time: Required[str]
-    on: Required[Names]
-    """Columns that both sides have, or a condition over `a.` and `b.`."""
+    on: Required[str | list[str | list[str]]]
+    """A column that both sides have, a list of such or of pairs, or a condition over `a.` and `b.`, with @names."""
     how: JoinType
     """Which rows there are beside pairs, or in their place; "left" is the default."""
     look_back: Required[str | int]
@@ -123,6 +130,12 @@ class IncrementalJoin(TypedDict, total=False):
     """Where the first window begins; without one, with the first row of either side."""
     up_to: str | int
     """The newest increment that both sides have in full, or "@name"; without one, they are asked."""
+    time: str
+    """What the time of a row of the join is called; "target_time" without one."""
+    status: str
+    """What the column is called that says how a row came to be; "join_status" without one."""
+    suffixes: Suffixes
+    """For columns that both sides have, where the SELECT is `*`."""
 
 
 class AcceptedValues(TypedDict):

@@ -45,7 +45,7 @@ class Meaning:
     def waiting(self, how: str, known: Callable[[int], bool]) -> list[Out]:
         """The rows that have no pair so far and are not outdated yet; `known` times are those up to the end."""
         seen = Meaning([a for a in self.a if known(a.t)], [b for b in self.b if known(b.t)], self.lb, self.lf)
-        a = how in {"inner", "left", "left_anti", "full_outer"}
+        a = how != "right_anti"
         b = how in {"right", "right_anti", "full_outer"}
         alone = [*(seen._alone_a() if a else ()), *(seen._alone_b() if b else ())]
         return [Out(out.a, out.b, out.target, "waiting", None) for out in alone if not known(out.target)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+from tidemill.cli.join_stats import told
 from tidemill.drawing.histogram import Histogram, histogram_svg
 from tidemill.join.arrivals import Arrivals
 
@@ -26,6 +27,27 @@ def test_lengths_worth_a_look_end_where_all_are_caught_and_have_the_declared_one
         "declared": 10,
         "caught": {str(n): FOUND.forward(n) for n in FOUND.steps_forward()},
     }
+
+
+CATCHES = "a look forward of 10 days catches 98.0% of the matches"
+BARS = {-7: "█ 1", -1: "████ 9", 0: f"{'█' * 40} 80", 3: "████ 8", 12: "█ 2"}
+
+
+def test_the_text_says_what_the_declared_lengths_catch_and_what_longer_ones_would() -> None:
+    assert list(told("payments", FOUND)) == [
+        "payments · 100 matches, whenever they came",
+        "in days; * as declared",
+        "look back         0     1     2     3     5    6*    7",
+        "catches       90.0% 99.0% 99.0% 99.0% 99.0% 99.0% 100%",
+        "look forward      0     1     2     3     5     7   10*   12",
+        "catches       90.0% 90.0% 90.0% 98.0% 98.0% 98.0% 98.0% 100%",
+        f"{CATCHES}, 12 days 100%; with the look back of 6 days it is 97.0%",
+        *(f"{apart:>5} {BARS.get(apart, '')}".rstrip() for apart in range(-7, 13)),
+    ]
+    assert list(told("payments", Arrivals())) == ["payments · 0 matches, whenever they came"]
+    *_, shares, advice = told("payments", Arrivals({0: 999, 400: 1}, "hour", look_forward=10))
+    assert shares == f"catches       {' '.join(['99.9%'] * 17)} 100%"
+    assert advice.startswith("a look forward of 10 hours catches 99.9% of the matches, 400 hours 100%; with")
 
 
 def test_the_picture_is_xml_with_a_bar_for_each_distance_and_those_outside_marked() -> None:

@@ -11,6 +11,7 @@ from tidemill.declare.durations import Duration
 from tidemill.declare.joins import Join, JoinSide, JoinType
 from tidemill.declare.mistakes import FileErrors, excerpt
 from tidemill.declare.starts import StartVariable
+from tidemill.declare.templates import Template
 from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ SIDES = "bank AS a BY process_date WITH sepa AS b BY process_date"
 PAYMENTS = f"""
 CREATE TABLE payments OPTIONS {{ "tags": "nightly", "partition_by": "target_time" }} AS
 INCREMENTAL LEFT JOIN {SIDES}
-ON a.reference = b.reference AND (a.start > 1 OR b.kind IN (1, 2)) LOOK BACK 6 DAYS LOOK FORWARD 10 DAYS
+ON a.reference = b.reference AND (a.start > @first OR b.kind IN (1, 2)) LOOK BACK 6 DAYS LOOK FORWARD 10 DAYS
 START '2024-03-01' UP TO @day
-SELECT a.*, coalesce(b.amount, 0) AS sepa_amount, current_timestamp() AS loaded_at;
+SELECT a.*, coalesce(b.amount, @none) AS sepa_amount, current_timestamp() AS loaded_at;
 CREATE TABLE bank AS SELECT 1;
 CREATE TABLE sepa AS SELECT 1;
 """
@@ -40,11 +41,15 @@ def test_the_words_of_a_pipeline_become_a_declaration() -> None:
     assert table.producer == Join(
         a=JoinSide("main.bank", "a", "process_date"),
         b=JoinSide("main.sepa", "b", "process_date"),
-        on="a.reference = b.reference AND (a.start > 1 OR b.kind IN (1, 2))",
+        on=Template(("a.reference = b.reference AND (a.start > ", " OR b.kind IN (1, 2))"), ("first",)),
         how=JoinType.LEFT,
         look_back=Duration(6, "day"),
         look_forward=Duration(10, "day"),
-        select=("a.*", "coalesce(b.amount, 0) AS sepa_amount", "current_timestamp() AS loaded_at"),
+        select=(
+            Template(("a.*",)),
+            Template(("coalesce(b.amount, ", ") AS sepa_amount"), ("none",)),
+            Template(("current_timestamp() AS loaded_at",)),
+        ),
         start="2024-03-01",
         up_to=StartVariable("day"),
     )
@@ -68,18 +73,23 @@ def test_the_words_of_a_pipeline_become_a_declaration() -> None:
 )
 def test_every_type_of_join_has_its_words_and_clauses_come_in_any_order(words: str, how: str) -> None:
     text = f"CREATE TABLE j AS INCREMENTAL {words}JOIN bank BY n WITH main.sepa BY `the n` ON a.k = b.k "
-    found = declared(f"{text} UP TO 9 LOOK FORWARD 3 LOOK BACK 2 SELECT *; {PAYMENTS}")["j"].producer
+    clauses = "UP TO 9 LOOK FORWARD 3 STATUS AS `how so` SUFFIXES ('', '_sepa') LOOK BACK 2 TIME AS at"
+    table = declared(f"{text} {clauses} SELECT *; {PAYMENTS}")["j"]
+    found = table.producer
     assert isinstance(found, Join)
     assert (found.how, found.look_back, found.look_forward, found.up_to) == (how, 2, 3, "9")
     assert (found.a, found.b) == (JoinSide("main.bank", "a", "n"), JoinSide("main.sepa", "b", "the n"))
+    assert (found.time, found.status, found.suffixes) == ("at", "how so", ("", "_sepa"))
+    assert table.window is not None
+    assert table.window.time_column == "at"
 
 
 def test_what_decides_its_rows_changes_the_hash_and_where_it_stands_does_not() -> None:
     first = declared(PAYMENTS)["payments"]
     moved = declared(f"\n\n{PAYMENTS}".replace("UP TO @day", "UP TO '2024-04-01'"))["payments"]
-    longer = declared(PAYMENTS.replace("10 DAYS", "11 DAYS"))["payments"]
     assert (moved.sql_hash, moved.config_hash) == (first.sql_hash, first.config_hash)
-    assert longer.sql_hash != first.sql_hash
+    for old, new in (("10 DAYS", "11 DAYS"), ("@none", "0"), ("UP TO @day", "UP TO @day TIME AS at")):
+        assert declared(PAYMENTS.replace(old, new))["payments"].sql_hash != first.sql_hash
 
 
 MISTAKES = {
@@ -95,6 +105,25 @@ MISTAKES = {
     "a length twice": (f"LEFT JOIN {SIDES} ON true LOOK BACK 1 LOOK BACK 2", "LOOK BACK is given twice", "keep one"),
     "months": (f"LEFT JOIN {SIDES} ON true LOOK BACK 2 MONTHS", "LOOK BACK 2 months has no fixed length", "in days"),
     "no unit": (f"LEFT JOIN {SIDES} ON true LOOK BACK 2 MOONS", "MOONS is no unit of time", "did you mean MONTHS?"),
+    "one own name": (f"LEFT JOIN {SIDES} ON true TIME AS Waited", "two of the join's own columns are called", "names"),
+    "no own name": (f"LEFT JOIN {SIDES} ON true STATUS AS 7", "STATUS AS needs a name", "write STATUS AS status_of"),
+    "one suffix": (f"LEFT JOIN {SIDES} ON true SUFFIXES ('_a')", "SUFFIXES needs two texts", "SUFFIXES ('', '_b')"),
+    "a moving start": (f"LEFT JOIN {SIDES} ON true START @day", "START needs a time", "or START '${first}'"),
+    "a window inside": (
+        f"LEFT JOIN {SIDES} ON a.k = b.k AND a.day >= @start_date LOOK BACK 1 LOOK FORWARD 1 SELECT *",
+        "@start_date is another one in every window, and the rows of a join are the same in all",
+        "a window reads by itself what it needs",
+    ),
+    "a window outside": (
+        f"LEFT JOIN {SIDES} ON a.k = b.k LOOK BACK 1 LOOK FORWARD 1 SELECT a.*, @end_dt AS until",
+        "@end_dt is another one in every window",
+        "leave it out",
+    ),
+    "the clock": (
+        f"LEFT JOIN {SIDES} ON a.k = b.k AND b.day < current_date() LOOK BACK 1 LOOK FORWARD 1 SELECT *",
+        "the condition reads the clock, and whether two rows are a pair must not depend on when they are joined",
+        "LOOK BACK and LOOK FORWARD bound how far apart two rows may come",
+    ),
     "no columns": (f"LEFT JOIN {SIDES} ON true LOOK BACK 1 LOOK FORWARD 1", "needs SELECT and columns", "write SELECT"),
     "empty columns": (f"LEFT JOIN {SIDES} ON true LOOK BACK 1 LOOK FORWARD 1 SELECT", "SELECT needs columns", "a.*"),
     "a whole query": (
@@ -127,10 +156,11 @@ MODEL = """metadata = {
     "materialization": "incremental_join",
     "incremental_join": {
         "a": "lake.bank", "a_time": "process_date", "b": "lake.sepa", "b_time": "process_date",
-        "on": "reference", "how": "left", "look_back": "6 days", "look_forward": 10, "start": "2024-03-01",
-        "up_to": "@day",
+        "on": ["reference", ["id", "other id"], "a.kind <> @kind"], "how": "left", "look_back": "6 days",
+        "look_forward": 10, "start": "2024-03-01", "up_to": "@day", "time": "at", "status": "how_so",
+        "suffixes": {"b": "_sepa"},
     },
-    "partition_by": "target_time",
+    "partition_by": "at",
     "tags": "nightly",
 }
 """
@@ -152,19 +182,21 @@ def test_the_same_words_in_the_metadata_of_a_model() -> None:
     assert table.producer == Join(
         a=JoinSide("lake.bank", "a", "process_date"),
         b=JoinSide("lake.sepa", "b", "process_date"),
-        on="a.`reference` = b.`reference`",
+        on=Template(("a.`reference` = b.`reference` AND a.`id` = b.`other id` AND a.kind <> ", ""), ("kind",)),
         how=JoinType.LEFT,
         look_back=Duration(6, "day"),
         look_forward=10,
-        select=("a.reference", "b.amount AS sepa_amount"),
+        select=(Template(("a.reference",)), Template(("b.amount AS sepa_amount",))),
         start="2024-03-01",
         up_to=StartVariable("day"),
+        time="at",
+        status="how_so",
+        suffixes=("", "_sepa"),
     )
-    assert (table.inputs, table.partition_by, table.tags) == (
-        ("lake.bank", "lake.sepa"),
-        ("target_time",),
-        ("nightly",),
-    )
+    assert (table.inputs, table.partition_by, table.tags) == (("lake.bank", "lake.sepa"), ("at",), ("nightly",))
+    plain = model(MODEL.replace('["reference", ["id", "other id"], "a.kind <> @kind"]', '"reference"')).producer
+    assert isinstance(plain, Join)
+    assert plain.on == Template(("a.`reference` = b.`reference`",))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +212,12 @@ def test_the_same_words_in_the_metadata_of_a_model() -> None:
         ('"a": "lake.bank", ', "", "[models.missing_key] incremental_join needs a"),
         ('"@day"', '"@day + 1"', "[models.bad_up_to] up_to cannot be @day + 1"),
         ('"materialization": "incremental_join",', "", "incremental_join is given, and the materialization is table"),
-        ('"partition_by": "target_time"', '"partition_by": "day"', "partition_by names day, which the query does not"),
+        ('"partition_by": "at"', '"partition_by": "day"', "partition_by names day, which the query does not"),
+        ('["id", "other id"]', '["id"]', "[join.bad_keys] id in on is neither a column nor a pair of columns"),
+        ('["id", "other id"]', "7", "on[1] must be a text or a list of texts, not 7"),
+        ("a.kind <> @kind", "a.day < now()", "[join.clock_inside] the condition reads the clock"),
+        ('"how_so"', '"at"', "[join.one_name] two of the join's own columns are called at"),
+        ('"b": "_sepa"', '"c": "_sepa"', "suffixes has no key c"),
         ('"tags"', '"null_time": "skip", "tags"', "incremental_join takes no null_time"),
     ],
 )
@@ -200,7 +237,9 @@ def test_the_query_of_such_a_model_names_columns_only() -> None:
 
 def test_compile_shows_the_join_of_a_window_and_list_its_sides(cli: Cli) -> None:
     declared(PAYMENTS)
-    text = cli("compile", "payments", "shop.sql").output
+    text = cli("compile", "payments", "shop.sql", "--var", "first=it's").output
+    assert r"(a.start > 'it\'s' OR b.kind IN (1, 2))" in text
+    assert "coalesce(b.amount, <none>) AS sepa_amount" in text
     assert "FROM (SELECT * FROM main.bank WHERE `process_date` >= <start> - INTERVAL 10 DAYS AND" in text
     assert (
         "LEFT JOIN (SELECT * FROM main.sepa WHERE `process_date` >= <start> - INTERVAL 6 DAYS - INTERVAL 10 DAYS"
@@ -211,8 +250,10 @@ def test_compile_shows_the_join_of_a_window_and_list_its_sides(cli: Cli) -> None
     assert "payments" in cli("graph", "shop.sql").output
 
 
-def test_a_variable_that_names_how_far_to_go_has_to_be_given(cli: Cli) -> None:
+def test_variables_have_to_be_given(cli: Cli) -> None:
     declared(PAYMENTS)
-    found = cli("plan", "shop.sql")
-    assert "needs @day" in found.output
+    found = cli("plan", "shop.sql", "--var", "none=0")
+    assert "payments needs @day" in found.output
+    assert "payments needs @first" in found.output
+    assert "@none" not in found.output
     assert found.exit_code == 2

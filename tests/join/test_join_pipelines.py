@@ -17,6 +17,7 @@ from tidemill.plan.backfills import backfill_of
 from tidemill.plan.requests import Request
 from tidemill.run.results import StepResult
 from tidemill.state.delta_log import DeltaLog
+from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
     from cli.conftest import Cli
@@ -94,52 +95,44 @@ def bank(shop: Shop) -> Bank:
     return Bank(shop.says(PAYMENTS))
 
 
-def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of_one_window(bank: Bank) -> None:
+def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of_one_window(
+    bank: Bank, cli: Cli
+) -> None:
     bank.gets("bank", (1, 2), (2, 3), (3, 6), (4, 6), (5, 8))
     bank.gets("sepa", (1, 1), (2, 3), (3, 8))
     assert bank.plan() == "first run: 2024-03-01 … 2024-03-07"
-    first = bank.run()
-    assert first.window is not None
-    assert (first.window.reason, first.status) == ("first run: 2024-03-01 … 2024-03-07", "created")
-    assert first.joined is not None
-    assert first.joined.to_json() == {"matched": 2, "late": 1, "outdated": 0, "waiting": 2, "oldest": "2024-03-06"}
+    first = cli("run", "shop.sql").output
+    assert (
+        "joined           2 rows   first run: 2024-03-01 … 2024-03-07 · 2 matched · 1 arrived late · 2 waiting" in first
+    )
     assert bank.held() == bank.meant(7)
     assert bank.state() == (0, "2024-03-07")
+    assert "2 since 2024-03-06 (1 day)" in cli("status", "shop.sql").output
     assert (bank.run().status, bank.plan()) == ("up to date", "up to date: its inputs are unchanged")
 
     # the eighth was half filled, and one side goes quiet while the other one goes on for a week
     bank.gets("bank", (4, 8), (6, 8), (6, 9), (7, 15))
     behind = "sepa holds it back: its newest is 2024-03-08, that of bank 2024-03-15"
-    quiet = f"nothing new: joined up to 2024-03-07 · {behind}"
-    assert bank.plan() == quiet
-    waits = bank.run()
-    assert waits.window is not None
-    assert (waits.notices, waits.status, bank.state()) == ((behind,), "unchanged", (0, "2024-03-07"))
-
-    bank.gets("sepa", (5, 8), (6, 14), (7, 20))
-    assert bank.plan().startswith("2024-03-08 … 2024-03-14 · bank holds it back: its newest is 2024-03-15")
-    second = bank.run()
-    assert (second.status, second.counts.inserted, second.counts.deleted) == ("changed", 4, 0)
-    assert bank.held() == bank.meant(14)
+    assert bank.plan() == f"nothing new: joined up to 2024-03-07 · {behind}"
 
     # days without rows are joined too: what was never met becomes outdated in them
-    bank.gets("bank", (8, 29))
-    bank.gets("sepa", (9, 29))
-    bank.run()
-    assert bank.state() == (2, "2024-03-28")
+    bank.gets("sepa", (5, 8), (6, 14), (7, 20), (9, 29))
+    bank.gets("bank", (8, 30))
+    assert bank.plan().startswith("2024-03-08 … 2024-03-28 · sepa holds it back: its newest is 2024-03-29")
+    second = bank.run()
+    assert (second.status, second.counts.inserted, second.counts.deleted) == ("changed", 7, 0)
     assert bank.held() == bank.meant(28)
+    assert bank.state() == (1, "2024-03-28")
     assert [row[4] for row in bank.held()].count("outdated") == 2
 
     again = bank.run(start="2024-03-01", end="2024-03-31")
     assert (again.status, again.counts.inserted, again.counts.deleted) == ("unchanged", 0, 0)
-    assert bank.state() == (2, "2024-03-28")
-    whole = bank.verify()
-    assert (whole.equal, whole.against) == (True, "one window over all of it")
+    assert bank.state() == (1, "2024-03-28")
 
     # a row below what was joined: two outdated rows have found their partner
     bank.gets("sepa", (4, 12))
     late = bank.verify()
-    assert (late.missing.count, late.extra.count) == (2, 2)
+    assert (late.against, late.missing.count, late.extra.count) == ("one window over all of it", 2, 2)
     assert late.remedies[0] == (
         "2 rows belong to windows joined before them: rows of its sides came or changed behind it. A backfill over "
         "those windows (the samples have their target_time) joins them again: tidemill run -s main.payments --start …"
@@ -148,47 +141,37 @@ def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of
     assert (mended.counts.inserted, mended.counts.deleted) == (2, 2)
     assert bank.held() == bank.meant(28)
 
-
-def test_the_command_line_shows_what_was_met_who_waits_and_how_far_apart_matches_come(bank: Bank, cli: Cli) -> None:
-    bank.gets("bank", (1, 2), (2, 3), (3, 6), (4, 6))
-    bank.gets("sepa", (1, 1), (2, 3), (3, 20), (3, 21))
-    run = cli("run", "shop.sql")
-    line = "joined           2 rows   first run: 2024-03-01 … 2024-03-05 · 2 matched · 1 arrived late   "
-    assert line in run.output
-    assert run.exit_code == 0
-    heads, line = cli("status", "shop.sql").output.splitlines()
-    assert "waiting" in heads
-    assert "none" in line
-
-    told = cli("join-stats", "payments", "shop.sql", "--svg", "payments.svg").output.splitlines()
-    assert told == [*STATS, "  drawn into payments.svg"]
+    found = cli("join-stats", "payments", "shop.sql", "--within", "5 days", "--format", "json", "--svg", "payments.svg")
+    near = json.loads(found.output)
+    assert (near["matches"], near["apart"]) == (7, {"-1": 1, "0": 2, "2": 1, "4": 1, "5": 2})
     assert Path("payments.svg").read_text().startswith("<svg")
-    near = json.loads(cli("join-stats", "payments", "shop.sql", "--within", "14 days", "--format", "json").output)
-    assert (near["matches"], near["apart"]) == (3, {"-1": 1, "0": 1, "14": 1})
-    wrong = cli("join-stats", "bank", "shop.sql")
-    assert "No table bank is declared.\n  The tables are payments." in wrong.stderr
 
 
-BAR = "█" * 40
-STATS = [
-    "  payments · 4 matches, whenever they came",
-    "  in days; * as declared",
-    "  look back         0    1   6*",
-    "  catches       75.0% 100% 100%",
-    "  look forward      0     1     2     3     5     7   10*    14   15",
-    "  catches       50.0% 50.0% 50.0% 50.0% 50.0% 50.0% 50.0% 75.0% 100%",
-    "  a look forward of 10 days catches 50.0% of the matches, 14 days 75.0%; with the look back of 6 days it is 50.0%",
-    *(f"  {apart:>5} {f'{BAR} 1' if apart in {-1, 0, 14, 15} else ''}".rstrip() for apart in range(-1, 16)),
-]
+def test_only_a_join_has_arrivals(bank: Bank, cli: Cli) -> None:
+    bank.gets("bank", (1, 2))
+    bank.gets("sepa", (1, 2))
+    assert "No table bank is declared.\n  The tables are payments." in cli("join-stats", "bank", "shop.sql").stderr
+    bank.shop.says(f"{PAYMENTS} CREATE TABLE other AS SELECT 1 AS one;")
+    assert "other is no incremental join." in cli("join-stats", "other", "shop.sql").stderr
 
-HOURS = """
-CREATE TABLE met AS
-INCREMENTAL FULL JOIN bank AS x BY at WITH sepa AS y BY at ON x.k = y.k LOOK BACK 1 HOUR LOOK FORWARD 2 HOURS
-UP TO @moment SELECT x.k, y.k AS other, current_timestamp() AS loaded_at;
-CREATE TABLE again AS
-INCREMENTAL INNER JOIN met AS m BY target_time WITH bank AS x BY at ON m.k = x.k LOOK BACK 9 HOURS LOOK FORWARD 0 HOURS
-SELECT m.k, x.at;
-"""
+
+HOURS = {
+    "tidemill.toml": 'name = "bank"',
+    "pipelines/met.sql": """
+        CREATE TABLE met AS
+        INCREMENTAL FULL JOIN bank AS x BY at WITH sepa AS y BY at ON x.k = y.k AND x.k < @below
+        LOOK BACK 1 HOUR LOOK FORWARD 2 HOURS UP TO @moment TIME AS met_at STATUS AS how_so SUFFIXES ('', '_other')
+        SELECT *, @below AS below, current_timestamp() AS loaded_at;
+    """,
+    "models/main/again.sql": "SELECT a.k, b.at, @below AS below",
+    "models/main/again.py": """metadata = {
+        "materialization": "incremental_join",
+        "incremental_join": {
+            "a": "met", "a_time": "met_at", "b": "bank", "b_time": "at", "how": "inner",
+            "on": [["k", "K"], "a.k < @below"], "look_back": "9 hours", "look_forward": "0 hours", "time": "found_at",
+        },
+    }""",
+}
 
 
 def stamps(shop: Shop, table: str, *rows: tuple[int, int]) -> None:
@@ -198,30 +181,32 @@ def stamps(shop: Shop, table: str, *rows: tuple[int, int]) -> None:
     deltalake.write_deltalake(str(shop.path(table)), pa.Table.from_pylist(found, schema=schema), mode="append")
 
 
-def test_windows_of_timestamps_are_half_open_and_a_join_of_a_join_knows_that_its_windows_are_final(shop: Shop) -> None:
-    shop.says(HOURS)
+def test_windows_of_timestamps_are_half_open_and_a_model_that_joins_a_join_knows_that_its_windows_are_final(
+    shop: Shop,
+) -> None:
+    for name, text in HOURS.items():
+        (shop.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (shop.folder / name).write_text(text)
     stamps(shop, "bank", (1, 0), (2, 1), (3, 4), (9, 9))
     stamps(shop, "sepa", (1, 2), (4, 1), (3, 4))
-    shop.given = {"moment": "2024-01-01T04:00:00Z"}
-    assert shop.step("met").window is not None
-    columns = "hour(target_time)", "k", "other", "join_status"
+
+    def run(moment: str) -> None:
+        outcome = Workspace.load(shop.folder, given={"moment": moment, "below": "9"}).run(shop.spark)
+        assert outcome.ok, outcome.outcomes
 
     def held(table: str, *named: str) -> list[tuple[Any, ...]]:
         rows = shop.spark.read.format("delta").load(str(shop.path(table))).selectExpr(*named).collect()
         return sorted((tuple(row) for row in rows), key=repr)
 
+    columns = "hour(met_at)", "k", "k_other", "how_so"
+    run("2024-01-01T04:00:00Z")
     before = [(2, 1, 1, "b_late"), (2, None, 4, "outdated"), (3, 2, None, "outdated")]
     assert held("met", *columns) == before
-    assert held("again", "k", "hour(target_time)") == [(1, 2), (2, 3)]
-    shop.given = {"moment": "2024-01-01T05:00:00Z"}
-    shop.run()
+    assert held("again", "k", "hour(found_at)", "below") == [(1, 2, "9"), (2, 3, "9")]
+    run("2024-01-01T05:00:00Z")
     assert held("met", *columns) == [*before, (4, 3, 3, "same_time")]
-    assert held("again", "k", "hour(target_time)") == [(1, 2), (2, 3), (3, 4)]
-    assert {name: each.equal for name, each in verified(shop).items()} == {"main.met": True, "main.again": True}
-
-
-def verified(shop: Shop) -> dict[str, Verified]:
-    return {each.table: each for each in shop.load().verify((), shop.spark)}
+    assert held("met", "below", "at_other IS NULL", "waited")[0] == ("9", False, 0)
+    assert held("again", "k", "hour(found_at)", "below") == [(1, 2, "9"), (2, 3, "9"), (3, 4, "9")]
 
 
 def test_what_is_wrong_with_a_join_leaves_its_table_as_it_was(bank: Bank) -> None:
@@ -238,6 +223,8 @@ def test_what_is_wrong_with_a_join_leaves_its_table_as_it_was(bank: Bank) -> Non
     assert error() == (
         "[join.column_taken] The SELECT of main.payments gives a column waited, which is one of the join's own."
     )
+    shop.says(PAYMENTS.replace("b.amount AS sepa_amount", "b.*"))
+    assert error() == "[join.column_taken] The SELECT of main.payments gives two columns of the name reference."
     shop.says(PAYMENTS.replace("b.amount", "b.amuont"))
     assert error().startswith("[join.bad_select] The SELECT of main.payments cannot be read: ")
     shop.says(PAYMENTS.replace("6 DAYS", "6 HOURS"))

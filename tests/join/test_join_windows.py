@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tidemill.contracts import Commit, Record, Snapshot
@@ -16,6 +17,7 @@ from tidemill.declare.joins import Join, JoinSide, JoinType
 from tidemill.declare.starts import StartVariable
 from tidemill.declare.strategies import Append, IncrementalJoin, Replace
 from tidemill.declare.tables import NullTime, Table, Window
+from tidemill.declare.templates import Template
 from tidemill.errors import ArgumentError, StateError
 from tidemill.plan.backfills import backfill_of
 from tidemill.plan.joins import Known, SideState, big_window, join_window, planned, side_by_log, told_by_log
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
     from tidemill.plan.windows import WindowPlan
 
 DATE, NUMBER, MOMENT = CursorKind.DATE, CursorKind.INTEGER, CursorKind.TIMESTAMP
-JOIN = Join(JoinSide("main.a", "a", "day"), JoinSide("main.b", "b", "day"), "true", JoinType.LEFT, 6, 10, ("a.*",))
+JOIN = Join(
+    JoinSide("main.a", "a", "day"), JoinSide("main.b", "b", "day"), Template(("true",)), JoinType.LEFT, 6, 10,
+    (Template(("a.*",)),),
+)  # fmt: skip
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 
 
@@ -163,7 +168,7 @@ def test_a_table_of_ours_tells_by_its_progress_less_its_lookback_and_a_join_by_i
     assert told_by_log(ours, "a", "at") is None
 
 
-def test_a_plan_knows_the_sides_by_the_statistics_in_their_logs(make_table: Callable[..., Path]) -> None:
+def test_a_plan_knows_the_sides_by_the_statistics_in_their_logs(make_table: Callable[..., Path], folder: Path) -> None:
     a, b = make_table("main.a", days(1, 8)), make_table("main.b", days(2, 20))
     found = [side_by_log(side, None, str(path), name) for side, path, name in ((JOIN.a, a, "a"), (JOIN.b, b, "b"))]
     assert [low for _, low in found] == [cursor(DATE, "2024-03-01"), cursor(DATE, "2024-03-02")]
@@ -172,6 +177,9 @@ def test_a_plan_knows_the_sides_by_the_statistics_in_their_logs(make_table: Call
         "first run: 2024-03-01 … 2024-03-07 · a holds it back: its newest is 2024-03-08, that of b 2024-03-20"
     )
     assert planned(table(), None, [None, None], None, {}) == "from the beginning, up to what both sides have in full"
+    folder.joinpath("files").mkdir()
+    pq.write_table(days(1, 8), folder / "files" / "days.parquet")
+    assert side_by_log(JOIN.a, None, str(folder / "files"), "a") == (None, None)
     nowhere = side_by_log(JOIN.a, None, None, "a")
     assert planned(table(), done(DATE, "2024-03-07"), [nowhere[0], sides[1]], None, {}) == (
         "after 2024-03-07, up to what both sides have in full"

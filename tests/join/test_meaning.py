@@ -19,7 +19,7 @@ def within(rows: tuple[Row, ...], span: Span) -> tuple[Row, ...]:
     return tuple(row for row in rows if span.start <= row.t < span.end)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(CASES)
 def test_what_lies_outside_of_the_scope_changes_nothing(case: Case) -> None:
     for window in case.windows:
@@ -34,7 +34,7 @@ def test_what_lies_outside_of_the_scope_changes_nothing(case: Case) -> None:
         assert Counter(scoped.waiting(window)) == Counter(whole.waiting(window))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(CASES)
 def test_windows_without_gaps_give_what_one_window_gives(case: Case) -> None:
     parts = [replace(case, cuts=(window.start, window.end)).history for window in case.windows]

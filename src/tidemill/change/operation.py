@@ -11,7 +11,7 @@ from tidemill.change.columns import widened
 from tidemill.change.compare import difference, rows_not_in
 from tidemill.contracts import AppendRows, Compiled, Counts, OverwriteRows, ReplaceRows
 from tidemill.declare.names import quote
-from tidemill.declare.strategies import Append, DeleteInsert, Replace, Strategy, one_predicate
+from tidemill.declare.strategies import Append, DeleteInsert, IncrementalJoin, Replace, Strategy, one_predicate
 from tidemill.errors import TableError
 
 if TYPE_CHECKING:
@@ -83,8 +83,23 @@ def _(strategy: Replace, change: Change, target: Target) -> Compiled:
     return Compiled(OverwriteRows(change.rows), counts, ALL_COUNTS, notices=notices)
 
 
+@compile_change.register(IncrementalJoin)
+def _(strategy: IncrementalJoin, change: Change, target: Target) -> Compiled:
+    """A window above all that the table holds has nothing in it to be compared with."""
+    if not _lies_above(target.since, target.highest):
+        return _replaced(strategy, change, target)
+    if change.profile.rows == 0:
+        return unchanged(change)
+    added = Counts(inserted=change.profile.rows)
+    return Compiled(ReplaceRows(change.rows, one_predicate(strategy, target.window)), added, ALL_COUNTS)
+
+
+def _lies_above(since: Cursor | None, highest: Cursor | None) -> bool:
+    return since is not None and highest is not None and since.kind is highest.kind and highest < since
+
+
 @compile_change.register(DeleteInsert)
-def _(strategy: DeleteInsert, change: Change, target: Target) -> Compiled:
+def _replaced(strategy: DeleteInsert, change: Change, target: Target) -> Compiled:
     predicate = one_predicate(strategy, target.window)
     held = widened(target.rows.where(predicate), change.rows.schema)
     apart = difference(change.rows, held, change.volatile)

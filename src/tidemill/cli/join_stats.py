@@ -12,7 +12,7 @@ from tidemill.cli.live import Live
 from tidemill.cli.options import output, variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tidemill.cli.options import Load
     from tidemill.join.arrivals import Arrivals
@@ -47,7 +47,8 @@ def join_stats(
     if form == "json":
         render.document({"table": table, **found.to_json(), "svg": file})
     elif not quiet:
-        _show(workspace.short(table), found, file)
+        for line in (*told(workspace.short(table), found), *([f"drawn into {file}"] if file else ())):
+            render.say(f"{render.INDENT}{line}")
 
 
 def _counted(workspace: Workspace, table: str, within: str | None, *, shown: bool) -> Arrivals:
@@ -58,51 +59,49 @@ def _counted(workspace: Workspace, table: str, within: str | None, *, shown: boo
         return interruptible(ready)
 
 
-def _show(name: str, found: Arrivals, file: str | None) -> None:
-    render.say(f"{render.INDENT}{name}{render.SEPARATOR}{found.matches:,} matches, whenever they came")
-    if not found.matches:
-        return
-    render.say(f"{render.INDENT}in {found.unit}s; * as declared")
-    _shares("look back", found.steps_back(), found.back, found.look_back)
-    _shares("look forward", found.steps_forward(), found.forward, found.look_forward)
-    render.say(f"{render.INDENT}{_advice(found)}")
-    _bars(found)
-    if file:
-        render.say(f"{render.INDENT}drawn into {file}")
+def told(name: str, found: Arrivals) -> Iterator[str]:
+    """What a terminal shows: the shares that lengths catch, the declared ones among them, and a bar per distance."""
+    yield f"{name}{render.SEPARATOR}{found.matches:,} matches, whenever they came"
+    if found.matches:
+        yield f"in {found.unit}s; * as declared"
+        yield from _shares("look back", found.steps_back(), found.back, found.look_back)
+        yield from _shares("look forward", found.steps_forward(), found.forward, found.look_forward)
+        yield _advice(found)
+        yield from _bars(found)
 
 
 def _advice(found: Arrivals) -> str:
-    """What the declared look forward catches, and what the next longer one would."""
-    more = [step for step in found.steps_forward() if step > found.look_forward][:1]
+    """What the declared look forward catches, and what the next one would that catches more."""
+    more = [step for step in found.steps_forward() if found.forward(step) > found.forward(found.look_forward)][:1]
     longer = [f"{_length(step, found.unit)} {_percent(found.forward(step))}" for step in more]
     caught = _percent(found.forward(found.look_forward))
-    told = f"a look forward of {_length(found.look_forward, found.unit)} catches {caught}"
+    first = f"a look forward of {_length(found.look_forward, found.unit)} catches {caught}"
     both = f"with the look back of {_length(found.look_back, found.unit)} it is {_percent(found.caught)}"
-    return f"{', '.join([f'{told} of the matches', *longer])}; {both}"
+    return f"{', '.join([f'{first} of the matches', *longer])}; {both}"
 
 
 def _length(count: int, unit: str) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
-def _shares(word: str, steps: list[int], share: Callable[[int], float], declared: int) -> None:
+def _shares(word: str, steps: list[int], share: Callable[[int], float], declared: int) -> Iterator[str]:
     """Two lines: lengths, with a star at the declared one, and the share of the matches that each catches."""
     heads = [f"{step}{'*' if step == declared else ''}" for step in steps]
     shares = [_percent(share(step)) for step in steps]
     widths = [max(len(head), len(each)) for head, each in zip(heads, shares, strict=True)]
     for first, cells in ((word, heads), ("catches", shares)):
         line = " ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        render.say(f"{render.INDENT}{first.ljust(13)} {line}")
+        yield f"{first.ljust(13)} {line}"
 
 
-def _bars(found: Arrivals) -> None:
+def _bars(found: Arrivals) -> Iterator[str]:
     if max(found.counts) - min(found.counts) >= _MOST_BARS:
         return  # a picture tells more than hundreds of lines
     most = max(found.counts.values())
     for apart in range(min(found.counts), max(found.counts) + 1):
         count = found.counts.get(apart, 0)
         bar = f"{'█' * max(round(count / most * _BAR), 1)} {count:,}" if count else ""
-        render.say(f"{render.INDENT}{apart:>5} {bar}".rstrip())
+        yield f"{apart:>5} {bar}".rstrip()
 
 
 def _picture(name: str, found: Arrivals) -> str:

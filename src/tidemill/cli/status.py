@@ -57,6 +57,7 @@ class Status:
     watermark: str | None
     waiting: int | None
     waiting_since: str | None
+    waiting_for: str | None
     changed_at: str | None
     last_run: str | None
     last_status: str | None
@@ -87,6 +88,8 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
 
 
 def _status(table: Table | View, ledger: Ledger) -> Status:
+    from tidemill.declare.cursors import cursor  # noqa: PLC0415
+    from tidemill.declare.ticks import apart  # noqa: PLC0415
     from tidemill.declare.views import View  # noqa: PLC0415
     from tidemill.state.logs import log_of  # noqa: PLC0415
     from tidemill.state.views import view_record  # noqa: PLC0415
@@ -95,6 +98,7 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
     record = view_record(table.path) if isinstance(table, View) else snapshot.record if snapshot else None
     watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
     joined = record.joined if record and not isinstance(table, View) else {}
+    oldest = cursor(watermark.kind, str(joined["oldest"])) if watermark and "oldest" in joined else None
     last = ledger.last_step(table.path)
     return Status(
         table=table.name,
@@ -104,7 +108,8 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
         version=snapshot.version if snapshot else None,
         watermark=str(watermark) if watermark else None,
         waiting=_number(joined.get("waiting")),
-        waiting_since=str(joined["oldest"]) if "oldest" in joined else None,
+        waiting_since=str(oldest) if oldest else None,
+        waiting_for=apart(oldest, watermark) if oldest and watermark else None,
         changed_at=record.at if record else None,
         last_run=last["at"] if last else None,
         last_status=last["status"] if last else None,
@@ -118,10 +123,10 @@ def _number(value: int | str | None) -> int | None:
 
 
 def _waiting(each: Status) -> str:
-    """How many rows of a join have no partner yet, and since when the first of them waits."""
+    """How many rows of a join have no partner yet, since when the first of them waits, and how long that is."""
     if not each.waiting:
         return "" if each.waiting is None else "none"
-    return f"{each.waiting:,} since {each.waiting_since}"
+    return f"{each.waiting:,} since {each.waiting_since} ({each.waiting_for})"
 
 
 def _saved(path: str, ledger: Ledger) -> Saved | None:

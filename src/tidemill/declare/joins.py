@@ -6,17 +6,22 @@ Times are counted in ticks (`declare.ticks`).
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tidemill.declare.starts import StartVariable
+from tidemill.declare.templates import Template
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from tidemill.declare.durations import Duration
-    from tidemill.declare.starts import StartVariable
     from tidemill.errors import Origin
 
+TIME, STATUS, WAITED = "target_time", "join_status", "waited"
+SUFFIXES = ("", "_b")
 _SPELLINGS = {"full": "full_outer", "outer": "full_outer", "left_outer": "left", "right_outer": "right"}
 
 
@@ -44,8 +49,8 @@ class JoinType(StrEnum):
 
     @property
     def has_waiting_a(self) -> bool:
-        """An inner join delivers no row alone, but shows those of `a` that may still find a partner."""
-        return self.has_outdated_a or self is JoinType.INNER
+        """Inner and right joins deliver no `a` alone, but show those that may still find a partner."""
+        return self is not JoinType.RIGHT_ANTI
 
 
 class JoinStatus(StrEnum):
@@ -120,27 +125,69 @@ class JoinSide:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A table's rows are those of an incremental join. `on` and `select` go to Spark as written.
+    """A table's rows are those of an incremental join. `on` and `select` go to Spark as written, but for their @names.
 
     The first window begins at `start`, or with the first row. `up_to` names the newest increment that both sides are
-    known to have in full, where they cannot say it themselves; a run may be given it as a variable.
+    known to have in full, where they cannot say it themselves; a run may be given it as a variable. `time` and `status`
+    are the names of the join's own columns, `suffixes` go to columns that both sides have where all are selected.
     """
 
     a: JoinSide
     b: JoinSide
-    on: str
+    on: Template
     how: JoinType
     look_back: Duration | int
     look_forward: Duration | int
-    select: tuple[str, ...]
+    select: tuple[Template, ...]
     start: str | None = None
     up_to: str | StartVariable | None = None
-    time: str = "target_time"
-    status: str = "join_status"
+    time: str = TIME
+    status: str = STATUS
+    suffixes: tuple[str, str] = SUFFIXES
     origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The @names in the condition and in the columns, each once."""
+        return tuple(dict.fromkeys(name for each in (self.on, *self.select) for name in each.parameters))
+
+    def variables(self) -> Iterator[tuple[str, Origin | None]]:
+        """What a run has to be given, and where that is asked for."""
+        yield from ((name, self.origin) for name in self.parameters)
+        if isinstance(self.up_to, StartVariable):
+            yield self.up_to.name, self.up_to.origin
+
+    def filled(self, literals: Mapping[str, str]) -> Join:
+        """The join with SQL literals in the place of its @names; all must be given."""
+        missing = [name for name in self.parameters if name not in literals]
+        if missing:
+            raise ArgumentError(
+                "variables.missing",
+                f"The join needs {', '.join(f'@{name}' for name in missing)}.",
+                f"Give it on the command line: --var {missing[0]}=…",
+                origin=self.origin,
+            )
+        on, *select = (Template((each.put(literals),)) for each in (self.on, *self.select))
+        return replace(self, on=on, select=tuple(select))
 
     @property
     def sql_hash(self) -> str:
         """Changes with everything that decides which rows the join has."""
-        parts = (self.a, self.b, self.on, self.how, self.look_back, self.look_forward, self.select, self.start)
+        on, select = self.on.text, tuple(each.text for each in self.select)
+        named = (self.time, self.status, self.suffixes)
+        parts = (self.a, self.b, on, self.how, self.look_back, self.look_forward, select, self.start, named)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def check_own_names(time: str, status: str) -> None:
+    """The three columns that a join adds have three names."""
+    names = (time, status, WAITED)
+    if len({name.lower() for name in names}) < len(names):
+        raise ArgumentError(
+            "join.one_name", f"Two of the join's own columns are called {_twice(names)}.", "Give them two names."
+        )
+
+
+def _twice(names: tuple[str, ...]) -> str:
+    lower = [name.lower() for name in names]
+    return next(name for name in names if lower.count(name.lower()) > 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 
@@ -28,6 +28,11 @@ class FileError(ArgumentError):
         super().__init__(code, problem, remedy, origin=span.origin if span else None)
         self.line = span.line if span else ""
         self.width = span.width if span else 0
+
+    @classmethod
+    def at(cls, span: Span, error: ArgumentError) -> Self:
+        """The mistake that a declaration found in itself, shown where its author made it."""
+        return cls(error.code, _inside(error.problem), _inside(error.remedy), span=span)
 
     def __str__(self) -> str:
         where = f"{self.origin}: " if self.origin else ""
@@ -134,6 +139,11 @@ def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
     """The remedy for a word that is not known."""
     close = did_you_mean(name, known)
     return f"did you mean {close}?" if close else otherwise
+
+
+def _inside(sentence: str) -> str:
+    """The sentence as a part of a line: texts beside a caret neither begin nor end like one."""
+    return (sentence[:1].lower() + sentence[1:]).removesuffix(".")
 
 
 def _cropped(line: str, column: int) -> tuple[str, int]:

@@ -16,6 +16,7 @@ _DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST_DAY = date(1970, 1, 1)
 _FIRST_MOMENT = datetime(1970, 1, 1)  # noqa: DTZ001  timestamp_ntz has no zone
+_UNITS = ("day", "hour", "minute", "second")
 _KINDS = (CursorKind.DATE, CursorKind.TIMESTAMP, CursorKind.TIMESTAMP_NTZ, CursorKind.INTEGER)
 
 Length = str | int | timedelta | Duration
@@ -106,6 +107,15 @@ def tick_of(value: Cursor) -> int:
             return number
         case _:
             raise NotImplementedError(value)
+
+
+def apart(first: Cursor, last: Cursor) -> str:
+    """How far two times of one kind lie apart, in words: 9 days, 5 hours, 3 increments."""
+    ticks = tick_of(last) - tick_of(first)
+    whole = {CursorKind.DATE: "day", CursorKind.INTEGER: "increment"}.get(first.kind)
+    sizes = [(whole, 1)] if whole else [(unit, timedelta(**{f"{unit}s": 1}) // _MICROSECOND) for unit in _UNITS]
+    unit, size = next((each for each in sizes if ticks >= each[1]), sizes[-1])
+    return f"{ticks // size:,} {unit}{'' if ticks // size == 1 else 's'}"
 
 
 def at_tick(kind: CursorKind, tick: int) -> Cursor | None:

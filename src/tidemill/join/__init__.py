@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.declare.joins import JoinType
+from tidemill.declare.joins import STATUS, TIME, WAITED, JoinType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +32,8 @@ def incremental_join(
     include_waiting: bool = False,
     select: Sequence[str] | None = None,
     suffixes: tuple[str, str] = ("", "_b"),
-    time: str = "target_time",
-    status: str = "join_status",
+    time: str = TIME,
+    status: str = STATUS,
 ) -> DataFrame:
     """The rows of a join whose target time lies from `start` to `end`. Windows without gaps give, in sum, one history.
 
@@ -46,5 +46,5 @@ def incremental_join(
     from tidemill.join.call import call_of  # noqa: PLC0415  Spark is there when frames are
 
     call = call_of(a, b, on, how, (a_time, b_time), (look_back, look_forward))
-    columns = call.columns(suffixes, (time, status, "waited"), select)
+    columns = call.columns(suffixes, (time, status, WAITED), select)
     return call.joined(start, end, inclusive, waiting=include_waiting).select(*columns)

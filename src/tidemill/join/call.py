@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from tidemill.declare.joins import JoinType, join_type
+from tidemill.declare.joins import join_type
 from tidemill.declare.names import of
 from tidemill.declare.ticks import span_of, waits_of
 from tidemill.engine.translate import one_line
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from tidemill.declare.joins import JoinType
     from tidemill.declare.ticks import Length, Moment
     from tidemill.join import On
     from tidemill.join.rows import Joining
@@ -49,8 +50,7 @@ class Call:
 
     def columns(self, suffixes: tuple[str, str], own: Sequence[str], select: Sequence[str] | None) -> list[Column]:
         """The columns of the result."""
-        a = () if self.how is JoinType.RIGHT_ANTI else self.sides.a.rows.columns
-        b = () if self.how is JoinType.LEFT_ANTI else self.sides.b.rows.columns
+        a, b = self.sides.of_result(self.how)
         found = selected(named_columns(a, b, suffixes, own), select)
         return [_column(each, dict(zip(own, _OWN, strict=True))) for each in found]
 

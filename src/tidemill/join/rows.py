@@ -27,6 +27,7 @@ _SPARK = {
     JoinType.LEFT: "left",
     JoinType.INNER: "inner",
 }
+_WITH_WAITING = {JoinType.INNER: JoinType.LEFT, JoinType.RIGHT: JoinType.FULL_OUTER}  # to see an `a` that waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ class Joining:
         condition = self.on & near
         if self.how is JoinType.RIGHT_ANTI:
             return b.join(a, condition, "left_anti")
-        shows_waiting = self.waiting and self.how is JoinType.INNER
-        return a.join(b, condition, "left" if shows_waiting else _SPARK[self.how])
+        how = _WITH_WAITING.get(self.how, self.how) if self.waiting else self.how
+        return a.join(b, condition, _SPARK[how])
 
     @property
     def _sides(self) -> tuple[Side, ...]:
@@ -146,8 +147,8 @@ class Joining:
 
     @property
     def _may_be_in_history(self) -> Column:
-        """An inner join has pairs only, though it may show rows that wait for one."""
-        return F.lit(True) if self.how is not JoinType.INNER else ~self._alone_a  # noqa: FBT003
+        """Inner and right joins have no `a` alone, though they may show those that wait for a partner."""
+        return ~self._alone_a if self.how in _WITH_WAITING else F.lit(True)  # noqa: FBT003
 
     @property
     def _still_waits(self) -> Column:

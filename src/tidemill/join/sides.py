@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from tidemill.change.columns import require, unambiguous
 from tidemill.change.cursors import kind_of
-from tidemill.declare.joins import scope_of
+from tidemill.declare.joins import JoinType, scope_of
 from tidemill.declare.names import quote
 from tidemill.declare.ticks import at_tick, check_kinds
 from tidemill.errors import JoinError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from tidemill.declare.cursors import CursorKind
-    from tidemill.declare.joins import JoinType, Span, Waits
+    from tidemill.declare.joins import Span, Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ class Sides:
         """Raises whatever is wrong with columns and types; reads no rows."""
         first, second = _side(a, names[0], times[0]), _side(b, names[1], times[1])
         return cls(first, second, check_kinds(_kind(first), _kind(second), (_told(first), _told(second))))
+
+    def of_result(self, how: JoinType) -> tuple[list[str], list[str]]:
+        """The columns of either side that a join of this type has: an anti join has those of one."""
+        a = [] if how is JoinType.RIGHT_ANTI else self.a.rows.columns
+        return a, [] if how is JoinType.LEFT_ANTI else self.b.rows.columns
 
     def check_times(self) -> None:
         """Raises with the count where rows have no time. Files whose statistics say that they have one are not read."""

@@ -23,7 +23,7 @@ TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "INCREMENTAL_MERGE ON", "INCREME
 EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
 CLAUSES = ("MODE", "OPTIONS")
 _KEYED: dict[str, type[Merge | FullMerge]] = {"MERGE": Merge, "INCREMENTAL_MERGE": Merge, "FULL_MERGE": FullMerge}
-_NO_UNITS = {"AS", "OPTIONS", "PARAMS", "MODE", "LOOK", "START", "UP", "SELECT"}
+_NO_UNITS = {"AS", "OPTIONS", "PARAMS", "MODE", "LOOK", "START", "UP", "TIME", "STATUS", "SUFFIXES", "SELECT"}
 _AMOUNT_AND_UNIT = re.compile(r"(\d+)\s*([^\W\d]\w*)?")
 
 

@@ -1,12 +1,16 @@
-"""The columns of a SELECT that names columns and nothing else, each as it is written."""
+"""The texts of a join: its condition, and the columns of a SELECT that names columns and nothing else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.declare.templates import WINDOW_PARAMETERS, Template
 from tidemill.declare.text import Text
 from tidemill.errors import ArgumentError
+from tidemill.language.parameters import cut_at_parameters
+from tidemill.language.queries import parsed
 from tidemill.language.tokens import Kind, lex
+from tidemill.language.volatile import reads_clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +20,32 @@ if TYPE_CHECKING:
 _DEPTH = {"(": 1, ")": -1}
 _NOT_COLUMNS = {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "DISTINCT"}
 COLUMNS_ONLY = "the join says which rows there are; filter in a table that reads this one"
+
+
+def join_text(text: str) -> Template:
+    """A part of a join, cut at its @names. Windows have no say in it, or the history would depend on how it is cut."""
+    pieces, names = cut_at_parameters(text)
+    bound = next((name for name in names if name in WINDOW_PARAMETERS), None)
+    if bound:
+        raise ArgumentError(
+            "join.window_inside",
+            f"@{bound} is another one in every window, and the rows of a join are the same in all.",
+            "Leave it out: a window reads by itself what it needs.",
+        )
+    return Template(pieces, names)
+
+
+def join_condition(text: str) -> Template:
+    """What makes two rows a pair, today and always."""
+    found = join_text(text)
+    query = f"SELECT 1 WHERE {text}"
+    if parsed(query) and reads_clock(query):
+        raise ArgumentError(
+            "join.clock_inside",
+            "The condition reads the clock, and whether two rows are a pair must not depend on when they are joined.",
+            "Leave it out: LOOK BACK and LOOK FORWARD bound how far apart two rows may come.",
+        )
+    return found
 
 
 def select_items(query: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tidemill.declare.durations import Duration
     from tidemill.declare.joins import JoinType
     from tidemill.declare.starts import StartVariable
+    from tidemill.declare.templates import Template
     from tidemill.errors import Origin
 
 JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
@@ -135,6 +136,19 @@ class JoinedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinClauses:
+    """What stands between the condition of a join and its SELECT."""
+
+    look_back: Duration | int
+    look_forward: Duration | int
+    start: str | None
+    up_to: str | StartVariable | None
+    time: str
+    status: str
+    suffixes: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class CreateJoin:
     """`on` and `select` are texts as written, but for variables; `query` is the SELECT as one."""
 
@@ -142,12 +156,9 @@ class CreateJoin:
     how: JoinType
     a: JoinedTable
     b: JoinedTable
-    on: str
-    look_back: Duration | int
-    look_forward: Duration | int
-    start: str | None
-    up_to: str | StartVariable | None
-    select: tuple[str, ...]
+    on: Template
+    clauses: JoinClauses
+    select: tuple[Template, ...]
     query: Query
     options: dict[str, OptionValue]
     origin: Origin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.declare.joins import STATUS, TIME, WAITED
 from tidemill.declare.mistakes import suggestion
 from tidemill.declare.names import spelled
 from tidemill.declare.strategies import DeleteInsert
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tidemill.models.meaning import Meaning
     from tidemill.models.places import Key
 
-_OF_JOINS = ("target_time", "join_status", "waited")
 _NAMED = ("unique_key", "time_column", "dedup_order_by", "partition_by", "cluster_by", "volatile")
 
 
@@ -25,7 +25,8 @@ def check_columns(query: str, meaning: Meaning, checks: Iterable[tuple[Key, Chec
     """Notes them all; nothing is known of a query whose columns only the data can name, such as `SELECT *`."""
     given = output_columns(query)
     if given is not None and meaning.kind == "incremental_join":
-        given = (*given, *_OF_JOINS)
+        of_join = meaning.metadata["incremental_join"]
+        given = (*given, of_join.get("time", TIME), of_join.get("status", STATUS), WAITED)
     for key, name in _needed(meaning, checks) if given is not None else ():
         if given is not None and spelled(name, given) is None:
             remedy = suggestion(name, given, f"its columns are {', '.join(given)}")

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare import tables
 from tidemill.declare.durations import Duration
-from tidemill.declare.joins import Join, JoinSide, join_type
+from tidemill.declare.joins import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
 from tidemill.declare.names import of
-from tidemill.declare.sources import as_names
 from tidemill.declare.starts import StartVariable
 from tidemill.errors import ArgumentError
 from tidemill.language.parameters import cut_at_parameters
 from tidemill.language.produced import table_key
-from tidemill.language.projections import select_items
+from tidemill.language.projections import join_condition, join_text, select_items
 from tidemill.models.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tidemill.declare.templates import Template
     from tidemill.language.cursor import Named
     from tidemill.models.meaning import Meaning
 
@@ -32,23 +32,23 @@ def read_join(query: Named, meaning: Meaning, schema: str) -> Join | None:
     """None where something has been noted in the document of `meaning`."""
     given: Mapping[str, Any] = meaning.metadata[KIND]
     back, forward = (_length(meaning, name, given[name]) for name in ("look_back", "look_forward"))
-    try:
-        select = select_items(query.text)
-    except ArgumentError as bad:
-        meaning.document.errors.append(ModelError.at(query.span, bad))
-        return None
-    if back is None or forward is None:
+    select, on = _select(meaning, query), _condition(meaning, given["on"])
+    time, status, suffixes = _names(meaning, given)
+    if meaning.document.errors or back is None or forward is None or on is None:
         return None
     return Join(
         a=JoinSide(table_key(given["a"], schema), "a", given["a_time"]),
         b=JoinSide(table_key(given["b"], schema), "b", given["b_time"]),
-        on=_condition(given["on"]),
+        on=on,
         how=join_type(given.get("how", "left")),
         look_back=back,
         look_forward=forward,
         select=select,
         start=None if given.get("start") is None else str(given["start"]),
         up_to=_up_to(meaning, given.get("up_to")),
+        time=time,
+        status=status,
+        suffixes=suffixes,
         origin=query.span.origin,
     )
 
@@ -66,12 +66,43 @@ def _length(meaning: Meaning, name: str, value: str | int) -> Duration | int | N
     return found
 
 
-def _condition(on: str | list[str]) -> str:
-    """Columns that both sides have are equal in a pair; anything else is the condition itself."""
-    names = as_names(on) or ()
-    if all(_NAME.fullmatch(name) for name in names):
-        return " AND ".join(f"{of('a', name)} = {of('b', name)}" for name in names)
-    return " AND ".join(names)
+def _select(meaning: Meaning, query: Named) -> tuple[Template, ...]:
+    try:
+        return tuple(join_text(item) for item in select_items(query.text))
+    except ArgumentError as bad:
+        meaning.document.errors.append(ModelError.at(query.span, bad))
+        return ()
+
+
+def _condition(meaning: Meaning, on: str | list[str | list[str]]) -> Template | None:
+    """Columns that both sides have, and pairs of columns, are equal in a pair; any other text is a condition itself."""
+    try:
+        return join_condition(" AND ".join(_equal(each) for each in ([on] if isinstance(on, str) else on)))
+    except ArgumentError as bad:
+        meaning.document.pass_on((KIND, "on"), bad)
+        return None
+
+
+def _equal(given: str | list[str]) -> str:
+    match given:
+        case str() as text:
+            return f"{of('a', text)} = {of('b', text)}" if _NAME.fullmatch(text) else text
+        case [str() as a, str() as b]:
+            return f"{of('a', a)} = {of('b', b)}"
+        case _:
+            names = ", ".join(given)
+            remedy = 'Write "reference", ["id", "order_id"], or "a.id = b.order_id".'
+            raise ArgumentError("join.bad_keys", f"{names} in on is neither a column nor a pair of columns.", remedy)
+
+
+def _names(meaning: Meaning, given: Mapping[str, Any]) -> tuple[str, str, tuple[str, str]]:
+    time, status = given.get("time", TIME), given.get("status", STATUS)
+    try:
+        check_own_names(time, status)
+    except ArgumentError as bad:
+        meaning.document.pass_on((KIND, "time" if "time" in given else "status"), bad)
+    suffixes = given.get("suffixes", {})
+    return time, status, (suffixes.get("a", SUFFIXES[0]), suffixes.get("b", SUFFIXES[1]))
 
 
 def _up_to(meaning: Meaning, value: str | int | None) -> str | StartVariable | None:

@@ -155,9 +155,13 @@ def _words(shape: Any) -> str:
     if get_origin(shape) is Literal:
         return f"one of {', '.join(get_args(shape))}"
     if get_origin(shape) is list:
-        inner = [_WORDS[dict if is_typeddict(each) else each][1] for each in _alternatives(get_args(shape)[0])]
+        inner = [_WORDS[_plain(each)][1] for each in _alternatives(get_args(shape)[0])]
         return f"a list of {' or '.join(inner)}"
     return _WORDS[get_origin(shape) or shape][0]
+
+
+def _plain(shape: Any) -> object:
+    return dict if is_typeddict(shape) else get_origin(shape) or shape
 
 
 def _what(value: object) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import Cursor, CursorKind, cursor
+from tidemill.declare.formats import DELTA
 from tidemill.declare.joins import Join
 from tidemill.declare.starts import StartVariable
 from tidemill.declare.strategies import IncrementalJoin
@@ -14,7 +15,7 @@ from tidemill.declare.ticks import at_tick, tick_of
 from tidemill.errors import ArgumentError, StateError
 from tidemill.plan.backfills import first_behind
 from tidemill.plan.windows import WindowPlan
-from tidemill.state.logs import log_of
+from tidemill.state.logs import format_at, log_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -124,7 +125,7 @@ def side_by_log(
     """How far a side goes and where it begins, by logs alone; None for what they do not tell."""
     from tidemill.state.times import times_of  # noqa: PLC0415  slow to import
 
-    found = times_of(path, side.time) if path else None
+    found = times_of(path, side.time) if path and format_at(path) == DELTA else None
     lowest, newest = found or (None, None)
     told = told_by_log(table, name, side.time)
     return told or (SideState(name, newest, newest) if newest else None), lowest

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.joins import Join
 from tidemill.declare.producers import Query
-from tidemill.declare.starts import StartVariable
 from tidemill.declare.strategies import DeleteInsert
 from tidemill.declare.templates import WINDOW_PARAMETERS
 from tidemill.errors import ArgumentError, did_you_mean
@@ -67,8 +66,8 @@ def _needed(table: Table, *, first_run: bool, started: bool) -> Iterator[tuple[s
     if condition and not (first_run and free & set(condition.parameters)):
         known = free.union(WINDOW_PARAMETERS if table.window else _ENDS)
         yield from ((name, condition.origin) for name in condition.parameters if name not in known)
-    if isinstance(table.producer, Join) and isinstance(table.producer.up_to, StartVariable):
-        yield table.producer.up_to.name, table.producer.up_to.origin
+    if isinstance(table.producer, Join):
+        yield from table.producer.variables()
     if isinstance(table.producer, Query):
         known = free.union(WINDOW_PARAMETERS)
         yield from ((name, table.producer.origin) for name in table.producer.parameters if name not in known)

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 def arrivals_of(spark: SparkSession, source: JoinSource, within: str | None) -> Arrivals:
     """All pairs that meet the condition of the join, by how many units they came apart."""
-    sides, join = source.rows(spark).sides, source.join
+    rows = source.rows(spark)
+    sides, join = rows.sides, rows.join
     limit = lookback(int(within) if within and within.isdecimal() else within)
     span = None if limit is None else waits_of(limit, limit, sides.kind).look_forward
     waits, unit = waits_of(join.look_back, join.look_forward, sides.kind), _unit(join.look_forward, sides.kind)
     size = 1 if sides.kind in {CursorKind.DATE, CursorKind.INTEGER} else waits_of(f"1 {unit}", 0, sides.kind).look_back
-    counts = counts_apart(sides, F.expr(join.on), size, span)
+    counts = counts_apart(sides, F.expr(join.on.text), size, span)
     return Arrivals(counts, unit, waits.look_back // size, waits.look_forward // size)
 
 

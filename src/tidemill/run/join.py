@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from tidemill.declare.joins import Span
-from tidemill.declare.starts import StartVariable
 from tidemill.declare.ticks import tick_of
 from tidemill.plan.joins import Known, SideState, big_window, join_window, progress_of, told_by_log
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tidemill.contracts import Snapshot
-    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.joins import Join, JoinSide
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
@@ -49,11 +48,15 @@ class Tally:
 
 @dataclass
 class JoinSource:
-    """The rows of a join over tables of the catalog. `tally` is of the window that was read last."""
+    """The rows of a join over tables of the catalog. `tally` is of the window that was read last.
+
+    `given` are literals for the @names of its condition and its columns.
+    """
 
     table: Table
     join: Join
     catalog: Catalog
+    given: Mapping[str, str] = field(default_factory=dict)
     tally: Tally | None = None
 
     def __str__(self) -> str:
@@ -80,7 +83,7 @@ class JoinSource:
 
     def version(self) -> str | None:
         """Those of both sides, and how far a run may go; None where one is not ours to know, or a variable decides."""
-        if isinstance(self.join.up_to, StartVariable):
+        if any(self.join.variables()):
             return None
         versions = {name: self.catalog.version(name) for name in (self.join.a.table, self.join.b.table)}
         if None in versions.values():
@@ -91,7 +94,7 @@ class JoinSource:
         """Both sides as they are now, in Spark."""
         from tidemill.run.join_rows import JoinRows  # noqa: PLC0415  plans look at versions without Spark
 
-        return JoinRows.of(self.join, self.table.name, self.catalog, spark)
+        return JoinRows.of(self.join.filled(self.given), self.table.name, self.catalog, spark)
 
     def window(
         self,
@@ -112,13 +115,16 @@ class JoinSource:
 
     def _known(self, rows: JoinRows, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]) -> Known:
         since = progress_of(self.table, snapshot, rows.kind)
-        states = [self._state(side, rows, since) for side in (self.join.a, self.join.b)]
+        sides = (rows.join.a, rows.join.b)
+        told = {side: found for side in sides if (found := self._told(side, rows.kind))}
+        newest = rows.highest([side for side in sides if side not in told], since)
+        states = [told.get(side) or SideState(self._short(side), newest.get(side), newest.get(side)) for side in sides]
         return Known(snapshot, states, rows.lowest, held_highest)
 
-    def _state(self, side: JoinSide, rows: JoinRows, since: Cursor | None) -> SideState:
-        name = side.table.removeprefix(f"{self.catalog.schema}.")
-        told = told_by_log(self.catalog.tables.get(side.table.lower()), name, side.time)
-        if told and told.newest and told.newest.kind is rows.kind:
-            return told
-        newest = rows.highest(side, since)
-        return SideState(name, newest, newest)
+    def _told(self, side: JoinSide, kind: CursorKind) -> SideState | None:
+        """What the log of a side says, where it is about times of this kind."""
+        told = told_by_log(self.catalog.tables.get(side.table.lower()), self._short(side), side.time)
+        return told if told and told.newest and told.newest.kind is kind else None
+
+    def _short(self, side: JoinSide) -> str:
+        return side.table.removeprefix(f"{self.catalog.schema}.")

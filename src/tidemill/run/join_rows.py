@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -10,24 +11,26 @@ from pyspark.sql import functions as F
 
 from tidemill.change.cursors import exact, highest
 from tidemill.change.settled import settle
-from tidemill.declare.joins import JoinStatus, JoinType
-from tidemill.declare.names import quote, quoted_name, spelled
+from tidemill.declare.joins import WAITED as OWN_WAITED
+from tidemill.declare.joins import JoinStatus
+from tidemill.declare.names import of, quote, quoted_name, spelled
 from tidemill.declare.ticks import at_tick, waits_of
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError
 from tidemill.join.call import rows_of
+from tidemill.join.columns import named_columns
 from tidemill.join.rows import SINCE, STATUS, TARGET, WAITED
 from tidemill.join.sides import Sides
 from tidemill.run.join import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.joins import Join, JoinSide, Span
     from tidemill.run.catalog import Catalog
-
-_WAITED = "waited"
 
 
 @dataclass(frozen=True)
@@ -59,40 +62,56 @@ class JoinRows:
         status = F.col(quote(self.join.status))
         return rows.where(status != JoinStatus.WAITING).drop(SINCE), self._tally(rows, status)
 
-    def highest(self, side: JoinSide, since: Cursor | None) -> Cursor | None:
-        """The last time of a side; files that lie before `since` are read only where there is nothing behind it."""
-        rows, time = (self.sides.a if side is self.join.a else self.sides.b).rows, quote(side.time)
-        newer = self._asked(rows.where(f"{time} >= {since.literal()}"), F.max(time)) if since else None
-        return newer or self._asked(rows, F.max(time))
+    def highest(self, sides: Sequence[JoinSide], since: Cursor | None) -> dict[JoinSide, Cursor]:
+        """The last times of these sides; files before `since` are read only where there is nothing behind it."""
+        newer = self._asked(sides, F.max, since) if since else {}
+        return newer | self._asked([side for side in sides if side not in newer], F.max)
 
     def lowest(self) -> Cursor | None:
         """The first time of either side."""
-        found = [self._asked(side.rows, F.min(quote(side.time))) for side in (self.sides.a, self.sides.b)]
-        return min((each for each in found if each is not None), default=None)
+        return min(self._asked((self.join.a, self.join.b), F.min).values(), default=None)
 
-    def _asked(self, rows: DataFrame, what: Column) -> Cursor | None:
-        row = rows.agg(exact(what, self.kind).alias("found")).first()
-        return highest(row["found"] if row else None, self.kind)
+    def _asked(
+        self, sides: Sequence[JoinSide], what: Callable[[str], Column], since: Cursor | None = None
+    ) -> dict[JoinSide, Cursor]:
+        """One time of each side that has any, by one job for all of them."""
+        if not sides:
+            return {}
+        asked = [self._time(number, side, what, since) for number, side in enumerate(sides)]
+        rows = reduce(lambda one, other: one.unionByName(other), asked).collect()
+        found = {sides[row["side"]]: highest(row["found"], self.kind) for row in rows}
+        return {side: each for side, each in found.items() if each is not None}
+
+    def _time(self, number: int, side: JoinSide, what: Callable[[str], Column], since: Cursor | None) -> DataFrame:
+        rows, time = (self.sides.a if side is self.join.a else self.sides.b).rows, quote(side.time)
+        rows = rows.where(f"{time} >= {since.literal()}") if since else rows
+        return rows.agg(F.lit(number).alias("side"), exact(what(time), self.kind).alias("found"))
 
     def _joined(self, span: Span, *, waiting: bool) -> DataFrame:
         join, sides = self.join, self.sides
         waits = waits_of(join.look_back, join.look_forward, self.kind)
-        return rows_of(sides, lambda: sides.window(F.expr(join.on), join.how, span, waits, waiting=waiting))
+        return rows_of(sides, lambda: sides.window(F.expr(join.on.text), join.how, span, waits, waiting=waiting))
 
     def _named(self, joined: DataFrame) -> DataFrame:
         """The columns that SELECT names, then the join's own."""
-        own = {TARGET: self.join.time, STATUS: self.join.status, WAITED: _WAITED}
-        chosen = self._selected(joined)
-        taken = [name for name in own.values() if spelled(name, chosen.columns)]
-        if taken:
-            raise ArgumentError(
-                "join.column_taken",
-                f"The SELECT of {self.name} gives a column {taken[0]}, which is one of the join's own.",
-                f"Give it another name there, or leave it out: {self.join.a.alias}.* EXCEPT ({taken[0]}).",
-                origin=self.join.origin,
-            )
+        own = {TARGET: self.join.time, STATUS: self.join.status, WAITED: OWN_WAITED}
+        self._check_names(self._selected(joined).columns, tuple(own.values()))
         added = [f"{name} AS {quote(other)}" for name, other in own.items()]
         return joined.selectExpr(*self._columns, *added, SINCE)
+
+    def _check_names(self, chosen: Sequence[str], own: Sequence[str]) -> None:
+        """Each column has a name of its own; a mistake is told in the words of SELECT."""
+        problem, remedy = "", ""
+        for number, name in enumerate(chosen):
+            if spelled(name, own):
+                problem = f"a column {name}, which is one of the join's own"
+                remedy = f"Give it another name there, or leave it out: {self.join.a.alias}.* EXCEPT ({name})."
+            elif spelled(name, chosen[:number]):
+                problem = f"two columns of the name {name}"
+                remedy = "Give one of them another name with AS, or write SELECT *, which gives suffixes to them."
+            if problem:
+                told = f"The SELECT of {self.name} gives {problem}."
+                raise ArgumentError("join.column_taken", told, remedy, origin=self.join.origin)
 
     def _selected(self, joined: DataFrame) -> DataFrame:
         try:
@@ -108,9 +127,16 @@ class JoinRows:
     @property
     def _columns(self) -> list[str]:
         """What SELECT says; its `*` stands for the columns of both sides, and not for those that are ours."""
-        a, b = f"{quote(self.join.a.alias)}.*", f"{quote(self.join.b.alias)}.*"
-        whole = {JoinType.LEFT_ANTI: [a], JoinType.RIGHT_ANTI: [b]}.get(self.join.how, [a, b])
-        return [column for item in self.join.select for column in (whole if item.strip() == "*" else [item])]
+        items = [item.text.strip() for item in self.join.select]
+        return [column for item in items for column in (self._all if item == "*" else [item])]
+
+    @property
+    def _all(self) -> list[str]:
+        """The columns of both sides; those that both have get suffixes."""
+        a, b = self.sides.of_result(self.join.how)
+        alias = {"a": self.join.a.alias, "b": self.join.b.alias, None: ""}
+        named = named_columns(a, b, self.join.suffixes, ())
+        return [f"{of(alias[each.side], each.column)} AS {quote(each.name)}" for each in named]
 
     def _tally(self, rows: DataFrame, status: Column) -> Tally:
         counts = rows.groupBy(status.alias("status")).agg(F.count(F.lit(1)).alias("rows"), F.min(SINCE).alias("first"))

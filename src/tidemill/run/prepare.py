@@ -15,7 +15,15 @@ from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts import Change
 from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, spelled
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, one_predicate
+from tidemill.declare.strategies import (
+    Append,
+    DeleteInsert,
+    IncrementalJoin,
+    Merge,
+    MergeStrategy,
+    Replace,
+    one_predicate,
+)
 from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
@@ -135,9 +143,14 @@ class _Preparing:
                 f'Say null_time = "include" or "skip". {self.table.name} is unchanged.',
             )
 
+    @property
+    def _is_join(self) -> bool:
+        """A join gives the rows of its window and no others."""
+        return isinstance(self.strategy, IncrementalJoin)
+
     def _check_condition(self, rows: DataFrame) -> None:
         """A query that has taken charge of its window gives rows of it only; a merge finds others by their keys."""
-        if not isinstance(self.strategy, Append | DeleteInsert) or not self.table.owns_window:
+        if not isinstance(self.strategy, Append | DeleteInsert) or not self.table.owns_window or self._is_join:
             return
         window = self.window.predicate if self.window else None
         predicate = one_predicate(self.strategy if isinstance(self.strategy, DeleteInsert) else DeleteInsert(), window)

@@ -51,7 +51,7 @@ def source_of(
         case Function() as function:
             return FunctionRows(table, function, catalog, variables)
         case Join() as join:
-            return JoinSource(table, join, catalog)
+            return JoinSource(table, join, catalog, given)
         case _:
             raise NotImplementedError(table.producer)
 

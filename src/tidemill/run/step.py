@@ -182,6 +182,7 @@ class Step:
             snapshot=self.snapshot,
             reach=self.store.log.reach,
             window=self._met(prepared, window),
+            since=window.start if window else None,
             highest=known,
             beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
             near=self.store.nearby(held.sparkSession),

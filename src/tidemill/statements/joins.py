@@ -30,14 +30,14 @@ def join_query(join: Join) -> str:
     first, second = (join.b, join.a) if join.how is JoinType.RIGHT_ANTI else (join.a, join.b)
     later = {JoinType.LEFT_ANTI: f"{a} + {forward}", JoinType.RIGHT_ANTI: f"{b} + {back}"}
     both = f"CASE WHEN {b} IS NULL THEN {a} + {forward} WHEN {a} IS NULL THEN {b} + {back} ELSE greatest({a}, {b}) END"
-    columns = ", ".join(join.select)
+    columns = ", ".join(each.text for each in join.select)
     return "\n".join(
         [
             "SELECT * FROM (",
             f"  SELECT {columns}, {later.get(join.how, both)} AS {quote(join.time)}",
             f"  FROM {_rows(join, first)}",
             f"  {_WORDS[join.how]} {_rows(join, second)}",
-            f"  ON ({join.on}) AND {b} BETWEEN {a} - {back} AND {a} + {forward}",
+            f"  ON ({join.on.text}) AND {b} BETWEEN {a} - {back} AND {a} + {forward}",
             ")",
             f"WHERE {quote(join.time)} >= {START} AND {quote(join.time)} < {END}",
         ]

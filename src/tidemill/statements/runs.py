@@ -60,7 +60,9 @@ def statements_of(
 ) -> tuple[RunStatements, RunStatements]:
     """A first run of the table at `now`, and the next run of it as its log says it is."""
     if isinstance(table.producer, Join):
-        return _joins(table, table.producer, known_of(table, snapshot))
+        literals = {name: f"<{name}>" for name in table.producer.parameters}
+        literals |= {name: quoted_text(value) for name, value in given.items()}
+        return _joins(table, table.producer.filled(literals), known_of(table, snapshot))
     found = _Statements(table, known_of(table, snapshot), given, now)
     return found.first(), found.next()
 
