@@ -44,7 +44,7 @@ STEP_KEYS = {
         "deleted",
     ),
     *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks"),
-    *("error", "waits_for"),
+    *("expectations", "error", "waits_for"),
 }
 
 
