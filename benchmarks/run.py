@@ -2,7 +2,7 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,python
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,python,join,parquet
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cold
+import datasets
 import incremental
+import joins
 import memory
 import merges
 import pipelines
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
-PIPELINES = ("overhead", "incremental", "python")
+PIPELINES = ("overhead", "incremental", "python", "join", "parquet")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -108,7 +110,25 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         season.build()
         return python_tables.new_rows(season, repeat)
 
-    return {"overhead": overhead, "incremental": full_and_incremental, "python": python}
+    def join() -> list[merges.Claim]:
+        rows, days = joins.ROWS // scale, joins.DAYS
+        feeds = [joins.Feeds(embedded(), folder / f"join_{n}", rows * n, days * n) for n in (1, 2)]
+        for each in feeds:
+            each.build()
+        return joins.one_day(*feeds, repeat)
+
+    def parquet() -> list[merges.Claim]:
+        data = datasets.Dataset(embedded(), folder / "parquet", datasets.ROWS // scale)
+        data.build()
+        return datasets.rewrites(data, repeat, console)
+
+    return {
+        "overhead": overhead,
+        "incremental": full_and_incremental,
+        "python": python,
+        "join": join,
+        "parquet": parquet,
+    }
 
 
 def _scale(arguments: argparse.Namespace) -> int:

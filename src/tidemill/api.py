@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.formats import COMPRESSION, DELTA, PARQUET, known_codec, known_format
 from tidemill.declare.strategies import Merge, MergeStrategy, merge_form
 from tidemill.declare.tables import SchemaPolicy, Table, schema_policy
 from tidemill.errors import ArgumentError
+from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.contracts import Commit
+    from tidemill.run.backup import BackupResult
     from tidemill.run.restore import RestoreResult
     from tidemill.run.results import StepResult
 
@@ -91,37 +95,116 @@ def merge(
     return run_merge(source, table, spark)
 
 
+def merge_parquet_dataset(
+    source: DataFrame | pa.Table | pd.DataFrame | str | Path,
+    target_path: str | Path,
+    key_columns: str | Iterable[str],
+    strategy: MergeStrategy | str = MergeStrategy.UPSERT,
+    dedup_order_by: str | Iterable[str] | None = None,
+    compression: str = "snappy",
+    spark: SparkSession | None = None,
+) -> dict[str, int]:
+    """Merges rows into a plain Parquet dataset, a folder that any tool reads; in one commit, or in none.
+
+    Only files that hold a changed row are rewritten, with this compression. Gives what was inserted, updated (rows
+    that really changed) and deleted, and the rows that the dataset holds now, in total.
+    """
+    table = merge_table(
+        target_path,
+        key_columns,
+        strategy,
+        dedup_order_by=dedup_order_by,
+        format_=PARQUET,
+        compression=compression,
+    )
+    result = run_merge(source, table, spark)
+    return {name: getattr(result, name) for name in ("inserted", "updated", "deleted", "total")}
+
+
 def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     """The rows of a table's last commit."""
     from tidemill.engine.session import session_for  # noqa: PLC0415
-    from tidemill.stores.delta import DeltaStore  # noqa: PLC0415
+    from tidemill.stores.opened import store_at  # noqa: PLC0415
 
     session = session_for(spark)
     path = _located(str(target), session)
-    if DeltaStore(path).snapshot() is None:
+    store = store_at(path)
+    if store.snapshot() is None:
         raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path or the name of a table.")
-    return DeltaStore(path).read(session)
+    return store.read(session)
 
 
 def history(target: str | Path, limit: int | None = None) -> list[Commit]:
     """The commits of the table at a path, newest first, with their records; starts no JVM."""
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
-    log = DeltaLog(_absolute(str(target)))
+    log = log_at(_absolute(str(target)))
     if log.snapshot() is None:
         raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
     return list(log.commits(limit))
 
 
-def restore(target: str | Path, *, to: int, spark: SparkSession | None = None) -> RestoreResult:
-    """Goes back to version `to`: rows and progress together, as a commit of its own."""
+def restore(
+    target: str | Path,
+    *,
+    to: int | None = None,
+    at: datetime | str | None = None,
+    backup: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> RestoreResult:
+    """Goes back to version `to`, to the version of the moment `at`, or to a backup: rows and progress together.
+
+    It is a commit of its own, so that another restore can take it back. A moment without a zone is by this machine's
+    clock, as `tidemill history` shows them.
+    """
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
-    from tidemill.run.restore import restore_table  # noqa: PLC0415
+    from tidemill.run.backup import restore_backup  # noqa: PLC0415
+    from tidemill.run.restore import restore_table, version_at  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
+    check_one_way(to, at, backup)
+    moment = None if at is None else moment_of(at)
     with translated(f"Restoring {target}"):
         session = session_for(spark)
-        return restore_table(session, _located(str(target), session), to=to)
+        if backup is not None:
+            return restore_backup(session, _placed(str(target), session), _located(str(backup), session))
+        path = _located(str(target), session)
+        version = to if moment is None else version_at(log_at(path), moment)
+        assert version is not None  # noqa: S101  one of the three is given
+        return restore_table(session, path, to=version)
+
+
+def backup(target: str | Path, to: str | Path | None = None, *, spark: SparkSession | None = None) -> BackupResult:
+    """Copies a table as it is, with its progress, to the path `to`, or beside it; `restore` goes back to it."""
+    from tidemill.engine.session import session_for  # noqa: PLC0415
+    from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.run.backup import backup_table, beside  # noqa: PLC0415
+
+    with translated(f"Copying {target}"):
+        session = session_for(spark)
+        path = _located(str(target), session)
+        return backup_table(session, path, beside(path) if to is None else _absolute(str(to)))
+
+
+def check_one_way(to: object, at: object, backup: object) -> None:
+    """A restore goes back to one thing."""
+    if sum(way is not None for way in (to, at, backup)) != 1:
+        raise ArgumentError(
+            "restore.one_way",
+            "A restore goes back to one of three: a version, the version of a moment, or a backup.",
+            "Say --to VERSION, --at TIME or --from BACKUP (in Python: to, at or backup).",
+        )
+
+
+def moment_of(at: datetime | str) -> datetime:
+    """A moment as users write it, such as 2026-02-04 06:00; without a zone it is by this machine's clock."""
+    try:
+        return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).astimezone()
+    except ValueError as bad:
+        raise ArgumentError(
+            "restore.bad_time", f"{at!r} is no moment.", 'Write it as "2026-02-04 06:00" or 2026-02-04T06:00:00Z.'
+        ) from bad
 
 
 def merge_table(
@@ -135,6 +218,8 @@ def merge_table(
     policy: SchemaPolicy | str = SchemaPolicy.FAIL,
     max_shrink: float | None = None,
     format_: str | None = None,
+    compression: str | None = None,
+    partition_by: str | Iterable[str] = (),
 ) -> Table:
     """The declaration behind a merge; everything that can be wrong without looking at rows is an error here."""
     form = merge_form(strategy)
@@ -144,18 +229,15 @@ def merge_table(
             f"max_shrink guards full_merge; {form} deletes nothing.",
             "Leave it out, or use full_merge.",
         )
-    if format_ not in (None, "delta"):
-        raise ArgumentError(
-            "table.unknown_format",
-            f"{format_!r} is not a table format that can be merged into.",
-            'Use "delta".',
-        )
     return Table(
         name=str(target),
         path=str(target),
         strategy=Merge(_names(on), form, _names(dedup_order_by), only_newer, max_shrink),
         volatile=_names(volatile),
         schema_policy=schema_policy(policy),
+        format=known_format(format_) if format_ else format_at(_absolute(str(target))) or DELTA,
+        properties={COMPRESSION: known_codec(compression)} if compression else {},
+        partition_by=_names(partition_by),
     )
 
 
@@ -165,23 +247,29 @@ def run_merge(
     spark: SparkSession | None = None,
     *,
     small: bool = False,
+    dry_run: bool = False,
 ) -> MergeResult:
-    """Runs a declared merge. `small` starts the embedded engine for a short job."""
+    """Runs a declared merge, or only says what it would do. `small` starts the embedded engine for a short job."""
     from dataclasses import replace  # noqa: PLC0415
 
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.run.rehearse import rehearse_step  # noqa: PLC0415
     from tidemill.run.step import run_step  # noqa: PLC0415
     from tidemill.sources.files import FileSource  # noqa: PLC0415
     from tidemill.sources.frames import FrameSource  # noqa: PLC0415
 
-    rows = FileSource(_absolute(str(source))) if isinstance(source, str | Path) else FrameSource(source)
+    rows = (
+        FileSource(_absolute(str(source)))
+        if isinstance(source, str | Path)
+        else FrameSource(source, keeps_naive=table.format == PARQUET)
+    )
     if isinstance(rows, FileSource):
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small)
         located = replace(table, path=_located(table.path, session))
-        result = run_step(session, located, rows)
+        result = rehearse_step(session, located, rows) if dry_run else run_step(session, located, rows)
         return _merge_result(result)
 
 
@@ -210,6 +298,12 @@ def _names(columns: str | Iterable[str] | None) -> tuple[str, ...]:
 
 def _absolute(path: str) -> str:
     return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _placed(target: str, session: SparkSession) -> str:
+    """The path of a table that need not be there; a name that the session does not know is a path then."""
+    known = _TABLE_NAME.fullmatch(target) and session.catalog.tableExists(target)
+    return _located(target, session) if known else _absolute(target)
 
 
 def _located(target: str, session: SparkSession) -> str:

@@ -45,7 +45,9 @@ class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
     `strategy` is what the commit did, `kept_by` how the table was declared to be kept. `reset` names inputs that are
-    to be read from the beginning, `backfill` is how far a backfill in batches has come.
+    to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from` is the version
+    that a restore went back to, or the backup. `joined` is what an incremental join has met, and what still waits at
+    its end.
     `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
     names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
@@ -72,12 +74,13 @@ class Record:
     columns: tuple[str, ...] = ()
     input_versions: Mapping[str, str] = field(default_factory=dict)
     inferred_schema: str | None = None
-    restored_from: int | None = None
+    restored_from: int | str | None = None
     reset: tuple[str, ...] = ()
     backfill: Mapping[str, str] = field(default_factory=dict)
     base: int | None = None
     held: int | None = None
     expectations: Mapping[str, int] = field(default_factory=dict)
+    joined: Mapping[str, int | str] = field(default_factory=dict)
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:
@@ -274,6 +277,7 @@ class Target:
 
     `reach` tells how much of it a change can meet, `window` is the run's window as a filter, `highest` the highest time
     that the table can hold, where known. `beyond` holds for rows that the window ends before: they stay as they are.
+    `near` gives the rows of those files only that a change with such keys can meet, where the store can tell them.
     """
 
     name: str
@@ -283,6 +287,7 @@ class Target:
     window: str | None = None
     highest: Cursor | None = None
     beyond: str | None = None
+    near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +312,8 @@ class UpsertRows:
     picked: bool = False
     inserts: bool = True
     delete_missing: bool = False
+    keys: tuple[str, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

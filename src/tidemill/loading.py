@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from tidemill.models import FunctionFile, ModelFiles, Models, find_models, read_
 from tidemill.models.files import FOLDER as MODELS
 from tidemill.plan.graph import Graph, Node, duplicates
 from tidemill.project import ALONE, Filling, ProjectSettings
+from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -110,7 +111,13 @@ def _read(
     found = [declared(each, project.table_path, schema, folder) for each in pipelines]
     if models.models or kept:
         found.append(Declared(MODELS, (*modelled.tables, *kept), (), (), modelled.views))
+    found = [_in_format(each, project.warehouse.format) for each in found]
     return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
+
+
+def _in_format(found: Declared, name: str) -> Declared:
+    """The tables are kept in the format of the warehouse."""
+    return replace(found, tables=tuple(replace(table, format=name) for table in found.tables))
 
 
 def _is_model(file: Path) -> ArgumentError:
@@ -152,4 +159,4 @@ class _Held:
             return False
         if name.lower() in self.outside or name.lower() in self.more or name.count(".") > 1:
             return True
-        return (Path(self.project.table_path(name)) / "_delta_log").is_dir()
+        return format_at(self.project.table_path(name)) is not None

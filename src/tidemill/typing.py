@@ -37,7 +37,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Literal, Required, TypeAlias, TypedDict
 
-Materialization: TypeAlias = Literal["table", "view", "incremental"]
+Materialization: TypeAlias = Literal["table", "view", "incremental", "incremental_join"]
+JoinType: TypeAlias = Literal["inner", "left", "right", "full", "left_anti", "right_anti"]
 Strategy: TypeAlias = Literal["append", "merge", "delete_insert"]
 OnSchemaChange: TypeAlias = Literal["fail", "ignore", "append_new_columns", "sync_all_columns"]
 NullTime: TypeAlias = Literal["fail", "include", "skip"]
@@ -102,6 +103,28 @@ class Incremental(TypedDict, total=False):
     on_schema_change: OnSchemaChange
 
 
+class IncrementalJoin(TypedDict, total=False):
+    """Two tables that grow by increments. The SELECT of the model names columns of `a` and `b`, and has no FROM."""
+
+    a: Required[str]
+    a_time: Required[str]
+    """The column that says when a row of `a` came."""
+    b: Required[str]
+    b_time: Required[str]
+    on: Required[Names]
+    """Columns that both sides have, or a condition over `a.` and `b.`."""
+    how: JoinType
+    """Which rows there are beside pairs, or in their place; "left" is the default."""
+    look_back: Required[str | int]
+    """How long before its `a` a row of `b` may come: "6 days", "90 minutes"; a number for numbers."""
+    look_forward: Required[str | int]
+    """How long after its `a` a row of `b` may come."""
+    start: str | int
+    """Where the first window begins; without one, with the first row of either side."""
+    up_to: str | int
+    """The newest increment that both sides have in full, or "@name"; without one, they are asked."""
+
+
 class AcceptedValues(TypedDict):
     column: str
     values: list[str | float | bool]
@@ -142,8 +165,11 @@ class ModelMetadata(TypedDict, total=False):
 
     description: str
     materialization: Materialization
-    """What it becomes: a "table" (the default), which each run makes anew, a "view", or "incremental"."""
+    """What it becomes: a "table" (the default), which each run makes anew, a "view", "incremental", or
+    "incremental_join"."""
     incremental: Incremental
+    incremental_join: IncrementalJoin
+    """What it joins, for the materialization of that name."""
     tags: Names
     partition_by: Names
     cluster_by: Names

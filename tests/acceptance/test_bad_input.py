@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from given import bag, frame, held, refused, step, table
 
@@ -208,7 +207,7 @@ def test_a_target_that_is_no_table_is_refused(spark: SparkSession, tmp_path: Pat
         path.write_text("hello")
     else:
         path.mkdir()
-        pa.parquet.write_table(rows(*ROWS), path / "part-0.parquet")
+        (path / "part-0.csv").write_text("id\n1\n")
     error = refused(path, lambda: tidemill.merge(rows(*ROWS), path, "id", spark=spark))
     assert (type(error), str(error)) == (
         TableError,
@@ -312,7 +311,7 @@ WRONG_ARGUMENTS = {
     ),
     "an unknown format": (
         {"on": "id", "format": "hudi"},
-        "[table.unknown_format] 'hudi' is not a table format that can be merged into. Use \"delta\".",
+        "[table.unknown_format] 'hudi' is not a table format that can be merged into. Use one of delta, parquet.",
     ),
 }
 
@@ -383,4 +382,6 @@ def test_a_start_that_is_no_time_is_refused(spark: SparkSession, tmp_path: Path)
     source = frame({"at": pa.date32()}, (dt.date(2024, 1, 1),))
     error = refused(path, lambda: step(spark, table(path, Append(), time="at", start="31.1.2024"), source))
     assert isinstance(error, ValueError)
-    assert str(error) == "[window.bad_value] '31.1.2024' is not a date. Write a date as 2024-01-31."
+    assert (
+        str(error) == "[window.bad_value] The start of at is '31.1.2024', which is no date. Write a date as 2024-01-31."
+    )

@@ -43,7 +43,7 @@ STEP_KEYS = {
         "updated",
         "deleted",
     ),
-    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks"),
+    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks", "joined"),
     *("expectations", "error", "waits_for"),
 }
 
@@ -140,6 +140,7 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
         "notices": [],
         "checks": [],
         "expectations": [],
+        "joined": None,
         "error": None,
         "waits_for": None,
     }

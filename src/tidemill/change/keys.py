@@ -31,7 +31,7 @@ def null_keys(count: int, keys: Sequence[str], name: str) -> MergeError:
 def duplicate_keys(rows: DataFrame, keys: Sequence[str], name: str) -> MergeError:
     """The error for a change that has different rows of one key; it shows some of the keys."""
     twice = _repeated(rows, keys)
-    count, shown = twice.count(), _shown(twice, keys)
+    count, shown = twice.count(), shown_keys(twice, keys)
     return MergeError(
         "merge.duplicate_keys",
         f"{_keys(count)} of {name} {'comes' if count == 1 else 'come'} more than once in this change: {shown}.",
@@ -48,14 +48,14 @@ def held_twice(held: DataFrame, keys: Sequence[str]) -> DataFrame:
 def target_duplicates(twice: DataFrame, count: int, keys: Sequence[str], name: str) -> MergeError:
     return MergeError(
         "merge.target_duplicates",
-        f"{name} holds {_keys(count)} of this change more than once: {_shown(twice, keys)}.",
+        f"{name} holds {_keys(count)} of this change more than once: {shown_keys(twice, keys)}.",
         f"Use the strategy deduplicate, which leaves one row of each, or other keys. {name} is unchanged.",
     )
 
 
 def one_per_key(rows: DataFrame, keys: Sequence[str], order_by: Sequence[str]) -> DataFrame:
     """One row of each key: the highest by `order_by`, NULLs last, ties broken by all columns, always the same way."""
-    order = [*_descending(rows, order_by), *_descending(rows, rows.columns)]
+    order = [*descending(rows, order_by), *descending(rows, rows.columns)]
     window = Window.partitionBy(*map(quote, keys)).orderBy(*order)
     ranked = rows.withColumn(_RANK, F.row_number().over(window))
     return ranked.where(F.col(_RANK) == 1).drop(_RANK)
@@ -63,7 +63,7 @@ def one_per_key(rows: DataFrame, keys: Sequence[str], order_by: Sequence[str]) -
 
 def newest_versions(rows: DataFrame, keys: Sequence[str], by: str) -> DataFrame:
     """Of each key the rows with the highest `by`; several that tie stay."""
-    window = Window.partitionBy(*map(quote, keys)).orderBy(*_descending(rows, [by]))
+    window = Window.partitionBy(*map(quote, keys)).orderBy(*descending(rows, [by]))
     return rows.withColumn(_RANK, F.rank().over(window)).where(F.col(_RANK) == 1).drop(_RANK)
 
 
@@ -74,12 +74,13 @@ def without_copies(rows: DataFrame, volatile: frozenset[str]) -> DataFrame:
         for field in rows.schema.fields
         if field.name.lower() not in volatile
     ]
-    window = Window.partitionBy(*compared).orderBy(*(_descending(rows, [*volatile]) or [F.lit(1)]))
+    window = Window.partitionBy(*compared).orderBy(*(descending(rows, [*volatile]) or [F.lit(1)]))
     ranked = rows.withColumn(_RANK, F.row_number().over(window))
     return ranked.where(F.col(_RANK) == 1).drop(_RANK)
 
 
-def _descending(rows: DataFrame, columns: Sequence[str]) -> list[Column]:
+def descending(rows: DataFrame, columns: Sequence[str]) -> list[Column]:
+    """An order by these columns, highest first and NULLs last."""
     kinds = {field.name.lower(): field for field in rows.schema.fields}
     return [
         canonical(F.col(quote(kinds[name.lower()].name)), kinds[name.lower()].dataType).desc_nulls_last()
@@ -93,7 +94,8 @@ def _repeated(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     return rows.groupBy(*names).agg(F.count(F.lit(1)).alias(_RANK)).where(F.col(_RANK) > 1).select(*names)
 
 
-def _shown(keys_only: DataFrame, keys: Sequence[str]) -> str:
+def shown_keys(keys_only: DataFrame, keys: Sequence[str]) -> str:
+    """Some of the keys, as people read them."""
     some = keys_only.orderBy(*map(quote, keys)).limit(SHOWN + 1).collect()
     texts = [_tuple([row[key] for key in keys]) for row in some[:SHOWN]]
     return ", ".join(texts) + (", …" if len(some) > SHOWN else "")

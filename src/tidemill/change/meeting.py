@@ -63,7 +63,8 @@ class Meeting:
     @property
     def held(self) -> DataFrame:
         """The target's rows that may hold a key of the change; files that cannot are not read."""
-        return self.target.rows.alias(HELD).where(" AND ".join(self._reach) or "true")
+        rows = self.target.near(self.change.profile.ranges) if self.target.near else self.target.rows
+        return rows.alias(HELD).where(" AND ".join(self._reach) or "true")
 
     @property
     def met(self) -> DataFrame:
@@ -144,6 +145,8 @@ class Meeting:
             columns=tuple(rows.columns),
             picked=not lacking,
             inserts=inserts,
+            keys=self.strategy.keys,
+            ranges=self.change.profile.ranges,
         )
 
     def full_merge(self) -> UpsertRows:
@@ -153,6 +156,7 @@ class Meeting:
             changed=self.differs & self.newer,
             columns=tuple(self.change.rows.columns),
             delete_missing=True,
+            keys=self.strategy.keys,
         )
 
     @property

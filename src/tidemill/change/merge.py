@@ -59,7 +59,8 @@ def _upsert(meeting: Meeting) -> Compiled:
     judged = meeting.judged()
     known = Counts(inserted=judged[NEW], unchanged=judged[SAME], ignored=judged[OLDER])
     if judged[CHANGED]:
-        return Compiled(meeting.upsert(judged.having([NEW, CHANGED])), known, _PASSED_OVER, unique=True)
+        picked = meeting.upsert(judged.having([NEW, CHANGED]), inserts=judged[NEW] > 0)
+        return Compiled(picked, known, _PASSED_OVER, unique=True)
     operation = AppendRows(meeting.new_rows()) if judged[NEW] else None
     return Compiled(operation, known, _PASSED_OVER, unique=True)
 

@@ -60,12 +60,12 @@ def _named(workspace: Workspace, name: str) -> Table | View:
 
 def _runs(workspace: Workspace, node: Table | View) -> tuple[RunStatements, ...]:
     from tidemill.declare.views import View  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_of  # noqa: PLC0415
     from tidemill.statements import statements_of, view_statements  # noqa: PLC0415
 
     if isinstance(node, View):
         return (view_statements(node),)
-    return statements_of(node, DeltaLog(node.path).snapshot(), workspace.given, datetime.now(UTC))
+    return statements_of(node, log_of(node).snapshot(), workspace.given, datetime.now(UTC))
 
 
 def _data(workspace: Workspace, node: Table | View, runs: tuple[RunStatements, ...]) -> dict[str, Any]:

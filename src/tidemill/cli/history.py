@@ -55,11 +55,11 @@ def history(
 
 def _is_view(table: str, path: str) -> bool:
     """Whether it was a view at its last run; one that never was a table has no history, and that is an error."""
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
     from tidemill.state.views import view_record  # noqa: PLC0415
 
     viewed = view_record(path) is not None
-    if viewed and not DeltaLog(path).exists():
+    if viewed and not log_at(path).exists():
         raise ArgumentError(
             "table.is_view", f"{table} is a view: it has no commits.", f"See its record: tidemill state {table}"
         )
@@ -82,7 +82,13 @@ def _what(commit: Commit) -> str:
     record = commit.record
     if record is None:
         return f"not by Tidemill: {commit.operation}"
-    return record.strategy if record.restored_from is None else f"restore to {record.restored_from}"
+    match record.restored_from:
+        case None:
+            return record.strategy
+        case int() as version:
+            return f"restore to {version}"
+        case backup:
+            return f"restore from {backup.rstrip('/').rpartition('/')[2]}"
 
 
 def _counts(commit: Commit) -> Counts:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.contracts import Counts
 from tidemill.errors import TidemillError
-from tidemill.state.delta_log import DeltaLog
 from tidemill.state.ledger import Ledger, Step, ledger_file, now, step_of
+from tidemill.state.logs import log_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Kept:
         return step if self.version is None else self._with_record(step, self.version)
 
     def _with_record(self, step: Step, version: int) -> Step:
-        commit = DeltaLog(self.path).commit(version)
+        commit = log_at(self.path).commit(version)
         if commit is None or commit.record is None:
             return step
         told = step_of(commit, commit.record, self.path)

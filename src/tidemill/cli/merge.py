@@ -64,7 +64,14 @@ Strategies:
     metavar="SHARE",
     help="With full_merge: refuse to drop more than this share of the rows.",
 )
-@click.option("--table-format", metavar="FORMAT", help="The format of the table: delta.")
+@click.option(
+    "--table-format",
+    metavar="FORMAT",
+    help="The format of the table: delta or parquet. What is there is asked; a new table is delta.",
+)
+@columns("--partition-by", help="The columns by which a new table is partitioned.")
+@click.option("--compression", help="Of the files that are written to a dataset: snappy, zstd, gzip, lz4 or none.")
+@click.option("--dry-run", is_flag=True, help="Into a Parquet dataset: say what would happen, and write nothing.")
 @output
 def merge(
     source: str,
@@ -77,13 +84,16 @@ def merge(
     schema_policy: str,
     max_shrink: float | None,
     table_format: str | None,
+    partition_by: tuple[str, ...],
+    compression: str | None,
+    dry_run: bool,
     form: str,
     quiet: bool,
 ) -> None:
     """Merge the rows of SOURCE into the table TARGET, in one commit, or in none when nothing differs.
 
     SOURCE is a file or a folder of Parquet, CSV, JSON or ORC files, or a Delta table. TARGET is the folder of a
-    Delta table; it is made if nothing is there.
+    Delta table or of a plain Parquet dataset; it is made if nothing is there.
     """
     from tidemill.api import merge_table  # noqa: PLC0415
 
@@ -97,12 +107,23 @@ def merge(
         policy=schema_policy,
         max_shrink=max_shrink,
         format_=table_format,
+        partition_by=partition_by,
+        compression=compression,
     )
-    result = _run(source, table, quiet=quiet or form == "json")
+    silent = quiet or form == "json"
+    result = _rehearse(source, table, quiet=silent) if dry_run else _run(source, table, quiet=silent)
     if form == "json":
-        render.document(_data(result, table, on))
+        render.document(_data(result, table, on) | ({"dry_run": True} if dry_run else {}))
     elif not quiet:
-        _show(result, table, on)
+        _show(result, table, on, would=dry_run)
+
+
+def _rehearse(source: str, table: Table, *, quiet: bool) -> MergeResult:
+    from tidemill.api import run_merge  # noqa: PLC0415
+    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+
+    with Live(f"looking what merging {source} into {table.name} would do", quiet=quiet):
+        return interruptible(lambda: run_merge(source, table, small=True, dry_run=True))
 
 
 def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
@@ -156,9 +177,10 @@ def _data(result: MergeResult, table: Table, keys: tuple[str, ...]) -> dict[str,
     }
 
 
-def _show(result: MergeResult, table: Table, keys: tuple[str, ...]) -> None:
+def _show(result: MergeResult, table: Table, keys: tuple[str, ...], *, would: bool = False) -> None:
     name = table.path.rstrip("/").rpartition("/")[2]
-    render.done(name, _facts(result, ", ".join(keys)), result.seconds)
+    facts = _facts(result, ", ".join(keys))
+    render.done(name, ["dry run, nothing written", *facts] if would else facts, result.seconds)
     for text in result.notices:
         render.notice(text)
 

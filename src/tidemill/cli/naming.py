@@ -22,6 +22,11 @@ def located(table: str) -> str:
     return table if _is_path(table) else ProjectSettings.load().table_path(table)
 
 
+def absolute(path: str) -> str:
+    """The path as it is from anywhere."""
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
 def _is_path(table: str) -> bool:
     from tidemill.project import find_project  # noqa: PLC0415
 
@@ -39,10 +44,10 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
     Else the error says which name was meant, or that the table is yet to be made.
     """
     from tidemill.project import SparkSettings  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
     path = workspace.project.table_path(table) if workspace else str(Path(table).expanduser())
-    if DeltaLog(path).snapshot() is None:
+    if log_at(path).snapshot() is None:
         if workspace is None:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
         workspace.select([table])  # a misspelled name is told here

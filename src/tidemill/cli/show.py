@@ -55,7 +55,7 @@ def _rows_of_table(path: str, settings: SparkSettings, limit: int, *, quiet: boo
     """The rows, and how many there are where the log tells."""
     from tidemill import api  # noqa: PLC0415
     from tidemill.engine.session import session_for  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
     from tidemill.state.rows import some_rows  # noqa: PLC0415
 
     def read() -> pa.Table:
@@ -64,7 +64,7 @@ def _rows_of_table(path: str, settings: SparkSettings, limit: int, *, quiet: boo
     rows = some_rows(path, limit)
     if rows is None:
         rows = _by_spark(read, path, quiet=quiet)
-    snapshot = DeltaLog(path).snapshot()
+    snapshot = log_at(path).snapshot()
     return rows, snapshot.rows if snapshot else None
 
 

@@ -62,11 +62,11 @@ def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, qu
 def _state(workspace: Workspace, table: Table | View) -> State:
     from tidemill.declare.strategies import Replace  # noqa: PLC0415
     from tidemill.declare.views import View  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_of  # noqa: PLC0415
 
     if isinstance(table, View):
         return _view_state(workspace, table)
-    snapshot = DeltaLog(table.path).snapshot()
+    snapshot = log_of(table).snapshot()
     record = snapshot.record if snapshot else None
     value = record.progress.get(table.input) if record else None
     return State(

@@ -154,9 +154,9 @@ def _value(table: Table, text: str) -> Cursor:
 
 def _check_was_run(table: Table) -> None:
     from tidemill.run.watermarks import never_run  # noqa: PLC0415
-    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+    from tidemill.state.logs import log_of  # noqa: PLC0415
 
-    if DeltaLog(table.path).snapshot() is None:
+    if log_of(table).snapshot() is None:
         raise never_run(table)
 
 

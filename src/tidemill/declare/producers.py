@@ -1,4 +1,4 @@
-"""What gives a table its rows: a source that is loaded, a query over other tables, or a function."""
+"""What gives a table its rows: a source that is loaded, a query over other tables, a join of two, or a function."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.templates import Template
 from tidemill.errors import ArgumentError
 
@@ -49,4 +50,4 @@ class Query(Template):
         return self.put(literals)
 
 
-Producer = Loaded | Query | Function
+Producer = Loaded | Query | Join | Function

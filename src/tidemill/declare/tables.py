@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
+from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.declare.functions import Function
 from tidemill.declare.producers import Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, Strategy
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=StrEnum)
 MOST_CLUSTERED = 4  # Delta takes no more
+# Spark refuses these in just this spelling
+_SPARKS_OWN = ("owner", "provider", "location", "external", "is_managed_location", "table_type", "collation")
 
 
 class SchemaPolicy(StrEnum):
@@ -79,6 +82,7 @@ class Table:
     tags: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    format: str = DELTA
 
     @property
     def config_hash(self) -> str:
@@ -111,6 +115,7 @@ class Table:
                 origin=self.origin,
             )
         self._check_layout()
+        self._check_properties()
         if self.compared_query and self.compared_query.unrepeatable:
             raise ArgumentError(
                 "append.unrepeatable",
@@ -127,12 +132,30 @@ class Table:
         compares = isinstance(self.strategy, Append) and self.window is not None
         return self.producer if compares and isinstance(self.producer, Query) else None
 
+    def _check_properties(self) -> None:
+        taken = [name for name in self.properties if name in _SPARKS_OWN]
+        if taken:
+            raise ArgumentError(
+                "table.reserved_property",
+                f"{self.name} has the propert{'y' if len(taken) == 1 else 'ies'} {', '.join(taken)}, "
+                "which Spark keeps for itself.",
+                f"Choose another name, such as our.{taken[0]}.",
+                origin=self.origin,
+            )
+
     def _check_layout(self) -> None:
         if self.partition_by and self.cluster_by:
             raise ArgumentError(
                 "table.two_layouts",
                 f"{self.name} has both partition_by and cluster_by, and a table is laid out in one way.",
                 "Keep one of them: cluster_by can be changed later, partition_by cannot.",
+                origin=self.origin,
+            )
+        if self.cluster_by and self.format == PARQUET:
+            raise ArgumentError(
+                "dataset.no_clustering",
+                f"{self.name} is kept as a Parquet dataset, which cannot be clustered by {', '.join(self.cluster_by)}.",
+                "Use partition_by, or the format delta.",
                 origin=self.origin,
             )
         if len(self.cluster_by) > MOST_CLUSTERED:

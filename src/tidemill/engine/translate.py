@@ -12,7 +12,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from tidemill.engine.session import has_died, log_file
-from tidemill.errors import EngineError, TidemillError
+from tidemill.errors import EngineError, TableError, TidemillError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,7 @@ _CONFLICTS = frozenset(
     }
 )
 _CONFLICT_CONDITIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+_GONE_CONDITIONS = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND")
 MOVED = "tidemill: another writer came first"  # what a write of ours says when the table is not as it was
 
 # Spark's wrappers: what they wrap says more than they do.
@@ -51,6 +52,16 @@ def is_conflict(error: BaseException) -> bool:
     )
 
 
+def file_is_gone(error: BaseException) -> bool:
+    """Whether a file has gone between its listing and its reading, so that looking again may succeed."""
+    return any(
+        condition.startswith(_GONE_CONDITIONS)
+        or "FileNotFoundError" in message
+        or name.endswith("FileNotFoundException")
+        for name, condition, message in _chain(error)
+    )
+
+
 def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
     """The error as a user should see it: `doing` ("merging into orders") failed, and why, in one line."""
     if isinstance(error, TidemillError):
@@ -63,6 +74,12 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
             "engine.jvm_died",
             f"{doing} failed: Spark's Java process has ended.",
             f"If memory ran out, give it more (TIDEMILL_DRIVER_MEMORY=4g); its last words are in {log}.",
+        )
+    if any(condition == _GONE_CONDITIONS[0] for _, condition, _ in _chain(error)):
+        return TableError(
+            "table.files_gone",
+            f"{doing} failed: files that were there when it began have gone. {one_line(error)}",
+            "Somebody has written to the table meanwhile. Read it again.",
         )
     return EngineError(
         "engine.spark_failed",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tidemill.declare.functions import decorated
 from tidemill.declare.mistakes import FileErrors, in_order
-from tidemill.errors import did_you_mean
 from tidemill.language.errors import LanguageError
 from tidemill.language.pipeline import read_text
 from tidemill.models.arguments import Arguments
@@ -17,12 +16,12 @@ from tidemill.models.errors import ModelError
 from tidemill.models.expectations import EXPECTATIONS
 from tidemill.models.modules import in_its_place, load_module
 from tidemill.models.places import Places, assigned, places_of, span_of
-from tidemill.models.shape import misfits
+from tidemill.models.shape import fitted
 from tidemill.models.sidecar import parsed
 from tidemill.typing import TableArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tidemill.declare.functions import Decorated
@@ -68,9 +67,8 @@ class _File:
         found = []
         for function in self._functions():
             document = self._document(function)
-            broken = misfits(document, TableArguments)
-            given = {key: value for key, value in _meant(document).items() if key not in broken}
-            if not broken & _NEEDED:
+            given = fitted(document, TableArguments, _NEEDED)
+            if given is not None:
                 called = replace(function, call=in_its_place(function.call, self.folders))
                 table = Arguments(document, given, called, self.schema).table(path_of, schema)
                 found += [table] if table else []
@@ -107,13 +105,6 @@ class _File:
     def _line(self, number: int) -> Span:
         before = "\n".join(self.text.content.split("\n")[: number - 1])
         return self.text.span(len(before) + (number > 1), len(before) + (number > 1) + 1)
-
-
-def _meant(document: Document) -> dict[str, object]:
-    """The arguments under the names that they were meant to have, so that what else is wrong is told as well."""
-    known = TableArguments.__annotations__
-    given = cast("Mapping[str, object]", document.value)
-    return {name if name in known else did_you_mean(name, known) or name: value for name, value in given.items()}
 
 
 def _is_def_of(node: ast.AST, function: Decorated) -> bool:

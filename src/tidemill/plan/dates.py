@@ -31,7 +31,7 @@ class Fetch(WindowPlan):
     """The dates of one call, from `start` up to and without `end`; its rows enter whatever their own time is."""
 
     mode: Mode = "first"
-    reached: date | None = None
+    fetched_to: date | None = None
 
     @property
     def first(self) -> date:
@@ -73,8 +73,8 @@ class Fetch(WindowPlan):
         A backfill that begins above it leaves a gap, so it does not move it; neither does a run whose table was taken
         back since its dates were planned.
         """
-        assert self.reached is not None  # noqa: S101
-        reached = Cursor(CursorKind.DATE, self.reached)
+        assert self.fetched_to is not None  # noqa: S101
+        reached = Cursor(CursorKind.DATE, self.fetched_to)
         if self.watermark is None:
             return reached
         above = self.begin or Cursor(CursorKind.DATE, self.first - _DAY)
@@ -166,7 +166,7 @@ def fetches_of(
             whole,
             start=Cursor(CursorKind.DATE, low),
             end=Cursor(CursorKind.DATE, high + _DAY),
-            reached=min(high, today),
+            fetched_to=min(high, today),
             mark=_mark(asked, high) if asked and len(pieces) > 1 and high < last else {} if asked else None,
         )
         for low, high in pieces

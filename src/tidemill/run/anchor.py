@@ -6,11 +6,13 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tidemill.stores.delta import DeltaStore
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.contracts import Snapshot
-    from tidemill.stores.delta import DeltaStore
+    from tidemill.stores.opened import AnyStore
 
 _DEFAULT_RETENTION = timedelta(days=30)
 _SHARE = 4  # a copy older than a quarter of the retention is made anew
@@ -18,9 +20,14 @@ _INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
 _UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
 
 
-def keep_anchor(store: DeltaStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
-    """Copies the last record into a table property when the log may lose it before the next look."""
-    if snapshot is None or snapshot.record is None or snapshot.record_version is None:
+def keep_anchor(store: AnyStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
+    """Copies the last record into a table property when the log may lose it before the next look; only Delta's does."""
+    if (
+        not isinstance(store, DeltaStore)
+        or snapshot is None
+        or snapshot.record is None
+        or snapshot.record_version is None
+    ):
         return
     if snapshot.anchored == snapshot.record_version or not _is_due(store, snapshot):
         return

@@ -12,7 +12,7 @@ from tidemill.run.results import together
 from tidemill.run.step import run_step
 from tidemill.run.windows import cursor_of
 from tidemill.sources.protocol import Reading
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,7 +55,7 @@ def run_backfill(
 def _parts(
     spark: SparkSession, table: Table, source: Connector, asked: Backfill, now: datetime
 ) -> tuple[list[Part], int]:
-    store = DeltaStore(table.path)
+    store = store_of(table)
     snapshot = store.snapshot()
     reading = Reading(spark, store.schema(spark) if snapshot else None)
     _, kind = cursor_of(table, source.schema(reading))

@@ -9,17 +9,20 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.declare.formats import PARQUET
 from tidemill.declare.names import name_key, qualified, quote, quoted_name, quoted_text
 from tidemill.declare.views import through
 from tidemill.engine.session import step_session
 from tidemill.run.views import drop_view, is_name_of, make_view
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import format_at, log_at
+from tidemill.stores.parquet.naming import refresh_dataset, register_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
+    from tidemill.declare.tables import Table
     from tidemill.declare.views import View
     from tidemill.run.outside import Outside
 
@@ -32,13 +35,14 @@ class Catalog:
     """Registers tables when a run needs them. `path_of` tells where a table of ours is, None for others'.
 
     `outside` has the data that others keep, `views` the declared views, by name in lower case; a name there is not
-    looked for anywhere else.
+    looked for anywhere else. `tables` are those that are declared, whether a run is about them or not.
     """
 
     path_of: Callable[[str], str | None]
     schema: str
     outside: Mapping[str, Outside] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
     _made: list[tuple[SparkSession, str]] = field(default_factory=list)
     _turn: threading.Lock = field(default_factory=threading.Lock)
@@ -54,6 +58,7 @@ class Catalog:
             self._make_schema(own, self.schema)
             for name in wanted:
                 self._register(own, name)
+                self._look_again(own, name)
         for name in wanted:  # not in turn: reading may take long, and others need not wait for it
             if name.lower() in self.outside:
                 self.outside[name.lower()].register(own, quoted_name(name))
@@ -101,6 +106,12 @@ class Catalog:
             _register_at(spark, name, path)
         self._known.add(key)
 
+    def _look_again(self, spark: SparkSession, name: str) -> None:
+        """Spark keeps a dataset's files in mind, and a step before may have changed them."""
+        path = None if name.lower() in self.views or name.lower() in self.outside else self.path_of(name)
+        if path is not None and format_at(path) == PARQUET:
+            refresh_dataset(spark, quoted_name(name), path)
+
     def _make_view(self, spark: SparkSession, name: str) -> None:
         view = self.views.get(name.lower())
         if view is None or name.lower() in self._known:
@@ -123,7 +134,12 @@ def _register_at(spark: SparkSession, name: str, path: str) -> None:
         drop_view(spark, name)  # of a run that was killed
         if not spark.catalog.tableExists(quoted_name(name)) or is_name_of(spark, quoted_name(name), path):
             _registered[name.lower()] = path  # else it is the user's own, which is not ours to drop
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} USING delta LOCATION {quoted_text(path)}")
+    if format_at(path) == PARQUET:
+        if name.lower() in _registered:  # its columns may have changed since
+            spark.sql(f"DROP TABLE IF EXISTS {quoted_name(name)}")
+        register_dataset(spark, quoted_name(name), path)
+    else:
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} USING delta LOCATION {quoted_text(path)}")
 
 
 def _unregister(spark: SparkSession, name: str) -> None:
@@ -132,5 +148,5 @@ def _unregister(spark: SparkSession, name: str) -> None:
 
 
 def _version_at(path: str | None) -> str | None:
-    snapshot = DeltaLog(path).snapshot() if path else None
+    snapshot = log_at(path).snapshot() if path else None
     return snapshot.content if snapshot else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.names import KEPT_FROM_RESET
 from tidemill.plan.layout import layout_notices
 from tidemill.run.retry import with_retries
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,13 +32,13 @@ def described(spark: Callable[[], SparkSession], table: Table, result: StepResul
     """
     found, changed = with_retries(table.name, lambda _: _describe(spark, table))
     news = [f"{table.name} has its new {', '.join(changed)}"] if changed and not result.first_run else []
-    version = DeltaStore(table.path).log.version() if changed else result.version
+    version = store_of(table).log.version() if changed else result.version
     notices = (*result.notices, *news, *layout_notices(table, found.partition_by))
     return replace(result, version=version, notices=notices)
 
 
 def _describe(spark: Callable[[], SparkSession], table: Table) -> tuple[Described, list[str]]:
-    store = DeltaStore(table.path)
+    store = store_of(table)
     found = store.log.described()
     news = differences(table, found)
     if CLUSTERED in news:

@@ -25,7 +25,7 @@ from tidemill.run.results import together
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
 from tidemill.sources.run import Run
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tidemill.run.prepare import Prepared
     from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector, Reading
+    from tidemill.stores.opened import AnyStore
 
 
 def run_function(
@@ -62,7 +63,7 @@ def run_function(
     started = now or datetime.now(UTC)
     if table.window is None:
         return _step(spark, table, source, None, started, lambda _: None)
-    store = DeltaStore(table.path)
+    store = store_of(table)
     snapshot = known_of(table, store.snapshot())
     progress = progress_at(spark, store, table, snapshot, started)
     done = snapshot.record.backfill if snapshot and snapshot.record else {}
@@ -71,7 +72,7 @@ def run_function(
 
 
 def progress_at(
-    spark: SparkSession, store: DeltaStore, table: Table, snapshot: Snapshot | None, now: datetime
+    spark: SparkSession, store: AnyStore, table: Table, snapshot: Snapshot | None, now: datetime
 ) -> Progress:
     """How far the table has been fetched."""
 
@@ -171,7 +172,8 @@ class FunctionStep(Step):
         return replace(result, status=status, notices=notices, expectations=self.expecting.results)
 
     def _again(self) -> Step:
-        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, self.fetch, self.told)
+        asked = (self.fetch, self.told, self.variables)
+        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, *asked)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         rows = self.source.read(replace(reading, run=self._run()))

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
 from tidemill.run.function import FunctionRows
+from tidemill.run.join import JoinSource
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ def source_of(
             return QuerySource(table.name, query, table.inputs, catalog, now, given, name)
         case Function() as function:
             return FunctionRows(table, function, catalog, variables)
+        case Join() as join:
+            return JoinSource(table, join, catalog)
         case _:
             raise NotImplementedError(table.producer)
 
@@ -68,7 +72,7 @@ class QuerySource:
     variable: str | None = None
 
     def __str__(self) -> str:
-        return f"the query of {self.name}"
+        return f"The query of {self.name}"
 
     @property
     def settled(self) -> bool:

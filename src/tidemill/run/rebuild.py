@@ -19,6 +19,7 @@ from tidemill.plan.layout import layout_notices
 from tidemill.run.fetching import FunctionStep
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
+from tidemill.stores.opened import attempting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tidemill.run.prepare import Prepared
     from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector
+
+FULL_REFRESH = "full refresh"  # what records call it
 
 
 def rebuild(
@@ -48,10 +51,12 @@ def rebuild(
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
     kind = _Rebuild if table.function is None else _FunctionRebuild
-    result = with_retries(
-        table.name,
-        lambda attempt: kind(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began),
-    )
+
+    def attempted(attempt: int) -> StepResult:
+        with attempting(table, attempt):
+            return kind(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began)
+
+    result = with_retries(table.name, attempted)
     return replace(result, rebuilt=not result.first_run)
 
 
@@ -75,7 +80,7 @@ class _Rebuild(Step):
 
     @property
     def _what(self) -> str:
-        return super()._what if self.snapshot is None else "full refresh"
+        return super()._what if self.snapshot is None else FULL_REFRESH
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if held is None or self.snapshot is None:

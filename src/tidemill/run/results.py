@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.change.checked import worst
 from tidemill.contracts import Counts
 from tidemill.run.expected import summed
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.expected import Expected
+    from tidemill.run.join import Tally
     from tidemill.sources.protocol import Connector
 
 
@@ -49,11 +50,12 @@ class StepResult:
     notices: tuple[str, ...] = field(default=())
     checks: tuple[Checked, ...] = field(default=())
     expectations: tuple[Expected, ...] = field(default=())
+    joined: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ViewResult:
-    """What became of a view: its query gives these columns. Nothing was read, and nothing written but its record."""
+    """What became of a view: its query gives these columns, and its `checks` hold. Only its record was written."""
 
     view: str
     status: str
@@ -61,6 +63,7 @@ class ViewResult:
     seconds: float = 0.0
     first_run: bool = False
     notices: tuple[str, ...] = field(default=())
+    checks: tuple[Checked, ...] = field(default=())
 
 
 def together(results: Sequence[StepResult]) -> StepResult:
@@ -86,7 +89,7 @@ def up_to_date(table: Table, source: Connector) -> StepResult | None:
 
     Its input is known to be what it was, so is its declaration, and nobody touched its rows.
     """
-    snapshot, version = DeltaLog(table.path).snapshot(), source.version()
+    snapshot, version = log_of(table).snapshot(), source.version()
     record = snapshot.record if snapshot else None
     if snapshot is None or record is None or snapshot.rows is None or version is None:
         return None

@@ -27,6 +27,7 @@ from tidemill.run.results import up_to_date
 from tidemill.run.step import run_step
 from tidemill.run.views import run_view
 from tidemill.sources.protocol import Reading
+from tidemill.sources.remembering import remembering
 from tidemill.state.views import forget_view
 
 if TYPE_CHECKING:
@@ -76,19 +77,21 @@ class Runner:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
         began = time.monotonic()
         try:
-            outcomes = _Walk(self).outcomes()
+            with remembering():
+                outcomes = _Walk(self).outcomes()
         finally:
             self.catalog.close()
         order = [node.name.lower() for node in self.graph.in_order()]
         return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
 
     def step(self, name: str) -> Outcome:
-        """One table, view or export, whatever comes of it."""
+        """One table, view or export, whatever comes of it. An error without a place has that of the declaration."""
         node = self.graph.nodes[name]
         self.listener.began(node.name)
         try:
             outcome = Outcome(node.name, self._done(node))
         except TidemillError as failure:
+            failure.origin = failure.origin or node.origin
             outcome = Outcome(node.name, error=failure)
         except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
             outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
@@ -104,7 +107,7 @@ class Runner:
                 return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices, *unmet))
             case View():
                 viewed = run_view(self.spark, node, self.catalog, self.now)
-                return replace(viewed, notices=self.notices.get(node.name, ()))
+                return replace(viewed, notices=(*self.notices.get(node.name, ()), *viewed.notices))
             case Export():
                 return self._export(node)
             case _:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.contracts import Record
 from tidemill.errors import StateError
 from tidemill.run.retry import with_retries
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ def set_watermark(spark: SparkSession, table: Table, value: Cursor | None) -> No
 
 
 def _commit(spark: SparkSession, table: Table, value: Cursor | None, attempt: int) -> None:
-    store = DeltaStore(table.path)
+    store = store_of(table)
     snapshot = store.snapshot()
     if snapshot is None:
         raise never_run(table)

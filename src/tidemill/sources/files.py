@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tidemill.dataset.protocol import finish_interrupted
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.sources.listing import Listing
 from tidemill.sources.narrow import picked, since
@@ -142,6 +143,8 @@ class FileSource:
             return reading.spark.read.format("delta").options(**self.options).load(self._paths[0])
         if not found.files:
             return self._nothing(reading)
+        for path in self._paths:
+            finish_interrupted(path)
         options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
         match self.format:
             case "csv":

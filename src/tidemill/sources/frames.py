@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from tidemill.declare.cursors import Cursor
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FrameSource:
-    """A frame, or something that is not one, which is an error."""
+    """A frame, or something that is not one, which is an error.
+
+    Times without a zone in Arrow and pandas frames are as the table has them. Where that does not tell, they are
+    moments in the session's zone, as Spark takes them, unless `keeps_naive`.
+    """
 
     frame: DataFrame | pa.Table | pd.DataFrame
     settled: bool = False
+    keeps_naive: bool = False
     _made: list[DataFrame] = field(default_factory=list, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -36,7 +41,7 @@ class FrameSource:
         return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        return picked(self._frame(reading.spark), columns, self)
+        return picked(self._frame(reading), columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         del column, value  # the caller's own filter does as well
@@ -46,12 +51,14 @@ class FrameSource:
         """A frame does not tell whether what it reads has changed."""
         return None
 
-    def _frame(self, spark: SparkSession) -> DataFrame:
+    def _frame(self, reading: Reading) -> DataFrame:
         if is_spark_frame(self.frame):
             return self.frame
-        if not self._made or self._made[0].sparkSession is not spark:
-            self._made[:] = [spark.createDataFrame(self._arrow())]
-        return self._made[0]
+        arrow = self._arrow()
+        types, made = _types(arrow.schema, reading.like, keeps_naive=self.keeps_naive), self._made
+        if not made or made[0].sparkSession is not reading.spark or made[0].schema != types:
+            made[:] = [reading.spark.createDataFrame(arrow, types)]
+        return made[0]
 
     def _arrow(self) -> pa.Table:
         table = as_arrow(self.frame)
@@ -62,6 +69,22 @@ class FrameSource:
                 "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path.",
             )
         return table
+
+
+def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> StructType:
+    """Spark's types for Arrow's."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  slow to import
+    from pyspark.sql.types import StructType, TimestampNTZType  # noqa: PLC0415
+
+    held = {item.name.lower(): item.dataType for item in like.fields} if like else {}
+    usual, naive = from_arrow_schema(schema), from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+    def is_naive(name: str) -> bool:
+        known = held.get(name.lower())
+        return keeps_naive if known is None else isinstance(known, TimestampNTZType)
+
+    pairs = zip(usual.fields, naive.fields, strict=True)
+    return StructType([other if is_naive(item.name) else item for item, other in pairs])
 
 
 def is_spark_frame(frame: object) -> TypeGuard[DataFrame]:

@@ -7,7 +7,8 @@ The view `model_state` is for everyone, with any SQLite client. It has one row p
 that did not fail:
 
     model_name, path                the table, as the command named it, and where it is
-    strategy, mode, status          "merge upsert"; first | incremental | view; created | changed | unchanged | restored
+    strategy, mode                  "merge upsert"; first | incremental | view
+    status                          created | changed | unchanged | restored | dropped
     last_execution_timestamp        when that step began, UTC
     last_processed_value            the watermark, NULL for a table without a time column
     rows_read, rows_written         rows of the change; rows inserted or updated
@@ -33,7 +34,7 @@ from tidemill.contracts import Commit, Counts, Record
 from tidemill.declare.project_file import find_project
 from tidemill.errors import StateError, TidemillError
 from tidemill.state.counting import counts_of
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_at
 from tidemill.state.parts import without_parts
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def step_of(commit: Commit, record: Record, path: str) -> Step:
 
 
 def _steps_of(path: str) -> Iterator[Step]:
-    log = DeltaLog(path)
+    log = log_at(path)
     if log.snapshot() is None:
         return
     for commit in without_parts(log.commits()):

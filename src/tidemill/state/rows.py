@@ -1,4 +1,4 @@
-"""A few rows of a Delta table, read without a JVM."""
+"""A few rows of a table, read without a JVM."""
 
 from __future__ import annotations
 
@@ -6,17 +6,32 @@ import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from tidemill.declare.formats import PARQUET
+from tidemill.state.dataset_log import DatasetLog
+from tidemill.state.logs import format_at
+
 
 def some_rows(path: str, limit: int) -> pa.Table | None:
     """Rows of the last commit, without those that it marks as deleted; None where only Spark can read the table.
 
     Which rows come first is up to the table's files.
     """
+    if format_at(path) == PARQUET:
+        return _of_dataset(path, limit)
     try:
         batches = pa.RecordBatchReader.from_stream(deltalake.DeltaTable(path).scan())
         return _first(batches, limit)
     except (DeltaError, pa.ArrowException, OSError):  # a feature that it does not know, or a file it cannot read
         return None
+
+
+def _of_dataset(path: str, limit: int) -> pa.Table:
+    from pyarrow import dataset  # noqa: PLC0415  slow to import
+
+    log = DatasetLog(path)
+    files = [str(log.folder.root / each) for each in log.state().files]
+    hive = dataset.HivePartitioning.discover(infer_dictionary=False)
+    return dataset.dataset(files, format="parquet", partitioning=hive, partition_base_dir=path).head(limit)
 
 
 def _first(batches: pa.RecordBatchReader, limit: int) -> pa.Table:

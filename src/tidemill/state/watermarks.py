@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.cursors import CursorKind
-from tidemill.state.delta_log import DeltaLog
+from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ def watermarks_of(tables: Iterable[Table]) -> list[Watermark]:
 def _watermark(table: Table) -> Watermark:
     assert table.window is not None  # noqa: S101  asked only of tables that have one
     pipeline, _, source = table.input.partition(".")
-    snapshot = DeltaLog(table.path).snapshot()
+    snapshot = log_of(table).snapshot()
     record = snapshot.record if snapshot else None
     return Watermark(
         pipeline=pipeline,
@@ -66,7 +66,7 @@ def kind_of_column(table: Table) -> CursorKind | None:
     """
     if table.function and table.window:
         return CursorKind.DATE
-    log = DeltaLog(table.path)
+    log = log_of(table)
     if table.window is None or log.snapshot() is None:
         return None
     known = log.column_types().get(table.window.time_column.lower(), "")

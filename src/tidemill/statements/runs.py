@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import DATABASE_KINDS
 from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.names import quote, quoted_text
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import DeleteInsert, Replace
@@ -15,9 +16,11 @@ from tidemill.language.volatile import output_columns
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.conditions import finding_rows_without_time, strategy_of
 from tidemill.plan.fetching import reason_to_fetch
+from tidemill.plan.joins import progress_of
 from tidemill.plan.starts import start_variable
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
+from tidemill.statements.joins import END, NOTES, START, join_query
 from tidemill.statements.operations import Entering, created, written
 from tidemill.statements.windows import Placeholder, Told, first_window, next_window
 
@@ -56,8 +59,21 @@ def statements_of(
     table: Table, snapshot: Snapshot | None, given: Mapping[str, str], now: datetime
 ) -> tuple[RunStatements, RunStatements]:
     """A first run of the table at `now`, and the next run of it as its log says it is."""
+    if isinstance(table.producer, Join):
+        return _joins(table, table.producer, known_of(table, snapshot))
     found = _Statements(table, known_of(table, snapshot), given, now)
     return found.first(), found.next()
+
+
+def _joins(table: Table, join: Join, snapshot: Snapshot | None) -> tuple[RunStatements, RunStatements]:
+    """Both windows of a join read alike; where they begin and end only a run knows."""
+    reads, window = join_query(join), f"{quote(join.time)} >= {START} AND {quote(join.time)} < {END}"
+    again = (_AGAIN,) if snapshot else ()
+    made, later = created(table), written(table.strategy, Entering(table, window, None))
+    done = progress_of(table, snapshot)
+    since = f"from behind {done} to what both sides have in full" if done else "from where the last window ended"
+    first = RunStatements(FIRST, "from the first row on", reads, window, made.sql, (*NOTES, *again, *made.notes))
+    return first, RunStatements(NEXT, since, reads, window, later.sql, (*NOTES, *later.notes[:1]))
 
 
 def view_statements(view: View) -> RunStatements:

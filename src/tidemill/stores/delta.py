@@ -64,6 +64,9 @@ class DeltaStore:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.path)
 
+    def nearby(self, spark: SparkSession) -> None:
+        """Delta passes over files by itself."""
+
     def schema(self, spark: SparkSession) -> StructType:
         return self.read(spark).schema
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.windows import known_of
-from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_of
 from tidemill.verify.fetched import AGAINST, FetchedAgain, not_verifiable
 from tidemill.verify.result import Verified
 from tidemill.verify.verifying import Verifying
@@ -39,7 +41,7 @@ def verify_table(
     """
     against = _against(table)
     try:
-        store = DeltaStore(table.path)
+        store = store_of(table)
         snapshot = known_of(table, store.snapshot())
         if snapshot is None:
             return Verified(table.name, against, there=False)
@@ -55,6 +57,12 @@ def verify_table(
 
 
 def _against(table: Table) -> str:
-    if table.function is not None:
-        return AGAINST
-    return "a full load" if isinstance(table.producer, Loaded) else "its query"
+    match table.producer:
+        case Loaded():
+            return "a full load"
+        case Join():
+            return "one window over all of it"
+        case Function():
+            return AGAINST
+        case _:
+            return "its query"

@@ -15,12 +15,14 @@ from tidemill.engine.translate import one_line
 from tidemill.errors import SourceError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import start_variable, without_moving_start
+from tidemill.run.join import JoinSource
 from tidemill.run.prepare import Prepared, prepare
+from tidemill.run.rebuild import FULL_REFRESH
 from tidemill.run.windows import window_of
 from tidemill.sources.protocol import Reading
 from tidemill.verify.closeness import TOLERANCE, has_floats
 from tidemill.verify.remedies import remedies
-from tidemill.verify.result import Verified
+from tidemill.verify.result import WRONG, Found, Verified
 from tidemill.verify.rows import Sides, compared
 from tidemill.verify.rules import bounds_of, rule_for
 
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.sources.protocol import Connector
-    from tidemill.stores.delta import DeltaStore
+    from tidemill.stores.opened import AnyStore
+    from tidemill.verify.result import Kind
 
 
 class Verifying:
@@ -46,7 +49,7 @@ class Verifying:
         spark: SparkSession,
         table: Table,
         source: Connector,
-        store: DeltaStore,
+        store: AnyStore,
         snapshot: Snapshot,
         now: datetime,
         variables: Mapping[str, str],
@@ -72,8 +75,19 @@ class Verifying:
             rows=prepared.change.profile.rows,
             found=found,
             notes=self._notes(prepared, sides, here.columns, values=rule.values),
-            remedies=remedies(self.table, found, reach),
+            remedies=remedies(self.table, found, reach, requeried=self._requeried(found)),
         )
+
+    def _requeried(self, found: Mapping[Kind, Found]) -> bool:
+        """Whether rows of another query may be here, as far as the log reaches; asked only where it matters."""
+        if not any(found.get(kind, Found()).count for kind in WRONG):
+            return False
+        for commit in self.store.commits():
+            if commit.record and commit.record.sql_hash not in {None, self.table.sql_hash}:
+                return True
+            if commit.record and commit.record.strategy == FULL_REFRESH:
+                return False
+        return False
 
     def _read(self, window: WindowPlan | None = None) -> DataFrame:
         reading = Reading(self.spark, self.store.schema(self.spark))
@@ -90,10 +104,13 @@ class Verifying:
 
     def _window(self, schema: StructType, snapshot: Snapshot | None) -> WindowPlan | None:
         """The window of a run; where a run would have to be told its start and nobody does, from its watermark on."""
+        if isinstance(self.source, JoinSource) and snapshot is None:
+            return self.source.all_windows(self.spark, self.snapshot)
         start = start_variable(self.table)
         unknown = start is not None and start.name not in self.variables
         table = without_moving_start(self.table) if unknown else self.table
-        return window_of(self.spark, self.store, table, schema, snapshot, self.now, variables=self.variables)
+        asked = (snapshot, self.now, None, self.variables, self.source)
+        return window_of(self.spark, self.store, table, schema, *asked)
 
     def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:
         """Both sides with the columns that the source has: of others a full run would know nothing."""

@@ -1,0 +1,122 @@
+"""Merges into a plain Parquet dataset, side by side with a full rewrite by plain Spark, in a warm session."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import psutil
+from merges import Claim
+from stage import seconds
+
+import tidemill
+from tidemill.dataset import protocol
+from tidemill.stores.parquet import store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+ROWS, PARTITIONS, CHANGED = 10_000_000, 100, 1_000
+BOUNDS = {"one partition": 0.1, "spread": 0.5}
+
+
+@dataclass
+class Dataset:
+    """Ten million rows in a hundred hive partitions of one file each."""
+
+    spark: SparkSession
+    folder: Path
+    rows: int = ROWS
+    partitions: int = PARTITIONS
+    torn: list[float] = field(default_factory=list)
+
+    def build(self) -> None:
+        rows = self.spark.range(self.rows).selectExpr(
+            "id AS k",
+            "uuid() AS name",
+            "rand(1) * 1000 AS amount",
+            "timestamp_seconds(1700000000 + id) AS at",
+            f"cast(id DIV {self.rows // self.partitions} AS int) AS part",
+        )
+        writer = rows.repartition(self.partitions, "part").write.partitionBy("part")
+        self.spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        writer.parquet(str(self.folder / "data"))
+
+    def copy(self, name: str) -> Path:
+        target = self.folder / name
+        shutil.rmtree(target, ignore_errors=True)
+        return shutil.copytree(self.folder / "data", target)
+
+    def change(self, kind: str, number: int) -> Path:
+        """A thousand rows with another amount: of one partition, or of all."""
+        path, size = self.folder / f"change {kind} {number}", self.rows // self.partitions
+        if not path.exists():
+            middle = size * (self.partitions // 2)
+            start, end = (middle, middle + size) if kind == "one partition" else (0, self.rows)
+            step = max((end - start) // CHANGED, 1)
+            held = self.spark.read.parquet(str(self.folder / "data"))
+            some = held.where(f"k >= {start} AND k < {end} AND k % {step} = {number % step}")
+            some.selectExpr("k", "name", f"amount + {number + 1} AS amount", "at", "part").write.parquet(str(path))
+        return path
+
+    def rewrite(self, change: Path, target: Path) -> None:
+        """What people do without a merge: join all, write all, swap the folders."""
+        new, old = self.spark.read.parquet(str(change)), self.spark.read.parquet(str(target))
+        rows = old.join(new, "k", "left_anti").unionByName(new)
+        rows.repartition(self.partitions, "part").write.partitionBy("part").parquet(f"{target}.new")
+        shutil.rmtree(target)
+        shutil.move(f"{target}.new", target)
+
+    def merge(self, change: Path, target: Path) -> None:
+        walk = store.walk
+        store.walk = self._watched  # type: ignore[attr-defined]
+        try:
+            tidemill.merge(change, target, on="k", spark=self.spark)
+        finally:
+            store.walk = walk  # type: ignore[attr-defined]
+
+    def _watched(self, steps: protocol.Steps[object]) -> object:
+        """Takes the steps, and the time from the first move to the last removal: what foreign readers may see torn."""
+        first = last = 0.0
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                if first:
+                    self.torn.append(last - first)
+                return end.value
+            now = time.perf_counter()
+            first = first or (now if step == protocol.MOVE_IN else 0.0)
+            last = now if step == protocol.SYNC else last
+
+
+def rewrites(data: Dataset, repeat: int, console: Console) -> list[Claim]:
+    """Each kind of change against a full rewrite; then how far memory went, and how long a commit was torn."""
+    claims = []
+    data.merge(data.change("spread", 99), data.copy("warm"))
+    for kind, bound in BOUNDS.items():
+        data.torn.clear()
+        ours, plain = [], []
+        for number in range(repeat):
+            change = data.change(kind, number)
+            plain.append(seconds(data.rewrite, change, data.copy("plain")))
+            ours.append(seconds(data.merge, change, data.copy("ours")))
+        fair = sorted(plain)[repeat // 2], sorted(ours)[repeat // 2]
+        detail = f"rewrite {fair[0]:.2f} s, merge {fair[1]:.2f} s, torn for {max(data.torn) * 1000:.0f} ms"
+        claims.append(Claim(f"dataset, {kind}", fair[1] / fair[0], bound, at_least=False, detail=detail))
+    console.print(f"[dim]workers' largest memory: {_largest_worker() / 1e6:,.0f} MB[/dim]")
+    if importlib.util.find_spec("fsspeckit") is None:
+        console.print("[dim]fsspeckit is not installed: no comparison with it[/dim]")
+    return claims
+
+
+def _largest_worker() -> int:
+    """The largest Python worker that Spark keeps."""
+    children = psutil.Process().children(recursive=True)
+    return max((child.memory_info().rss for child in children if "python" in child.name()), default=0)

@@ -1,0 +1,145 @@
+"""Small files become fewer, with the same rows in the same order: one commit, without Spark."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemill.dataset.entries import Added, DataFile, Entry
+from tidemill.dataset.footers import footers
+from tidemill.dataset.partitions import columns_of
+from tidemill.dataset.protocol import beginning, committing, opening, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tidemill.dataset.folder import Attempt, Folder
+    from tidemill.dataset.protocol import State
+
+_INT96_AS = {"coerce_int96_timestamp_unit": "us"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """How many files were joined to how many; none where all are large enough."""
+
+    joined: int
+    written: int
+    kept: int
+    version: int
+
+
+def compact(folder: Folder, target_size: int) -> Compacted:
+    """Joins files of a partition until each has about `target_size` bytes; larger ones stay as they are.
+
+    `Moved` when another writer commits meanwhile: then nothing was changed.
+    """
+    state = walk(opening(folder))
+    groups = list(_groups(state, target_size))
+    if not groups:
+        return Compacted(0, 0, len(state.files), state.number)
+    attempt = walk(beginning(folder))
+    with folder.ending(attempt):
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            added = list(pool.map(lambda item: _join(folder.root, attempt, *item), enumerate(groups)))
+        gone = [file for group in groups for file in group]
+        walk(committing(folder, state, _entry(folder, state, attempt, added, gone)))
+    return Compacted(len(gone), len(groups), len(state.files) - len(gone), state.number + 1)
+
+
+def _groups(state: State, target_size: int) -> Iterator[list[DataFile]]:
+    """Files of one partition that together come to about the size; one file alone is no group."""
+    for _, inside in groupby(state.files.values(), key=lambda file: file.path.rpartition("/")[0]):
+        group: list[DataFile] = []
+        for file in (file for file in inside if file.size < target_size):
+            if sum(each.size for each in group) + file.size > target_size:
+                yield from [group] if len(group) > 1 else []
+                group = []
+            group.append(file)
+        yield from [group] if len(group) > 1 else []
+
+
+def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) -> Added:
+    """Reads one row group at a time; a column that a file lacks is NULL in its rows."""
+    name = f"{uuid.uuid4().hex}.parquet"
+    old_times = any(footer.int96 for footer in footers(root, files))
+    schema, codec = _schema([root / file.path for file in files]), _codec(pq.read_metadata(root / files[0].path))
+    with (attempt.folder / name).open("xb") as out:
+        with pq.ParquetWriter(out, schema, compression=codec, use_deprecated_int96_timestamps=old_times) as writer:
+            rows = sum(_copy(root / file.path, writer, schema) for file in files)
+        out.flush()
+        os.fsync(out.fileno())
+    seen = (attempt.folder / name).stat()
+    folder = files[0].path.rpartition("/")[0]
+    path = f"{folder + '/' if folder else ''}tidemill-{attempt.name}-{number}.parquet"
+    return Added(name, DataFile(path, seen.st_size, seen.st_mtime_ns, rows))
+
+
+def _schema(paths: Sequence[Path]) -> pa.Schema:
+    """The columns of the first file, and behind them those that only others have."""
+    found = []
+    for path in paths:
+        with pq.ParquetFile(path, **_INT96_AS) as source:
+            found.append(source.schema_arrow)
+    alike = all(schema.names == found[0].names for schema in found)
+    return found[0] if alike else pa.unify_schemas(found, promote_options="permissive")
+
+
+def _copy(path: Path, writer: pq.ParquetWriter, schema: pa.Schema) -> int:
+    rows = 0
+    with pq.ParquetFile(path, **_INT96_AS) as source:
+        for group in range(source.num_row_groups):
+            table = _widened(source.read_row_group(group), schema)
+            writer.write_table(table)
+            rows += table.num_rows
+    return rows
+
+
+def _widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    places = {name.lower(): place for place, name in enumerate(table.column_names)}
+    columns = [
+        table.column(places[item.name.lower()]).cast(item.type)
+        if item.name.lower() in places
+        else pa.nulls(table.num_rows, item.type)
+        for item in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _codec(found: pq.FileMetaData) -> str:
+    if not found.num_row_groups or not found.num_columns:
+        return "snappy"
+    codec = str(found.row_group(0).column(0).compression).lower()
+    return "none" if codec == "uncompressed" else codec
+
+
+def _entry(folder: Folder, state: State, attempt: Attempt, added: Sequence[Added], gone: Sequence[DataFile]) -> Entry:
+    left = {file.path for file in gone}
+    kept = [file for file in state.files.values() if file.path not in left]
+    counted = [replace(file, rows=footer.rows) for file, footer in zip(kept, footers(folder.root, kept), strict=True)]
+    before = state.entry
+    return Entry(
+        number=state.number + 1,
+        dataset_id=before.dataset_id if before else uuid.uuid4().hex,
+        attempt=attempt.name,
+        at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        operation="OPTIMIZE",
+        add=tuple(added),
+        remove=tuple(gone),
+        files=(*counted, *(each.file for each in added)),
+        partition_by=before.partition_by if before else columns_of(state.files, str(folder)),
+        schema=before.schema if before and not state.came else None,
+        properties=before.properties if before else {},
+        notes=True,
+        foreign_came=bool(state.came),
+        foreign_left=bool(state.left),
+    )

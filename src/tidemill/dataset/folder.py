@@ -1,0 +1,198 @@
+"""The folder of a dataset on disk. Each effect that the protocol has is one call here, and can be done twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.dataset.entries import DataFile, Entry, by_path
+from tidemill.dataset.lock import WriterLock, held_open, is_held
+from tidemill.errors import TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO
+
+OURS = "_tidemill"  # readers of datasets pass over names that begin with an underscore
+SUFFIXES = (".parquet", ".parq", ".pq")
+_ALIVE = "alive"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The staging folder of one attempt at a commit; its files are garbage unless an entry names it."""
+
+    name: str
+    folder: Path
+    alive: IO[str]
+
+    def drop(self) -> None:
+        """Leaves nothing behind. What cannot be removed now is removed by the next writer."""
+        self.alive.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Folder:
+    """A dataset's root, with our own folder in it."""
+
+    def __init__(self, path: str) -> None:
+        self.root = Path(path)
+        self.log = self.root / OURS / "log"
+        self.staging = self.root / OURS / "staging"
+        self.lock = WriterLock(self.root / OURS / "lock")
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def numbers(self) -> list[int]:
+        """The numbers of the entries, in order."""
+        try:
+            names = os.listdir(self.log)  # noqa: PTH208  one call, and names are all that is needed
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
+
+    def newest(self) -> int | None:
+        return next(reversed(self.numbers()), None)
+
+    def entry(self, number: int) -> Entry | None:
+        file = self._entry_file(number)
+        try:
+            return Entry.from_json(file.read_text(encoding="utf-8"), str(file))
+        except FileNotFoundError:
+            return None
+
+    def is_pending(self, entry: Entry) -> bool:
+        """Whether the files of a commit may not all be in their places yet."""
+        return (self.staging / entry.attempt).is_dir()
+
+    def files(self) -> dict[str, DataFile]:
+        """The data files that are there, by path; names that readers pass over are left out."""
+        return by_path(self._found(str(self.root), ""))
+
+    def begin(self) -> Attempt:
+        """A staging folder of its own. Called under the lock, so that nobody takes it for a dead writer's."""
+        name = uuid.uuid4().hex
+        folder = self.staging / name
+        folder.mkdir(parents=True)
+        return Attempt(name, folder, held_open(folder / _ALIVE))
+
+    @contextlib.contextmanager
+    def ending(self, attempt: Attempt) -> Iterator[None]:
+        """However the block ends, the attempt's files are gone, unless they are the dataset's by then."""
+        try:
+            yield
+        finally:
+            number = self.newest()
+            entry = None if number is None else self.entry(number)
+            if entry is not None and entry.attempt == attempt.name:
+                attempt.alive.close()
+            else:
+                attempt.drop()
+
+    def create(self, entry: Entry) -> None:
+        """The commit point: the entry appears whole and on disk, or not at all; `FileExistsError` if it is there."""
+        self.log.mkdir(parents=True, exist_ok=True)
+        draft = self.staging / entry.attempt / "entry.json"
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(entry.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(draft.parent)
+        os.link(draft, self._entry_file(entry.number))
+        sync_folder(self.log)
+
+    def move_in(self, entry: Entry, staged: str, path: str) -> None:
+        source, place = self.staging / entry.attempt / staged, self.root / path
+        if source.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            source.replace(place)
+
+    def remove(self, file: DataFile) -> None:
+        """Removes this very file; another one that somebody has put in its place since stays."""
+        place = self.root / file.path
+        if self._seen(place, file.path) != file:
+            return
+        place.unlink()
+        for folder in place.parents:
+            if folder == self.root:
+                break
+            with contextlib.suppress(OSError):  # it holds other files
+                folder.rmdir()
+
+    def sync(self, entry: Entry) -> None:
+        """What was moved and removed is on disk."""
+        touched = {(self.root / added.file.path).parent for added in entry.add}
+        touched |= {(self.root / file.path).parent for file in entry.remove}
+        for folder in touched:
+            if folder.is_dir():
+                sync_folder(folder)
+
+    def clear(self, attempt: str) -> None:
+        shutil.rmtree(self.staging / attempt, ignore_errors=False)
+
+    def dead_attempts(self) -> list[str]:
+        """Staging folders whose writers have ended; asked under the lock."""
+        if not self.staging.is_dir():
+            return []
+        return sorted(each.name for each in self.staging.iterdir() if not is_held(each / _ALIVE))
+
+    def check_writable(self, entry: Entry) -> None:
+        """An error while there is still time, if a folder that the commit changes may not be written to."""
+        paths = [*(added.file.path for added in entry.add), *(file.path for file in entry.remove)]
+        for folder in {_existing((self.root / path).parent) for path in paths}:
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise TableError(
+                    "dataset.not_writable",
+                    f"{folder} may not be written to, and this commit changes files in it.",
+                    f"Let the user who runs this write there. {self} is as it was.",
+                )
+
+    def _entry_file(self, number: int) -> Path:
+        return self.log / f"{number:020d}.json"
+
+    def _found(self, folder: str, inside: str) -> Iterator[DataFile]:
+        try:
+            with os.scandir(folder) as entries:
+                children = sorted(entries, key=lambda each: each.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for child in children:
+            path = f"{inside}{child.name}"
+            if _passed_over(child.name):
+                continue
+            if child.is_dir():
+                yield from self._found(child.path, f"{path}/")
+            elif child.name.lower().endswith(SUFFIXES):
+                found = self._seen(Path(child.path), path)
+                if found is not None:
+                    yield found
+
+    @staticmethod
+    def _seen(place: Path, path: str) -> DataFile | None:
+        try:
+            found = place.stat()
+        except FileNotFoundError:
+            return None
+        return DataFile(path, found.st_size, found.st_mtime_ns)
+
+
+def sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _existing(folder: Path) -> Path:
+    return folder if folder.exists() else _existing(folder.parent)
+
+
+def _passed_over(name: str) -> bool:
+    return name.startswith((".", "_")) and not (name.startswith("_") and "=" in name)  # a partition may be _day=1

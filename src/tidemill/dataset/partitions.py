@@ -1,0 +1,32 @@
+"""Hive partitions: the values that a file's path says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from tidemill.errors import TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def values_of(path: str) -> dict[str, str | None]:
+    """The partition values of a file, by column; None stands for NULL."""
+    pairs = [part.partition("=") for part in path.split("/")[:-1] if "=" in part]
+    return {unquote(name): None if value == NULL else unquote(value) for name, _, value in pairs}
+
+
+def columns_of(paths: Iterable[str], root: str) -> tuple[str, ...]:
+    """The columns by which a dataset is partitioned; all its files have to agree."""
+    found = {tuple(values_of(path)): path for path in paths}
+    if len(found) > 1:
+        first, second = list(found.values())[:2]
+        raise TableError(
+            "dataset.mixed_partitions",
+            f"The files of {root} are not partitioned alike: {first} and {second}.",
+            "Move one of them, so that all files lie in folders of the same columns.",
+        )
+    return next(iter(found), ())

@@ -1,0 +1,144 @@
+"""The keys of a whole table: how many are NULL or stand twice, and a dataset with one row of each."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from tidemill.change.columns import require
+from tidemill.change.keys import descending, held_twice, shown_keys
+from tidemill.contracts import Record
+from tidemill.declare.names import quote
+from tidemill.errors import ArgumentError
+from tidemill.run.retry import with_retries
+from tidemill.stores.opened import store_at
+from tidemill.stores.parquet.store import ParquetStore
+from tidemill.stores.parquet.worker import FILE, ROW
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from tidemill.contracts import Snapshot
+    from tidemill.stores.opened import AnyStore
+
+_RANK = "__tidemill_rank"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedKeys:
+    """What is wrong with the keys of a table; `shown` are some of those that stand twice."""
+
+    rows: int
+    null_keys: int
+    duplicate_keys: int
+    extra_rows: int
+    shown: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        return not self.null_keys and not self.duplicate_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What was removed so that each key stands once."""
+
+    deleted: int
+    total: int
+    files_rewritten: int
+    files_kept: int
+    version: int
+    seconds: float
+
+
+def check_keys(spark: SparkSession, path: str, keys: Sequence[str]) -> CheckedKeys:
+    """Reads the key columns of the whole table."""
+    began = time.monotonic()
+    rows = _there(path)[0].read(spark)
+    keys = require(keys, rows.columns, "The key column", path)
+    keyed = rows.select(*map(quote, keys))
+    complete = keyed.dropna()
+    twice = held_twice(complete, keys)
+    total, whole = keyed.count(), complete.count()
+    count, distinct = twice.count(), complete.distinct().count()
+    shown = shown_keys(twice, keys) if count else ""
+    return CheckedKeys(total, total - whole, count, whole - distinct, shown, time.monotonic() - began)
+
+
+def dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequence[str]) -> Repaired:
+    """Leaves one row of each key: the highest by `order_by`, NULLs last, ties broken by all columns, then by place.
+
+    Rows that have no key stay. Only files that lose a row are rewritten.
+    """
+    began = time.monotonic()
+    return with_retries(path, lambda _: _dedup(spark, path, keys, order_by, began))
+
+
+def _dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequence[str], began: float) -> Repaired:
+    store, snapshot = _there(path)
+    if not isinstance(store, ParquetStore):
+        raise ArgumentError(
+            "dataset.only_parquet",
+            f"{path} is a Delta table; dedup repairs Parquet datasets.",
+            "Merge a source with the strategy deduplicate instead: it leaves one row of each of its keys.",
+        )
+    rows = store.placed(spark)
+    columns = [name for name in rows.columns if name not in (FILE, ROW)]
+    keys = require(keys, columns, "The key column", path)
+    order_by = require(order_by, columns, "The order-by column", path)
+    surplus = _surplus(rows, keys, order_by, columns)
+    held = rows.count() if snapshot.rows is None else snapshot.rows
+    if not surplus.take(1):
+        return Repaired(0, held, 0, snapshot.files, snapshot.version, time.monotonic() - began)
+    result = store.drop(surplus, _record(path, snapshot, keys, held), snapshot)
+    gone = result.counts.deleted
+    seconds = time.monotonic() - began
+    return Repaired(gone, held - gone, result.files_rewritten, result.files_kept, result.version, seconds)
+
+
+def _surplus(rows: DataFrame, keys: Sequence[str], order_by: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """All rows of a key but the one that stays, by their place."""
+    place: list[Column] = [F.col(FILE), F.col(ROW)]
+    order = [*descending(rows, order_by), *descending(rows, columns), *place]
+    known = rows.dropna(subset=list(keys))
+    ranked = known.withColumn(_RANK, F.row_number().over(Window.partitionBy(*map(quote, keys)).orderBy(*order)))
+    return ranked.where(F.col(_RANK) > 1).select(*place)
+
+
+def _there(path: str) -> tuple[AnyStore, Snapshot]:
+    store = store_at(path)
+    snapshot = store.snapshot()
+    if snapshot is None:
+        raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
+    return store, snapshot
+
+
+def _record(path: str, snapshot: Snapshot, keys: Sequence[str], held: int) -> Record:
+    """What the table knows of itself stays."""
+    signed = {
+        "run_id": uuid.uuid4().hex,
+        "sequence": snapshot.sequence + 1,
+        "strategy": "dedup",
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+    before = snapshot.record or Record(table=path, **signed)  # type: ignore[arg-type]
+    return before.with_(
+        rows=0,
+        counts={},
+        window={},
+        keys=tuple(keys),
+        unique=True,
+        restored_from=None,
+        base=snapshot.version,
+        held=held,
+        **signed,
+    )

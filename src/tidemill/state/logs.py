@@ -1,0 +1,66 @@
+"""The log of whatever is at a path: a Delta table's, or a Parquet dataset's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.dataset.folder import SUFFIXES, Folder
+from tidemill.declare.formats import DELTA, PARQUET
+from tidemill.errors import TableError
+
+if TYPE_CHECKING:
+    from tidemill.declare.tables import Table
+    from tidemill.state.dataset_log import DatasetLog
+    from tidemill.state.delta_log import DeltaLog
+
+    AnyLog = DeltaLog | DatasetLog
+
+
+def format_at(path: str) -> str | None:
+    """The format of what is at a path, by what lies there; None where nothing does that tells."""
+    root = Path(path)
+    if "://" in path or (root / "_delta_log").is_dir():
+        return DELTA
+    folder = Folder(path)
+    if folder.newest() is not None or _holds_parquet(root):
+        return PARQUET
+    return None
+
+
+def log_at(path: str) -> AnyLog:
+    """The log of what is at a path; nothing there is no table of either format."""
+    return _log(path, format_at(path))
+
+
+def log_of(table: Table) -> AnyLog:
+    """The log of a declared table; a Delta table in the place of a dataset is an error."""
+    if table.format == PARQUET and format_at(table.path) == DELTA:
+        raise TableError(
+            "table.other_format",
+            f"{table.path} is a Delta table, and {table.name} is declared with the format parquet.",
+            "Use the format delta, or another path.",
+            origin=table.origin,
+        )
+    return _log(table.path, table.format)
+
+
+def _log(path: str, kind: str | None) -> AnyLog:
+    if kind == PARQUET:
+        from tidemill.state.dataset_log import DatasetLog  # noqa: PLC0415  needs pyarrow.parquet
+
+        return DatasetLog(path)
+    from tidemill.state.delta_log import DeltaLog  # noqa: PLC0415
+
+    return DeltaLog(path)
+
+
+def _holds_parquet(root: Path) -> bool:
+    """Looks into the first folder of partitions only."""
+    if not root.is_dir():
+        return False
+    inside = sorted(each for each in root.iterdir() if not each.name.startswith((".", "_")))
+    if any(each.is_file() and each.name.lower().endswith(SUFFIXES) for each in inside):
+        return True
+    folders = [each for each in inside if each.is_dir() and "=" in each.name]
+    return any(_holds_parquet(folder) for folder in folders)

@@ -1,0 +1,64 @@
+"""The store of a table, by the format that it is declared to have."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from tidemill.contracts import Conflict
+from tidemill.dataset.folder import Folder
+from tidemill.declare.formats import PARQUET
+from tidemill.engine.translate import file_is_gone
+from tidemill.state.logs import format_at, log_of
+from tidemill.stores.delta import DeltaStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidemill.declare.tables import Table
+    from tidemill.stores.parquet.store import ParquetStore
+
+    AnyStore = DeltaStore | ParquetStore
+
+
+def store_of(table: Table) -> AnyStore:
+    """The store that keeps a declared table; a folder of another format is an error when it is looked at."""
+    if table.format != PARQUET:
+        return DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
+    from tidemill.stores.parquet.store import ParquetStore  # noqa: PLC0415  only where it is needed
+
+    log_of(table)  # a Delta table in its place is an error
+    return ParquetStore(table.path, properties=table.properties, partition_by=table.partition_by)
+
+
+def store_at(path: str) -> AnyStore:
+    """The store of what is at a path."""
+    if format_at(path) != PARQUET:
+        return DeltaStore(path)
+    from tidemill.stores.parquet.store import ParquetStore  # noqa: PLC0415  only where it is needed
+
+    return ParquetStore(path)
+
+
+@contextmanager
+def attempting(table: Table, attempt: int) -> Iterator[None]:
+    """One attempt at a step. After a conflict on a dataset the next one has it to itself, so that it cannot lose again.
+
+    A file that has gone since the dataset was looked at is a conflict.
+    """
+    if table.format != PARQUET:
+        yield
+        return
+    turn = Folder(table.path).lock if attempt else nullcontext()
+    try:
+        with turn:
+            yield
+    except FileNotFoundError as failure:
+        raise Conflict(str(failure)) from failure
+    except (PySparkException, Py4JError) as failure:
+        if file_is_gone(failure):
+            raise Conflict(f"files of {table.path} have gone since it was looked at") from failure
+        raise

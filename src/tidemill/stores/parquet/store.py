@@ -1,0 +1,294 @@
+"""Parquet datasets: a step's rows and its record in one commit of the dataset's own log."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import types as t
+
+from tidemill.contracts import CommitResult, Conflict, OverwriteRows, UpsertRows
+from tidemill.dataset.entries import DataFile, Entry
+from tidemill.dataset.footers import footers
+from tidemill.dataset.protocol import Moved, beginning, committing, walk
+from tidemill.declare.formats import COMPRESSION
+from tidemill.declare.names import spelled
+from tidemill.engine.translate import file_is_gone, one_line
+from tidemill.errors import TableError
+from tidemill.state.counting import counts_of
+from tidemill.state.dataset_log import DatasetLog, commit_of, partition_columns
+from tidemill.stores.parquet.reading import rows_of, schema_of
+from tidemill.stores.parquet.rehearsing import Rehearsal
+from tidemill.stores.parquet.staging import DropRows, Staged, Staging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.contracts import Commit, KeyRange, Operation, Record, Snapshot
+    from tidemill.dataset.protocol import State
+
+
+class ParquetStore:
+    """The dataset at one path, as it was when `snapshot` was last asked for."""
+
+    def __init__(
+        self, path: str, *, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ()
+    ) -> None:
+        self.path = path
+        self.log = DatasetLog(path)
+        self._properties = dict(properties or {})
+        self._partition_by = tuple(partition_by)
+        self._seen: State | None = None
+        self._columns: tuple[State, t.StructType] | None = None
+
+    def snapshot(self) -> Snapshot | None:
+        self._seen = self.log.state()
+        if not self._seen.is_there:
+            return None
+        found = self.log.snapshot_of(self._seen)
+        return replace(found, anchored=found.record_version)
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        return self.log.commits(limit)
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The rows of the last commit, and of files that others have put there; older commits are gone."""
+        state = self._state
+        if version is not None and version != state.number:
+            raise self.no_older_versions()
+        return rows_of(spark, self.log.folder.root, state.files.values(), self.schema(spark))
+
+    def nearby(self, spark: SparkSession) -> Callable[[Sequence[KeyRange]], DataFrame]:
+        """Gives the rows of those files that may hold one within some ranges, by the footers' statistics."""
+
+        def near(ranges: Sequence[KeyRange]) -> DataFrame:
+            return rows_of(spark, self.log.folder.root, self.log.near(self._state, ranges), self.schema(spark))
+
+        return near
+
+    def schema(self, spark: SparkSession) -> t.StructType:
+        state = self._state
+        if self._columns is None or self._columns[0] is not state:
+            self._columns = state, schema_of(spark, self.log.folder.root, state)
+        return self._columns[1]
+
+    def commit(
+        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    ) -> CommitResult:
+        """One commit, or `Conflict`."""
+        del spark  # the rows have their own
+        state = self._planned_on(snapshot)
+        entry, staged = self._committed(state, record, operation)
+        self._seen = None
+        return _result(entry, state, staged)
+
+    def drop(self, chosen: DataFrame, record: Record, snapshot: Snapshot) -> CommitResult:
+        """Rows go, by their file and place (`placed`), and only files that hold one are rewritten."""
+        state = self._planned_on(snapshot)
+        entry, staged = self._committed(state, record, DropRows(chosen))
+        self._seen = None
+        return _result(entry, state, staged)
+
+    def placed(self, spark: SparkSession) -> DataFrame:
+        """The rows with the file and the place of each."""
+        return rows_of(spark, self.log.folder.root, self._state.files.values(), self.schema(spark), placed=True)
+
+    def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
+        del spark
+        state = self.log.state()
+        entry = self._next(state, "SET TBLPROPERTIES", notes=True)
+        self._note(state, replace(entry, properties={**entry.properties, **properties}))
+
+    def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
+        """Nothing of this log is ever cleaned up."""
+
+    def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
+        """A declaration of a dataset that is clustered is refused, so there is nothing to do."""
+
+    def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
+        """Columns leave the dataset: all its files are rewritten without them."""
+        state = self._planned_on(snapshot)
+        rows = self.read(spark).drop(*columns)
+        self._committed(state, None, OverwriteRows(rows))
+        self._seen = None
+
+    def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
+        """A commit of a record alone; who planned on an older one conflicts."""
+        del spark
+        state = self.log.state()
+        if state.number != after:
+            raise Conflict(f"{self.path} was changed since it was looked at")
+        self._note(state, replace(self._next(state, "WRITE", notes=True), record=record.to_json()))
+
+    def restore(self, spark: SparkSession, version: int, record: Record) -> None:
+        del spark, version, record
+        raise self.no_older_versions()
+
+    def no_older_versions(self) -> TableError:
+        return TableError(
+            "dataset.no_older_versions",
+            f"{self.path} is a Parquet dataset, which holds the rows of its last commit only.",
+            "Keep copies of its folder to go back to, or use the format delta.",
+        )
+
+    @property
+    def _state(self) -> State:
+        if self._seen is None:
+            self._seen = self.log.state()
+        return self._seen
+
+    def _planned_on(self, snapshot: Snapshot | None) -> State:
+        state = self._state
+        if state.is_there != (snapshot is not None) or (snapshot and snapshot.version != state.number):
+            raise Conflict(f"{self.path} was changed since it was looked at")
+        return state
+
+    def _committed(self, state: State, record: Record | None, operation: Operation | DropRows) -> tuple[Entry, Staged]:
+        with self._failures():
+            attempt = walk(beginning(self.log.folder))
+            with self.log.folder.ending(attempt):
+                staging = self._staging(Staging, state, operation, str(attempt.folder), record.rows if record else 0)
+                staged = staging.stage(operation, attempt.name)
+                entry = replace(
+                    self._next(state, _called(operation), notes=record is None),
+                    attempt=attempt.name,
+                    record=record.to_json() if record else None,
+                    add=tuple(staged.add),
+                    remove=tuple(staged.remove),
+                    files=self._files_after(state, staged),
+                    partition_by=staging.partition_by,
+                    schema=staging.schema.json(),
+                    metrics=staged.metrics,
+                )
+                walk(committing(self.log.folder, state, entry))
+        return entry, staged
+
+    def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
+        """What a commit would do, and how many files it would read; nothing is written."""
+        state = self._planned_on(snapshot)
+        with self._failures():
+            staging = self._staging(Rehearsal, state, operation, "", 0)
+            staged = staging.stage(operation, "")
+        entry = replace(self._next(state, _called(operation)), metrics=staged.metrics, record=record.to_json())
+        return _result(replace(entry, number=state.number), state, staged), len(staging.near)
+
+    def _staging(
+        self, kind: type[Staging], state: State, operation: Operation | DropRows, folder: str, rows: int
+    ) -> Staging:
+        held = self.schema(operation.rows.sparkSession) if state.is_there else None
+        if isinstance(operation, OverwriteRows):
+            rows += sum(file.rows or 0 for file in state.known.values())
+        return kind(
+            root=self.log.folder.root,
+            state=state,
+            held=held,
+            schema=_schema_after(held, operation),
+            partition_by=self._partitions(state, operation),
+            folder=folder,
+            near=self._near(state, operation),
+            rows=rows,
+            compression=self._properties.get(COMPRESSION),
+        )
+
+    def _note(self, state: State, entry: Entry) -> None:
+        """An entry that leaves the files as they are."""
+        with self._failures():
+            attempt = walk(beginning(self.log.folder))
+            with self.log.folder.ending(attempt):
+                walk(committing(self.log.folder, state, replace(entry, attempt=attempt.name)))
+        self._seen = None
+
+    def _next(self, state: State, operation: str, *, notes: bool = False) -> Entry:
+        before = state.entry
+        return Entry(
+            number=state.number + 1,
+            dataset_id=before.dataset_id if before else uuid.uuid4().hex,
+            attempt="",
+            at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            operation=operation,
+            files=self._counted(list(state.files.values()), state),
+            partition_by=partition_columns(self.path, state) if state.is_there else (),
+            schema=before.schema if before else None,
+            properties=before.properties if before else self._properties,
+            notes=notes,
+            foreign_came=bool(state.came),
+            foreign_left=bool(state.left),
+        )
+
+    def _near(self, state: State, operation: Operation | DropRows) -> list[DataFile]:
+        if isinstance(operation, UpsertRows) and not operation.delete_missing:
+            return self.log.near(state, operation.ranges)
+        return list(state.files.values())
+
+    def _partitions(self, state: State, operation: Operation | DropRows) -> tuple[str, ...]:
+        wanted = operation.partition_by if isinstance(operation, OverwriteRows) else None
+        asked = self._partition_by if not state.is_there else wanted
+        if asked is None:
+            return partition_columns(self.path, state)
+        return tuple(spelled(name, operation.rows.columns) or name for name in asked)
+
+    def _files_after(self, state: State, staged: Staged) -> tuple[DataFile, ...]:
+        gone = {file.path for file in staged.remove}
+        kept = [file for file in state.files.values() if file.path not in gone]
+        return (*self._counted(kept, state), *(added.file for added in staged.add))
+
+    def _counted(self, files: list[DataFile], state: State) -> tuple[DataFile, ...]:
+        """The files with how many rows each has."""
+        known = {path: file.rows for path, file in state.known.items()}
+        unknown = [file for file in files if known.get(file.path) is None or state.known[file.path] != file]
+        told = {
+            file.path: footer.rows for file, footer in zip(unknown, footers(self.log.folder.root, unknown), strict=True)
+        }
+        return tuple(replace(file, rows=told.get(file.path, known.get(file.path))) for file in files)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What goes wrong before the commit point leaves the dataset as it was."""
+        try:
+            yield
+        except Moved as moved:
+            raise Conflict(str(moved)) from moved
+        except (PySparkException, Py4JError) as failure:
+            if file_is_gone(failure):
+                raise Conflict(f"files of {self.path} have gone since it was looked at") from failure
+            raise self._not_written(one_line(failure)) from failure
+        except OSError as failure:
+            raise self._not_written(str(failure)) from failure
+
+    def _not_written(self, why: str) -> TableError:
+        return TableError(
+            "dataset.not_written",
+            f"{self.path} could not be written to: {why}",
+            "Mend that and run again. The dataset is as it was.",
+        )
+
+
+def _result(entry: Entry, state: State, staged: Staged) -> CommitResult:
+    return CommitResult(
+        version=entry.number,
+        alone=True,
+        counts=counts_of(commit_of(entry)),
+        files_rewritten=len(staged.remove),
+        files_kept=len(state.files) - len(staged.remove),
+    )
+
+
+def _called(operation: Operation | DropRows) -> str:
+    return "MERGE" if isinstance(operation, UpsertRows | DropRows) else "WRITE"
+
+
+def _schema_after(held: t.StructType | None, operation: Operation | DropRows) -> t.StructType:
+    """The columns of the dataset after an operation: its own, and new ones behind them."""
+    given = operation.rows.schema
+    if held is None or isinstance(operation, OverwriteRows):
+        return given
+    if isinstance(operation, DropRows):
+        return held
+    return t.StructType([*held.fields, *(item for item in given.fields if spelled(item.name, held.names) is None)])

@@ -1,0 +1,81 @@
+"""Small files are joined, with the same rows, in one commit that the next run takes for none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from tidemill.cli.main import tidemill
+from tidemill.dataset import protocol
+from tidemill.dataset.compacting import compact
+from tidemill.dataset.folder import Folder
+from tidemill.state.dataset_log import DatasetLog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    for part in ("a", "b"):
+        (tmp_path / f"p={part}").mkdir()
+        for number in range(3):
+            rows = pa.table({"id": [number], "v": [f"{part}{number}"]})
+            pq.write_table(rows, tmp_path / f"p={part}" / f"{number}.parquet", compression="gzip")
+    wider = pa.table({"id": [9], "v": ["wide"], "more": [1.5]})
+    pq.write_table(wider, tmp_path / "p=b" / "wide.parquet")
+    return Folder(str(tmp_path))
+
+
+def rows_of(folder: Folder) -> list[tuple[object, ...]]:
+    files = protocol.walk(protocol.opening(folder)).files
+    found = [
+        (path.split("/")[0], row) for path in files for row in pq.ParquetFile(folder.root / path).read().to_pylist()
+    ]
+    return sorted((part, row["id"], row["v"], row.get("more")) for part, row in found)
+
+
+def test_files_of_a_partition_become_one(folder: Folder) -> None:
+    before = rows_of(folder)
+    done = compact(folder, 1_000_000)
+    assert (done.joined, done.written, done.kept, done.version) == (7, 2, 0, 1)
+    assert rows_of(folder) == before
+    state = protocol.walk(protocol.opening(folder))
+    assert [file.rows for file in state.entry.files] == [3, 4]
+    found = pq.ParquetFile(folder.root / next(iter(state.files)))
+    assert found.metadata.row_group(0).column(0).compression == "GZIP"
+    snapshot = DatasetLog(str(folder)).snapshot()
+    assert (snapshot.foreign_adds, snapshot.robbed) == (True, ())  # it has no record: nobody knows who made it
+    assert compact(folder, 1_000_000).joined == 0
+
+
+def test_large_files_stay_and_others_are_joined_up_to_the_size(folder: Folder) -> None:
+    size = max(file.stat().st_size for file in (folder.root / "p=a").iterdir())
+    done = compact(folder, 2 * size)
+    assert (done.joined, done.written) == (4, 2)
+    assert compact(folder, 10).joined == 0
+
+
+def test_what_others_did_before_is_still_known_after_a_compaction(folder: Folder) -> None:
+    compact(folder, 1_000_000)
+    state = protocol.walk(protocol.opening(folder))
+    (folder.root / next(iter(state.files))).unlink()
+    for number in range(2):
+        pq.write_table(pa.table({"id": [number], "v": ["x"]}), folder.root / "p=a" / f"new{number}.parquet")
+    compact(folder, 1_000_000)
+    last = next(iter(DatasetLog(str(folder)).commits()))
+    assert (last.operation, last.adds_rows, last.removes_rows) == ("OPTIMIZE", True, True)
+
+
+def test_a_size_that_is_none_and_a_folder_that_is_no_dataset_are_errors(folder: Folder, tmp_path: Path) -> None:
+    bad = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "big"])
+    assert bad.exit_code == 2
+    assert "'big' is no size." in bad.output
+    nothing = CliRunner().invoke(tidemill, ["recover", str(tmp_path / "nothing")])
+    assert "There is no dataset at" in nothing.output
+    done = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "1.5 MB"])
+    assert "files joined to" in done.output

@@ -1,0 +1,195 @@
+"""A real folder does what the checker's folder in memory does, and its effects can be done twice."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidemill.dataset import protocol
+from tidemill.dataset.entries import Added, DataFile, Entry
+from tidemill.dataset.folder import Attempt, Folder
+from tidemill.errors import TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "a.parquet").write_text("a")
+    (tmp_path / "day=2").mkdir()
+    (tmp_path / "day=2" / "b.parquet").write_text("b")
+    (tmp_path / "_passed_over.parquet").write_text("x")
+    (tmp_path / "README.txt").write_text("x")
+    yield Folder(str(tmp_path))
+    while BEGUN:
+        BEGUN.pop().alive.close()
+
+
+BEGUN: list[Attempt] = []
+
+
+def rewrite(folder: Folder, path: str, text: str) -> tuple[protocol.State, Attempt, Entry]:
+    """A commit that puts another file in the place of one."""
+    base = protocol.walk(protocol.opening(folder))
+    attempt = protocol.walk(protocol.beginning(folder))
+    BEGUN.append(attempt)
+    staged = attempt.folder / "0.parquet"
+    staged.write_text(text)
+    found = staged.stat()
+    new = DataFile(f"day=1/{attempt.name}.parquet", found.st_size, found.st_mtime_ns, 1)
+    old = base.files[path]
+    files = (*(file for file in base.files.values() if file != old), new)
+    added = Added("0.parquet", new, path)
+    return base, attempt, Entry(base.number + 1, "id", attempt.name, "", "MERGE", None, (added,), (old,), files)
+
+
+def texts(folder: Folder) -> list[str]:
+    state = protocol.walk(protocol.opening(folder))
+    return sorted((folder.root / path).read_text() for path in state.files)
+
+
+def test_a_commit_puts_its_files_in_place_and_leaves_nothing_behind(folder: Folder) -> None:
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+    protocol.walk(protocol.committing(folder, base, entry))
+    attempt.alive.close()
+    assert texts(folder) == ["A", "b"]
+    state = protocol.walk(protocol.opening(folder))
+    assert (state.number, state.entry, state.came, state.left) == (1, entry, [], [])
+    assert list(folder.staging.iterdir()) == []
+
+
+@pytest.mark.parametrize("kill_at", range(12))
+def test_a_commit_that_is_killed_at_any_step_is_whole_or_not_there(folder: Folder, kill_at: int) -> None:
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+    steps = protocol.committing(folder, base, entry)
+    taken = [step for _, step in zip(range(kill_at), steps, strict=False)]
+    steps.close()
+    attempt.alive.close()  # as the kernel does
+    committed = folder.newest() is not None
+    assert texts(folder) == (["A", "b"] if committed else ["a", "b"]), taken
+    protocol.walk(protocol.finishing(folder))
+    assert list(folder.staging.iterdir()) == []
+    base, attempt, entry = rewrite(folder, "day=2/b.parquet", "B")
+    protocol.walk(protocol.committing(folder, base, entry))
+    assert texts(folder) == (["A", "B"] if committed else ["B", "a"])
+
+
+def test_who_planned_on_an_older_commit_conflicts(folder: Folder) -> None:
+    first = rewrite(folder, "day=1/a.parquet", "1")
+    second = rewrite(folder, "day=1/a.parquet", "2")
+    protocol.walk(protocol.committing(folder, first[0], first[2]))
+    with pytest.raises(protocol.Moved, match="was changed since it was looked at"):
+        protocol.walk(protocol.committing(folder, second[0], second[2]))
+    second[1].drop()
+    assert texts(folder) == ["1", "b"]
+
+
+def test_who_planned_before_somebody_else_added_a_file_conflicts(folder: Folder) -> None:
+    base, _, entry = rewrite(folder, "day=1/a.parquet", "A")
+    (folder.root / "day=2" / "foreign.parquet").write_text("f")
+    with pytest.raises(protocol.Moved):
+        protocol.walk(protocol.committing(folder, base, entry))
+
+
+def test_an_entry_is_never_overwritten(folder: Folder) -> None:
+    """Even where locks do not work."""
+    first = rewrite(folder, "day=1/a.parquet", "1")
+    second = rewrite(folder, "day=1/a.parquet", "2")
+    folder.create(first[2])
+    with pytest.raises(FileExistsError):
+        folder.create(second[2])
+
+
+def test_a_file_that_somebody_else_put_in_the_place_of_one_to_be_removed_stays(folder: Folder) -> None:
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+    steps = protocol.committing(folder, base, entry)
+    while next(steps) != protocol.REMOVE:
+        pass
+    steps.close()
+    attempt.alive.close()
+    (folder.root / "day=1" / "a.parquet").write_text("foreign")
+    assert texts(folder) == ["A", "b", "foreign"]
+
+
+def test_what_others_did_to_the_files_is_told(folder: Folder) -> None:
+    base, _, entry = rewrite(folder, "day=1/a.parquet", "A")
+    protocol.walk(protocol.committing(folder, base, entry))
+    (folder.root / "day=2" / "b.parquet").write_text("changed by hand")
+    (folder.root / "new.parquet").write_text("n")
+    state = protocol.walk(protocol.opening(folder))
+    assert [file.path for file in state.came] == ["day=2/b.parquet", "new.parquet"]
+    assert [file.path for file in state.left] == ["day=2/b.parquet"]
+
+
+def test_a_live_writers_files_are_not_cleared(folder: Folder) -> None:
+    _, attempt, _ = rewrite(folder, "day=1/a.parquet", "A")
+    protocol.walk(protocol.finishing(Folder(str(folder.root))))
+    assert (attempt.folder / "0.parquet").exists()
+    attempt.alive.close()
+    protocol.walk(protocol.finishing(Folder(str(folder.root))))
+    assert not attempt.folder.exists()
+
+
+def test_a_disk_that_is_full_at_the_commit_point_leaves_the_dataset_as_it_was(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        protocol.walk(protocol.committing(folder, base, entry))
+    attempt.drop()
+    assert texts(folder) == ["a", "b"]
+
+
+def test_a_folder_that_may_not_be_written_to_is_found_before_the_commit_point(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # the tests may be run by root
+    with pytest.raises(TableError) as caught:
+        protocol.walk(protocol.committing(folder, base, entry))
+    attempt.drop()
+    assert str(caught.value) == (
+        f"[dataset.not_writable] {folder.root}/day=1 may not be written to, and this commit changes files in it. "
+        f"Let the user who runs this write there. {folder} is as it was."
+    )
+    assert texts(folder) == ["a", "b"]
+
+
+def test_a_commit_whose_files_cannot_be_put_in_place_is_told_and_finished_later(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Folder, "remove", refused)
+        with pytest.raises(TableError) as caught:
+            protocol.walk(protocol.committing(folder, base, entry))
+    assert caught.value.code == "dataset.unfinished"
+    assert f"tidemill recover {folder}" in caught.value.remedy
+    attempt.alive.close()
+    assert texts(folder) == ["A", "b"]
+
+
+def test_an_entry_that_is_no_entry_is_an_error(folder: Folder) -> None:
+    folder.log.mkdir(parents=True)
+    (folder.log / f"{1:020d}.json").write_text("{")
+    with pytest.raises(TableError) as caught:
+        protocol.walk(protocol.opening(folder))
+    assert caught.value.code == "dataset.unreadable_log"
+    (folder.log / f"{1:020d}.json").write_text('{"dataset": 2}')
+    with pytest.raises(TableError, match="newer Tidemill"):
+        protocol.walk(protocol.opening(folder))

@@ -1,0 +1,178 @@
+"""What workers do to files: rows at some places are replaced or go, and everything else stays as it was."""
+
+from __future__ import annotations
+
+import datetime as dt
+import resource
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tidemill.stores.parquet.worker import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, Shape, splice, write_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KINDS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("small", pa.uint8()),
+        ("real", pa.float32()),
+        ("yes", pa.bool_()),
+        ("text", pa.large_string()),
+        ("bytes", pa.binary()),
+        ("price", pa.decimal128(10, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("local", pa.timestamp("ms")),
+        ("code", pa.dictionary(pa.int32(), pa.string())),
+        ("nested", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])),
+        ("list", pa.list_(pa.int32())),
+        ("map", pa.map_(pa.string(), pa.int32())),
+    ]
+)
+
+
+def row(number: int, *, empty: bool = False) -> dict[str, object]:
+    if empty:
+        return {"id": number} | dict.fromkeys(KINDS.names[1:])
+    moment = dt.datetime(2024, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=number)
+    return {
+        "id": number,
+        "small": number % 256,
+        "real": number / 2,
+        "yes": number % 2 == 0,
+        "text": f"row {number}",
+        "bytes": bytes([number % 256]),
+        "price": Decimal(number) / 100,
+        "day": dt.date(2024, 1, 1) + dt.timedelta(days=number),
+        "at": moment,
+        "local": moment.replace(tzinfo=None, microsecond=0),
+        "code": "even" if number % 2 == 0 else "odd",
+        "nested": {"a": number, "b": ["x", None]},
+        "list": [number, None],
+        "map": [("k", number)],
+    }
+
+
+def table(rows: list[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=KINDS)
+
+
+def actions(path: Path, fates: dict[int, str], new: dict[int, dict[str, object]]) -> pa.Table:
+    given = table([new.get(place, row(0, empty=True)) for place in fates])
+    marks = {FILE: [f"file://{path}"] * len(fates), ROW: list(fates), FATE: list(fates.values())}
+    return pa.table({**marks, **{name: given.column(name) for name in KINDS.names}})
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> Path:
+    folder = tmp_path / "staging"
+    folder.mkdir()
+    return folder
+
+
+def test_all_kinds_of_values_are_replaced_in_place_and_the_rest_stays(tmp_path: Path, staging: Path) -> None:
+    path = tmp_path / "a file%20.parquet"
+    before = [row(n, empty=n == 7) for n in range(100)]
+    pq.write_table(table(before), path, row_group_size=30, compression="zstd")
+    fates = {99: REPLACE, 0: REPLACE, 31: DROP, 32: MOVE, 33: REPLACE, 34: REPLACE}
+    new = {place: row(1000 + place, empty=place == 33) for place in fates}
+    report = splice(actions(path, fates, new), Shape(str(staging), KINDS)).to_pylist()[0]
+    after = [new[n] if fates.get(n) == REPLACE else old for n, old in enumerate(before) if n not in (31, 32)]
+    found = pq.ParquetFile(staging / report["staged"])
+    assert found.read().to_pylist() == table(after).to_pylist()
+    assert found.schema_arrow == KINDS
+    assert found.metadata.row_group(0).column(0).compression == "ZSTD"
+    assert [found.metadata.row_group(n).num_rows for n in range(4)] == [30, 28, 30, 10]
+    assert (report["instead_of"], report["rows"]) == (str(path), 98)
+    assert (report["replaced"], report["moved"], report["dropped"]) == (4, 1, 1)
+
+
+def test_many_changes_in_one_row_group_are_spliced_alike(tmp_path: Path, staging: Path) -> None:
+    path = tmp_path / "f.parquet"
+    before = [row(n) for n in range(6000)]
+    pq.write_table(table(before), path)
+    fates = {n: REPLACE if n % 4 == 0 else DROP for n in range(0, 6000, 2)}
+    new = {place: row(place + 1) for place in fates}
+    report = splice(actions(path, fates, new), Shape(str(staging), KINDS)).to_pylist()[0]
+    after = [new[n] if fates.get(n) == REPLACE else old for n, old in enumerate(before) if fates.get(n) != DROP]
+    assert pq.read_table(staging / report["staged"]).to_pylist() == table(after).to_pylist()
+
+
+def test_a_file_that_loses_all_its_rows_has_no_successor(tmp_path: Path, staging: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(table([row(1), row(2)]), path)
+    report = splice(actions(path, {0: DROP, 1: DROP}, {}), Shape(str(staging), KINDS)).to_pylist()[0]
+    assert (report["staged"], report["dropped"]) == (None, 2)
+    assert list(staging.iterdir()) == []
+
+
+def test_a_file_gets_other_columns_where_they_are_asked_for(tmp_path: Path, staging: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"id": [1, 2], "old": ["a", "b"]}), path)
+    wanted = pa.schema([("id", pa.int64()), ("new", pa.string())])
+    only = pa.table({FILE: [str(path)], ROW: [-1], FATE: [STAY]})
+    report = splice(only, Shape(str(staging), wanted, exact=True)).to_pylist()[0]
+    assert pq.read_table(staging / report["staged"]).to_pylist() == [{"id": 1, "new": None}, {"id": 2, "new": None}]
+
+
+def test_old_times_of_spark_stay_what_they_are(tmp_path: Path, staging: Path) -> None:
+    """INT96 is what Spark writes unless told otherwise."""
+    path = tmp_path / "f.parquet"
+    moment = dt.datetime(2024, 1, 1, 12, 0, 0, 123456, tzinfo=dt.UTC).replace(tzinfo=None)
+    pq.write_table(pa.table({"id": [1, 2], "at": [moment, None]}), path, use_deprecated_int96_timestamps=True)
+    later = pa.array([moment.replace(tzinfo=dt.UTC, hour=13)], pa.timestamp("us", tz="UTC"))
+    only = pa.table({FILE: [str(path)], ROW: [1], FATE: [REPLACE], "id": [2], "at": later})
+    report = splice(only, Shape(str(staging), pq.read_schema(path))).to_pylist()[0]
+    found = pq.ParquetFile(staging / report["staged"], coerce_int96_timestamp_unit="us")
+    assert found.schema.column(1).physical_type == "INT96"
+    assert found.read().column("at").to_pylist() == [moment, moment.replace(hour=13)]
+
+
+def test_new_rows_go_to_a_file_for_each_partition(staging: Path) -> None:
+    schema = pa.schema([("id", pa.int32())])
+    rows = pa.table({"id": [1, 2, 3, 4], "p": ["a/b", "a/b", None, "01"]})
+    folders = {("01",): "p=1/"}
+    reports = [
+        batch.to_pylist()[0]
+        for batch in write_rows(
+            iter(rows.to_batches(max_chunksize=1)), Shape(str(staging), schema), {"p": "p"}, folders
+        )
+    ]
+    assert [(each["folder"], each["rows"]) for each in reports] == [
+        ("p=a%2Fb/", 2),
+        ("p=__HIVE_DEFAULT_PARTITION__/", 1),
+        ("p=1/", 1),
+    ]
+    assert pq.read_table(staging / reports[0]["staged"]).to_pydict() == {"id": [1, 2]}
+
+
+def test_an_empty_text_names_no_partition(staging: Path) -> None:
+    rows = pa.table({"id": [1], "p": [""]})
+    with pytest.raises(ValueError, match="an empty text cannot be the name of a partition's folder"):
+        list(write_rows(iter(rows.to_batches()), Shape(str(staging), pa.schema([("id", pa.int64())])), {"p": "p"}, {}))
+
+
+def test_a_value_that_does_not_fit_is_an_error(tmp_path: Path, staging: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"small": pa.array([1], pa.uint8())}), path)
+    only = pa.table({FILE: [str(path)], ROW: [0], FATE: [REPLACE], "small": [300]})
+    with pytest.raises(pa.ArrowInvalid, match="not in range"):
+        splice(only, Shape(str(staging), pq.read_schema(path)))
+
+
+def test_a_disk_that_is_full_is_an_error_of_the_task(tmp_path: Path, staging: Path) -> None:
+    """A limit on the size of files ends a write as a full disk does."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(table([row(n) for n in range(2000)]), path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            splice(actions(path, {0: DROP}, {}), Shape(str(staging), KINDS))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

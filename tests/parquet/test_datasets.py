@@ -1,0 +1,324 @@
+"""A Parquet dataset as a user has it: made, changed, read and repaired, with errors that leave it as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from support import events, events_table, feed, together
+
+import tidemill
+from tidemill.api import merge_table, run_merge
+from tidemill.dataset import protocol
+from tidemill.dataset.folder import Attempt, Folder
+from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
+from tidemill.engine.translate import translated
+from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError, TidemillError
+from tidemill.run.repair import check_keys, dedup
+from tidemill.state.dataset_log import DatasetLog
+from tidemill.stores.parquet.store import ParquetStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def rows(*values: tuple[int, str], **more: Any) -> pa.Table:
+    return pa.table({"id": [key for key, _ in values], "v": [v for _, v in values]} | more)
+
+
+def held(path: Path) -> list[tuple[Any, ...]]:
+    """What any other tool reads."""
+    files = [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
+    return sorted(tuple(row.values()) for file in files for row in pq.ParquetFile(file).read().to_pylist())
+
+
+def data_files(path: Path) -> list[Path]:
+    return [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
+
+
+def plain(path: Path, *tables: pa.Table) -> None:
+    """A dataset that somebody else has made."""
+    path.mkdir(parents=True, exist_ok=True)
+    for number, table in enumerate(tables):
+        pq.write_table(table, path / f"theirs-{number}.parquet")
+
+
+def test_a_dataset_is_made_and_kept_by_a_few_calls(spark: SparkSession, path: Path) -> None:
+    first = tidemill.merge_parquet_dataset(rows((1, "a"), (2, "b")), path, "id", compression="zstd", spark=spark)
+    assert first == {"inserted": 2, "updated": 0, "deleted": 0, "total": 2}
+    assert pq.ParquetFile(data_files(path)[0]).metadata.row_group(0).column(0).compression == "ZSTD"
+    frame = pd.DataFrame({"id": [2, 3], "v": ["B", "c"]})
+    assert tidemill.merge_parquet_dataset(frame, path, ["id"], spark=spark) == {
+        "inserted": 1,
+        "updated": 1,
+        "deleted": 0,
+        "total": 3,
+    }
+    again = tidemill.merge(frame, path, on="id", spark=spark)
+    assert (again.unchanged, again.version, again.files_rewritten) == (2, 1, 0)
+    assert held(path) == [(1, "a"), (2, "B"), (3, "c")]
+    assert sorted(map(tuple, tidemill.read(path, spark=spark).collect())) == held(path)
+    assert [commit.record.strategy for commit in tidemill.history(path)] == ["merge upsert", "merge upsert"]
+    assert DatasetLog(str(path)).snapshot().rows == 3
+
+
+def test_a_path_is_merged_into_partitions_and_rows_move_between_them(spark: SparkSession, tmp_path: Path) -> None:
+    path, source = tmp_path / "data", tmp_path / "source"
+    plain(source, pa.table({"id": [1, 2, 3], "month": [1, 1, 2], "v": ["a", "b", "c"]}))
+    (path / "month=01").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 4], "v": ["a", "d"]}), path / "month=01" / "theirs.parquet")
+    (path / "month=02").mkdir()
+    pq.write_table(pa.table({"id": [2], "v": ["b"]}), path / "month=02" / "theirs.parquet")
+    result = tidemill.merge(source, path, on="id", spark=spark)
+    assert (result.inserted, result.updated, result.unchanged, result.total) == (1, 1, 1, 4)
+    found = {file.parent.name: pq.ParquetFile(file).read().to_pylist() for file in data_files(path)[1:]}
+    assert {str(file.relative_to(path).parent) for file in data_files(path)} == {"month=01", "month=02"}
+    assert found["month=02"] == [{"id": 3, "v": "c"}]
+    assert [(r.id, r.month, r.v) for r in tidemill.read(path, spark=spark).orderBy("id").collect()] == [
+        (1, 1, "a"),
+        (2, 1, "b"),
+        (3, 2, "c"),
+        (4, 1, "d"),
+    ]
+
+
+def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a"), (2, "b")), rows((2, "b again"), (3, "c")))
+    before = {file: file.read_bytes() for file in data_files(path)}
+    cases: list[tuple[type[TidemillError], str, pa.Table, str]] = [
+        (MergeError, "1 row has no id", pa.table({"id": pa.array([None], pa.int64()), "v": ["x"]}), "upsert"),
+        (MergeError, "1 key of .* comes more than once in this change: 7", rows((7, "x"), (7, "y")), "upsert"),
+        (MergeError, "holds 1 key of this change more than once: 2", rows((2, "x")), "update"),
+        (
+            SchemaError,
+            "the source also has w .string.; the source lacks v",
+            pa.table({"id": [1], "w": ["x"]}),
+            "insert",
+        ),
+        (SchemaError, "id is bigint, not string", pa.table({"id": ["1"], "v": ["x"]}), "upsert"),
+    ]
+    for kind, text, source, strategy in cases:
+        with pytest.raises(kind, match=text):
+            tidemill.merge_parquet_dataset(source, path, "id", strategy, spark=spark)
+    assert {file: file.read_bytes() for file in data_files(path)} == before
+    result = tidemill.merge(rows((2, "one")), path, on="id", strategy="deduplicate", spark=spark)
+    assert (result.updated, result.deleted) == (1, 1)
+    assert held(path) == [(1, "a"), (2, "one"), (3, "c")]
+
+
+def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a")))
+    (path / "broken.parquet").write_bytes(b"PAR1 cut short")
+    with pytest.raises(TableError, match=r"broken.parquet cannot be read as a Parquet file"):
+        tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
+    (path / "broken.parquet").unlink()
+    fine = pa.table({"id": [5], "v": ["x"], "at": pa.array([0], pa.timestamp("ns"))})
+    plain(path, fine)
+    with pytest.raises(TableError, match="holds at in nanoseconds, which Spark cannot read"):
+        tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
+    with pytest.raises(ArgumentError, match="'lzo' is no compression that datasets are written with"):
+        tidemill.merge_parquet_dataset(rows((1, "b")), path, "id", compression="lzo", spark=spark)
+
+
+def test_files_that_cannot_be_staged_leave_the_dataset_as_it_was(
+    spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain(path, rows((1, "a")))
+    begin = Folder.begin
+
+    def full(self: Folder) -> Attempt:
+        attempt = begin(self)
+        attempt.folder = Path("/dev/full")
+        return attempt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Folder, "begin", full)
+        with pytest.raises(TableError) as caught:
+            tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
+    assert caught.value.code == "dataset.not_written"
+    assert "The dataset is as it was." in caught.value.remedy
+    assert held(path) == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("step", "committed"),
+    [(protocol.COMMIT, False), (protocol.MOVE_IN, True), (protocol.REMOVE, True), (protocol.CLEAR, True)],
+)
+def test_a_merge_that_dies_at_a_step_is_whole_or_not_there_and_the_next_one_works(
+    spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch, step: str, committed: bool
+) -> None:
+    plain(path, rows((1, "a"), (2, "b")), rows((3, "c")))
+    with monkeypatch.context() as dying:
+        dying.setattr("tidemill.stores.parquet.store.walk", lambda steps: _until(step, steps))
+        dying.setattr(Folder, "ending", _nobody_clears)
+        with pytest.raises(_DeadError):
+            tidemill.merge(rows((1, "A"), (4, "d")), path, on="id", spark=spark)
+    after = [(1, "A"), (2, "b"), (3, "c"), (4, "d")] if committed else [(1, "a"), (2, "b"), (3, "c")]
+    assert sorted(map(tuple, tidemill.read(path, spark=spark).collect())) == after
+    assert tidemill.merge(rows((3, "C")), path, on="id", spark=spark).updated == 1
+    assert list((path / "_tidemill" / "staging").iterdir()) == []
+    assert held(path) == [(3, "C") if row[0] == 3 else row for row in after]
+
+
+class _DeadError(BaseException):
+    """The process has ended here."""
+
+
+def _until(step: str, steps: protocol.Steps[Any]) -> Any:
+    try:
+        while next(steps) != step:
+            pass
+    except StopIteration as end:
+        return end.value
+    steps.close()
+    raise _DeadError
+
+
+@contextlib.contextmanager
+def _nobody_clears(_: Folder, attempt: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        attempt.alive.close()  # as the kernel does
+
+
+def test_a_lazy_frame_reads_its_commit_or_says_that_its_files_have_gone(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a")), rows((2, "b")))
+    frame = tidemill.read(path, spark=spark)
+    assert frame.count() == 2
+    tidemill.merge(rows((3, "c")), path, on="id", spark=spark)
+    assert frame.count() == 2
+    tidemill.merge(rows((1, "A")), path, on="id", spark=spark)
+    with pytest.raises((PySparkException, Py4JError), match=r"FAILED_READ_FILE\.FILE_NOT_EXIST"):
+        frame.collect()
+    with pytest.raises(TableError) as caught, translated("Counting"):
+        frame.collect()
+    assert (caught.value.code, caught.value.remedy) == (
+        "table.files_gone",
+        "Somebody has written to the table meanwhile. Read it again.",
+    )
+    assert tidemill.read(path, spark=spark).count() == 3
+
+
+def test_all_strategies_keep_a_dataset_with_its_watermark(spark: SparkSession, path: Path) -> None:
+    append = events_table(path, Append(), format="parquet", partition_by=("value",))
+    assert feed(spark, append, events((1, 1, "a"), (2, 2, "b"))).counts.inserted == 2
+    second = feed(spark, append, events((2, 2, "b"), (3, 5, "b")))
+    assert (second.counts.inserted, second.counts.unchanged) == (1, 1)
+    snapshot = ParquetStore(str(path)).snapshot()
+    assert snapshot.partition_columns == ("value",)
+    assert str(snapshot.record.progress["source"]) == "2024-01-01 05:00:00 UTC"
+    assert feed(spark, append, events((3, 5, "b"))).status == "unchanged"
+    replaced = feed(spark, events_table(path, DeleteInsert(), format="parquet"), events((4, 5, "a")))
+    assert (replaced.counts.inserted, replaced.counts.deleted, replaced.total) == (1, 2, 2)
+    overwritten = feed(spark, events_table(path, Replace(), None, format="parquet"), events((9, 9, "z")))
+    assert (overwritten.total, [file.parent.name for file in data_files(path)]) == (1, ["value=z"])
+
+
+def test_files_that_others_add_or_remove_count(spark: SparkSession, path: Path) -> None:
+    table = events_table(path, Merge(("id",)), back=None, format="parquet")
+    feed(spark, table, events((1, 1, "a"), (2, 5, "b")))
+    pq.write_table(events((3, 2, "theirs")), path / "theirs.parquet")
+    snapshot = ParquetStore(str(path)).snapshot()
+    assert (snapshot.foreign_adds, snapshot.robbed, snapshot.rows) == (True, (), None)
+    data_files(path)[-1 if "theirs" in data_files(path)[0].name else 0].unlink()
+    assert ParquetStore(str(path)).snapshot().robbed == (0,)
+    again = feed(spark, table, events((1, 1, "a"), (2, 5, "b")))
+    assert again.window.start.text() == "2024-01-01T02:00:00.000000Z"
+    assert again.counts.inserted == 1
+
+
+def test_columns_come_and_go_as_the_policy_says(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a"), (2, "b")), rows((3, "c")))
+    wider = rows((1, "A"), (4, "d"), more=[10, 40])
+    result = tidemill.merge(wider, path, on="id", schema_policy="append_new_columns", spark=spark)
+    assert (result.inserted, result.updated, result.files_rewritten) == (1, 1, 2)
+    assert held(path) == [(1, "A", 10), (2, "b", None), (3, "c", None), (4, "d", 40)]
+    part = tidemill.merge(pa.table({"id": [2], "more": [20]}), path, on="id", schema_policy="ignore", spark=spark)
+    assert part.updated == 1
+    assert held(path)[1] == (2, "b", 20)
+    narrow = pa.table({"id": [2], "more": [21]})
+    tidemill.merge(narrow, path, on="id", schema_policy="sync_all_columns", spark=spark)
+    assert held(path) == [(1, 10), (2, 21), (3, None), (4, 40)]
+
+
+def test_a_dry_run_says_what_a_merge_then_does(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a"), (2, "b")), rows((11, "c"), (12, "d")), rows((21, "e")))
+    before = {file: file.read_bytes() for file in data_files(path)}
+    source, table = rows((1, "A"), (3, "new"), (12, "d")), merge_table(path, "id", "upsert")
+    would = run_merge(source, table, spark, dry_run=True)
+    assert would.notices[-1] == "would read 2 of 3 files and rewrite 1"
+    assert {file: file.read_bytes() for file in data_files(path)} == before
+    did = run_merge(source, table, spark)
+    for name in ("inserted", "updated", "deleted", "unchanged", "total", "files_rewritten", "files_kept"):
+        assert getattr(would, name) == getattr(did, name), name
+
+
+def test_keys_are_checked_and_repaired(spark: SparkSession, path: Path) -> None:
+    null = pa.table({"id": pa.array([None, 4], pa.int64()), "v": ["n", "d"]})
+    plain(path, rows((1, "a"), (2, "b")), rows((2, "z"), (3, "c")), null)
+    found = check_keys(spark, str(path), ["id"])
+    assert (found.rows, found.null_keys, found.duplicate_keys, found.extra_rows, found.shown) == (6, 1, 1, 1, "2")
+    assert not found.ok
+    done = dedup(spark, str(path), ["id"], ["v"])
+    assert (done.deleted, done.total, done.files_rewritten, done.files_kept) == (1, 5, 1, 2)
+    path = path.rename(path.parent / "moved")
+    assert tidemill.read(path, spark=spark).where("id = 2").collect() == [(2, "z")]
+    assert dedup(spark, str(path), ["id"], []).files_rewritten == 0
+    assert tidemill.merge(rows((2, "Z")), path, on="id", spark=spark).updated == 1
+
+
+def test_two_merges_at_once_are_one_after_the_other(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((0, "start")))
+    jobs = [
+        lambda n=n: tidemill.merge(rows((0, f"by {n}"), (n, "x"), (9, f"by {n}")), path, on="id", spark=spark)
+        for n in (1, 2, 3)
+    ]
+    assert together(*jobs) == []
+    found = dict(held(path))
+    assert sorted(found) == [0, 1, 2, 3, 9]
+    assert found[0] == found[9]
+    assert len(held(path)) == 5
+    assert len(DatasetLog(str(path)).folder.numbers()) == 3
+
+
+def test_a_delta_table_is_no_dataset(spark: SparkSession, path: Path) -> None:
+    tidemill.merge(rows((1, "a")), path, on="id", spark=spark)
+    with pytest.raises(TableError, match=r"is a Delta table, and .* is declared with the format parquet"):
+        tidemill.merge(rows((1, "a")), path, on="id", format="parquet", spark=spark)
+    with pytest.raises(ArgumentError, match="'orc' is not a table format"):
+        tidemill.merge(rows((1, "a")), path, on="id", format="orc", spark=spark)
+    with pytest.raises(ArgumentError, match="dedup repairs Parquet datasets"):
+        dedup(spark, str(path), ["id"], [])
+
+
+def test_a_dataset_has_no_older_versions(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a")))
+    tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
+    with pytest.raises(TableError, match="holds the rows of its last commit only"):
+        tidemill.restore(path, to=0, spark=spark)
+
+
+def test_records_are_json_that_anyone_can_read(spark: SparkSession, path: Path) -> None:
+    moment = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    tidemill.merge_parquet_dataset(rows((1, "a"), at=[moment]), path, "id", spark=spark)
+    entry = json.loads((path / "_tidemill" / "log" / f"{0:020d}.json").read_text())
+    assert json.loads(entry["record"])["tidemill"]["strategy"] == "merge upsert"
+    assert [file["path"] for file in entry["files"]] == [str(file.relative_to(path)) for file in data_files(path)]
+    assert DatasetLog(str(path)).column_types() == {"id": "long", "v": "string", "at": "timestamp"}
