@@ -71,6 +71,8 @@ class Batches:
         """With the columns that had no value anywhere, in the order in which columns came."""
         from pyspark.sql import functions as F  # noqa: PLC0415  slow to import
 
+        if rows.columns == list(self._names.values()):
+            return rows
         types = {f.name.lower(): f.dataType for f in self._reading.like.fields} if self._reading.like else {}
         columns = []
         for lower, name in self._names.items():
