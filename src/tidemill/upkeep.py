@@ -84,14 +84,14 @@ def drop(
     table: Place, declared: Callable[[], Table | None], agree: Callable[[Snapshot], None] = lambda _: None
 ) -> DropResult:
     """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
-    from tidemill.run.drop import drop_table, refuse_drop  # noqa: PLC0415
+    from tidemill.run.drop import drop_table, refuse_reset  # noqa: PLC0415
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
     with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
         snapshot = log_at(table.path).snapshot()
         if snapshot is None:
             raise ArgumentError("table.missing", f"There is no table {table.name}.", f"Nothing is at {table.path}.")
-        refuse_drop(table.name, snapshot, declared())
+        refuse_reset(table.name, snapshot, declared())
         agree(snapshot)
         drop_table(table.path)
         kept.status = "dropped"

@@ -152,7 +152,9 @@ def test_a_table_that_must_not_be_reset_is_refused_and_stays(shop: Shop) -> None
         "table.reset_refused",
         "main.kept is declared reset_allowed = false: 6 rows of history would be replaced.",
     )
-    assert error.remedy == "If that is what you want, allow it where it is declared first."
+    assert error.remedy == (
+        "Take a backup (tidemill backup main.kept), then set reset_allowed to true where it is declared."
+    )
     assert (shop.version("kept"), len(shop.rows("kept"))) == (1, 6)  # that it must not be reset is noted on it
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts import AppendRows, Compiled, OverwriteRows, Target
-from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TableError
 from tidemill.plan.dates import whole_of
 from tidemill.plan.layout import layout_notices
+from tidemill.run.drop import refuse_reset
 from tidemill.run.fetching import FunctionStep
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.contracts import Snapshot
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.prepare import Prepared
@@ -75,7 +74,7 @@ class _Rebuild(Step):
         super().__init__(spark, table, source, run_id, now, variables=variables)
         self.known = None
         if self.snapshot is not None:
-            _refuse_reset(table, self.snapshot)
+            refuse_reset(table.name, self.snapshot, table, "replaced")
             _refuse_update(table)
 
     @property
@@ -115,20 +114,6 @@ class _FunctionRebuild(_Rebuild, FunctionStep):
     ) -> None:
         super().__init__(spark, table, source, run_id, now, variables)
         self.fetch = whole_of(table, now) if table.window else None
-
-
-def _refuse_reset(table: Table, snapshot: Snapshot) -> None:
-    if table.reset_allowed and not snapshot.resists_reset:
-        return
-    rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
-    said = f"has the property {RESET_ALLOWED} = false" if table.reset_allowed else "is declared reset_allowed = false"
-    where = "on the table" if table.reset_allowed else "where it is declared"
-    raise TableError(
-        "table.reset_refused",
-        f"{table.name} {said}: {rows} rows of history would be replaced.",
-        f"If that is what you want, allow it {where} first.",
-        origin=table.origin,
-    )
 
 
 def _refuse_update(table: Table) -> None:
