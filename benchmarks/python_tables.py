@@ -22,8 +22,8 @@ ROWS = 492_000
 NEW = 200
 KEYS = ("playerId", "gameId", "situation")
 SITUATIONS = ("all", "5on5", "5on4", "4on5", "other")
-MEASURES = 16
-WARM_UP = 2  # rounds before the clock counts: Java compiles what runs often
+MEASURES = 46  # statistics of games have fifty columns and more
+WARM_UP = 4  # rounds before the clock counts: Java compiles what runs often
 BOUND = 1 / 3
 
 FUNCTIONS = """

@@ -1,4 +1,4 @@
-"""Projects from Python: what one declares, what a run would do, a run, and the proof that it is exact."""
+"""Projects from Python: what one declares, what a run would do, a run, the proof that it is exact, and ways back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.requests import Request
     from tidemill.plan.steps import PlannedStep
+    from tidemill.project import ProjectSettings
+    from tidemill.run.backup import BackupResult
+    from tidemill.run.restore import RestoreResult
     from tidemill.run_result import RunResult
+    from tidemill.upkeep import DropResult, OnSpark, Place
     from tidemill.verify.checks import TableChecks
     from tidemill.verify.result import Verified
     from tidemill.workspace import Workspace
@@ -127,6 +131,71 @@ class Project:
         """Runs the checks of tables and views on all their rows, as they are. A check that fails raises nothing."""
         return list(self._chosen(select, exclude, vars).test(spark))
 
+    def backup(
+        self, table: str | Path, to: str | Path | None = None, *, spark: SparkSession | None = None
+    ) -> BackupResult:
+        """Copies a table as it is, with its progress, in one commit: to the name `to`, or beside it under one with
+        the time. A `Path`, or a text with a `/`, is a path; `table.missing` and `backup.exists` are errors.
+        """
+        from tidemill.run.backup import beside  # noqa: PLC0415
+        from tidemill.upkeep import back_up  # noqa: PLC0415  slow to import
+
+        return back_up(self._place(table), self._place(beside(str(table)) if to is None else to), self._on(spark))
+
+    def restore(
+        self,
+        table: str | Path,
+        *,
+        to: int | None = None,
+        at: datetime | str | None = None,
+        backup: str | Path | None = None,
+        spark: SparkSession | None = None,
+    ) -> RestoreResult:
+        """Takes a table back, rows and progress together: to version `to`, to that of the moment `at`, or to a backup.
+
+        It is a commit, so another restore takes it back. A moment without a zone is by this machine's clock.
+        """
+        from tidemill import upkeep  # noqa: PLC0415  slow to import
+
+        copy = None if backup is None else self._place(backup)
+        return upkeep.restore(self._place(table), self._on(spark), to=to, at=at, backup=copy)
+
+    def drop(self, table: str | Path) -> DropResult:
+        """Removes a table with all its history, at once and for good; needs no Spark.
+
+        One that is declared `reset_allowed=False`, or has the property `pipelines.reset.allowed = false`, stays: that
+        is a `TableError`.
+        """
+        from tidemill import upkeep  # noqa: PLC0415  slow to import
+
+        place = self._place(table)
+        return upkeep.drop(place, lambda: next((each for each in self.tables if each.path == place.path), None))
+
+    def _place(self, table: str | Path) -> Place:
+        """A table by its name in the project, or by its path."""
+        from tidemill.upkeep import Place  # noqa: PLC0415
+
+        settings = self._settings
+        if isinstance(table, str) and "/" not in table:
+            return Place(table, settings.table_path(table), settings.folder)
+        path = str(table) if "://" in str(table) else str(Path(table).expanduser().absolute())
+        return Place(str(table), path, settings.folder)
+
+    def _on(self, spark: SparkSession | None) -> OnSpark:
+        """The session given, or the one that tidemill.toml names, once it is needed."""
+        from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
+        from tidemill.project import Filling  # noqa: PLC0415
+
+        settings = self._settings
+        engine = settings.engine(Filling(settings.variables(_texts(self.vars))))
+        return lambda work: work(session_for(spark, settings=engine))
+
+    @property
+    def _settings(self) -> ProjectSettings:
+        from tidemill.project import ProjectSettings  # noqa: PLC0415
+
+        return ProjectSettings.load(self.target, self.profile)
+
     def _chosen(self, select: Names, exclude: Names, given: Vars | None) -> Workspace:
         workspace, wanted, unwanted = self._workspace(given), _names(select), _names(exclude)
         return workspace.choose(wanted, unwanted) if wanted or unwanted else workspace
@@ -134,8 +203,7 @@ class Project:
     def _workspace(self, given: Vars | None = None) -> Workspace:
         from tidemill.workspace import Workspace  # noqa: PLC0415  slow to import
 
-        values = {name: _text(name, value) for name, value in {**self.vars, **_mapping(given)}.items()}
-        return Workspace.load(self.target, profile=self.profile, given=values)
+        return Workspace.load(self.target, profile=self.profile, given=_texts({**self.vars, **_mapping(given)}))
 
 
 def _request(start: Bound | None, end: Bound | None, batch: str | int | None, *, full_refresh: bool) -> Request:
@@ -157,6 +225,10 @@ def _mapping(given: Vars | None) -> Vars:
 
 def _names(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _texts(values: Vars) -> dict[str, str]:
+    return {name: _text(name, value) for name, value in values.items()}
 
 
 def _text(name: str, value: object) -> str:

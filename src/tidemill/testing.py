@@ -43,6 +43,10 @@ def run_table(
     and today, as a first run is, or for no dates where it has no time column. `existing` is what `run.existing()` is
     to give, `reads` what `run.read(name)` is: frames, or lists of dicts. Spark starts only if the function uses it.
     """
+    if not callable(function):
+        raise ArgumentError(
+            "testing.no_function", f"{function!r} is no function.", "Give the decorated function itself."
+        )
     frames = _Frames(spark)
     begins, ends = _dates(function, _day("start", start), _day("end", end))
     run = Run(
@@ -125,7 +129,10 @@ def _dates(function: Callable[..., Any], start: date | None, end: date | None) -
         return None, None
     today = datetime.now(ZoneInfo(str(given["timezone"])) if given.get("timezone") else UTC).date()
     ends = end or max(today, start or today)
-    return start or ends - timedelta(days=1), ends
+    begins = start or ends - timedelta(days=1)
+    if ends < begins:
+        raise ArgumentError("testing.no_dates", f"There are no dates from {begins} to {ends}.", "Give a later end.")
+    return begins, ends
 
 
 def _day(name: str, given: date | str | None) -> date | None:

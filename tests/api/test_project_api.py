@@ -7,16 +7,17 @@ import subprocess
 import sys
 from contextlib import closing
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 import tidemill
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, TableError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 PIPELINE = """
@@ -121,6 +122,50 @@ def test_tables_are_verified(spark: SparkSession, folder: Path) -> None:
     write(folder / "data/1.csv", "1,2024-01-01 10:00:00,eu")
     (raw,) = project.verify("raw_orders", spark=spark)
     assert (raw.equal, raw.kept.count) == (True, 2)
+
+
+def test_a_table_is_backed_up_restored_and_dropped(spark: SparkSession, folder: Path) -> None:
+    project = tidemill.Project.load(folder, profile="prod")
+    assert project.run("raw_orders", spark=spark).ok
+    copied = project.backup("raw_orders", "orders_kept", spark=spark)
+    assert (copied.path, copied.total) == (str(folder / "lake/main/orders_kept"), 3)
+    write(folder / "data/2.csv", "4,2024-01-03 00:00:00,eu")
+    assert project.run("raw_orders", spark=spark).steps[0].total == 4
+    back = project.restore("raw_orders", backup="orders_kept", spark=spark)
+    assert (back.total, back.watermark, back.undo) == (3, "2024-01-02 12:00:00 UTC", 1)
+    gone = project.drop(folder / "lake/main/raw_orders")
+    assert (gone.rows, (folder / "lake/main/raw_orders").exists()) == (3, False)
+    assert project.restore("raw_orders", backup=Path(copied.path), spark=spark).version == 0
+    with closing(sqlite3.connect(folder / ".tidemill" / "ledger.db")) as ledger:
+        kept = ledger.execute("SELECT command FROM runs ORDER BY started").fetchall()
+    assert [command for (command,) in kept if not command.startswith("run")] == [
+        "backup raw_orders --to orders_kept",
+        "restore raw_orders --from orders_kept",
+        f"drop {folder}/lake/main/raw_orders",
+        f"restore raw_orders --from {copied.path}",
+    ]
+
+
+def test_what_cannot_be_copied_restored_or_dropped_is_told_without_spark(folder: Path) -> None:
+    (folder / "models/main").mkdir(parents=True)
+    (folder / "models/main/stats.sql").write_text("SELECT 1 AS id")
+    (folder / "models/main/stats.py").write_text('metadata = {"reset_allowed": False}\n')
+    deltalake.write_deltalake(folder / "warehouse/main/stats", pa.table({"id": [1]}))
+    project = tidemill.Project.load(folder)
+    with pytest.raises(TableError, match="stats is declared reset_allowed = false: its rows of history would be") as no:
+        project.drop("stats")
+    assert no.value.origin is not None
+    for wrong, problem in (
+        (lambda: project.drop("stat"), "There is no table stat."),
+        (lambda: project.backup("stat"), "There is no table at "),
+        (lambda: project.backup("stats", "stats"), "There is a table at "),
+        (lambda: project.restore("stats", backup="gone"), "There is no table at "),
+        (lambda: project.restore("stats"), "A restore goes back to one of three"),
+        (lambda: project.restore("stats", at="tomorrow"), "'tomorrow' is no moment."),
+        (lambda: project.drop("main.stats.old.er"), "'main.stats.old.er' is no name of a table."),
+    ):
+        with pytest.raises(ArgumentError, match=problem):
+            wrong()
 
 
 def test_a_plan_and_the_tables_need_no_spark(folder: Path) -> None:

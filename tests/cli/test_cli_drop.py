@@ -84,6 +84,14 @@ def test_nothing_cannot_be_dropped(cli):
     assert told.stderr.startswith("error[table.missing] There is no table shop.order.\n")
 
 
+def test_a_profile_says_whose_table_is_dropped(shop: Path, cli):
+    (shop / "tidemill.toml").write_text('name = "shop"\n[profiles.prod.warehouse]\npath = "lake"\n')
+    deltalake.write_deltalake(shop / "lake" / "shop" / "orders", ROWS)
+    assert cli("drop", "shop.orders", "--confirm", "--profile", "prod").exit_code == 0
+    assert not (shop / "lake" / "shop" / "orders").exists()
+    assert (shop / "warehouse" / "shop" / "orders").exists()
+
+
 @pytest.mark.parametrize("name", ["shop.stats", "warehouse/shop/stats"])
 def test_a_table_declared_to_be_kept_is_not_dropped_by_its_name_or_its_path(shop: Path, cli, name: str):
     told = cli("drop", name, "--confirm")

@@ -32,14 +32,16 @@ def games(run):
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [1, 6])
+@pytest.mark.parametrize(
+    ("after", "before"),
+    [(2, 3), pytest.param(1, 30, marks=pytest.mark.slow), pytest.param(6, 30, marks=pytest.mark.slow)],
+)
 def test_a_killed_run_leaves_whole_batches_and_skips_no_date(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, before: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
     today = datetime.now(UTC).date()
-    start = today - timedelta(days=30)
+    start = today - timedelta(days=before)
     Path("games.py").write_text(FUNCTION.format(start=start, rows=ROWS), encoding="utf-8")
     delay = random.uniform(0.0, 1.5)
     _run_and_kill(after, delay)

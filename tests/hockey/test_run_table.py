@@ -63,6 +63,10 @@ def test_what_is_asked_for_and_not_given_is_told():
     )
     with pytest.raises(ValueError, match="start is 'yesterday', which is no date"):
         run_table(games, start="yesterday")
+    with pytest.raises(ValueError, match="There are no dates from 2026-02-04 to 2026-02-03"):
+        run_table(games, start="2026-02-04", end="2026-02-03")
+    with pytest.raises(ValueError, match="'games' is no function"):
+        run_table("games")
 
 
 def test_an_api_is_asked_once_within_a_call(api):

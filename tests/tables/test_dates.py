@@ -196,6 +196,8 @@ def test_a_plan_tells_the_dates_as_far_as_the_log_does() -> None:
     assert told(table(), fetched("2026-02-04")) == "since 2026-02-04: 2026-02-04, 1 date"
     assert told(table(), Snapshot(0, 0, None, None)) == "adopted: since its highest gameDate, to today"
     assert told(table(), fetched("2026-02-04", FOREIGN)) == "since its highest gameDate, to today"
+    until = reason_to_fetch(table(), Snapshot(0, 0, None, None), backfill_of(None, "2026-02-03", None), NOON)
+    assert until == "adopted: since its highest gameDate, to 2026-02-03"
     backfill = told(table(), Snapshot(0, 0, None, None), "2026-01-01", "2026-01-02")
     assert backfill == "backfill from 2026-01-01 to 2026-01-02: 2026-01-01 … 2026-01-02, 2 dates"
     once = replace(table(), window=None)

@@ -237,6 +237,15 @@ def test_a_file_of_a_project_can_be_named_and_a_sidecar_cannot(cli: Callable[...
     assert "target.is_model" in cli("list", "models/bronze/model.py").stderr
 
 
+def test_a_table_that_cannot_be_read_is_not_taken_for_a_first_run(cli: Callable[..., Result]) -> None:
+    log = "warehouse/bronze/games/_delta_log/00000000000000000000.json"
+    write({"nhl.py": STATS, log: "half a comm"})
+    found = cli("plan", "-s", "bronze.games")
+    assert found.exit_code == 1
+    assert "error[table.unreadable] The log of " in found.stderr
+    assert "first run" not in found.output
+
+
 def test_metadata_commands_start_no_spark() -> None:
     write({"nhl.py": STATS})
     code = (

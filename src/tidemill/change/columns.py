@@ -48,6 +48,8 @@ def align(rows: DataFrame, table: StructType, policy: SchemaPolicy, name: str) -
     Columns that the rows lack are left out: a merge keeps what the table holds in them.
     """
     fit = _fit(rows.schema, table)
+    if _columns(rows.schema) == _columns(table):
+        return rows, fit
     _check_types(rows.schema, table, name)
     if policy is SchemaPolicy.FAIL and (fit.added or fit.missing):
         raise _mismatch(fit, name)
@@ -81,6 +83,10 @@ def require(columns: Iterable[str], there: Sequence[str], what: str, where: str)
             )
         found.append(spelling)
     return tuple(found)
+
+
+def _columns(schema: StructType) -> list[tuple[str, object]]:
+    return [(field.name, field.dataType) for field in schema.fields]
 
 
 def _fit(source: StructType, table: StructType) -> Fit:

@@ -17,7 +17,7 @@ from tidemill.declare.names import of, quote, quoted_text, spelled
 from tidemill.engine.translate import MOVED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -63,8 +63,7 @@ class Meeting:
     @property
     def held(self) -> DataFrame:
         """The target's rows that may hold a key of the change; files that cannot are not read."""
-        rows = self.target.near(self.change.profile.ranges) if self.target.near else self.target.rows
-        return rows.alias(HELD).where(" AND ".join(self._reach) or "true")
+        return self._near(self.change.profile.ranges).where(" AND ".join(self._reach) or "true")
 
     @property
     def met(self) -> DataFrame:
@@ -99,10 +98,12 @@ class Meeting:
         return self.strategy.only_newer is not None or self.target.beyond is not None
 
     @property
-    def out_of_reach(self) -> bool:
-        """No file of the target can hold a key of the change."""
+    def out_of_reach(self) -> Sequence[KeyRange]:
+        """Ranges of the change in which no file of the target has a row, one where one will do; none where one has."""
         ranges = self.change.profile.ranges
-        return bool(ranges) and self.target.reach(ranges).files == 0
+        if not ranges or self.target.reach(ranges).files:
+            return ()
+        return next(([span] for span in ranges if not self.target.reach([span]).files), ranges)
 
     def judged(self) -> Judged:
         """Every row of the change with its fate, in one pass over what the target has in reach."""
@@ -118,13 +119,15 @@ class Meeting:
         rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(_FATE)))
         return Judged(rows, {row[_FATE]: row["count"] for row in rows.groupBy(_FATE).count().collect()})
 
-    def rows_out_of_reach(self) -> DataFrame:
-        """The change's rows, where no file can hold a key of theirs. A row in reach by the time of the write conflicts.
+    def rows_out_of_reach(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        """The change's rows, where no file has a row in these ranges; one that comes before the write is a conflict.
 
         That needs no join: the target's part of the union has no files to read, unless the table has moved.
         """
-        nobody = f"assert_true(NOT ({' AND '.join(self._reach)}), {quoted_text(MOVED)}) IS NOT NULL"
-        return self.change.rows.unionByName(self.held.where(nobody), allowMissingColumns=True)
+        near = " AND ".join(_within(ranges))
+        nobody = f"assert_true(NOT ({near}), {quoted_text(MOVED)}) IS NOT NULL"
+        held = self._near(ranges).where(near).where(nobody)
+        return self.change.rows.unionByName(held, allowMissingColumns=True)
 
     def new_rows(self) -> DataFrame:
         """The change's rows whose key the target does not hold; lazy, so that a foreign append conflicts."""
@@ -170,11 +173,19 @@ class Meeting:
     @property
     def _reach(self) -> list[str]:
         """What the profile knows of the keys, as filters on the target."""
-        return [within(of(HELD, span.column), span) for span in self.change.profile.ranges]
+        return _within(self.change.profile.ranges)
+
+    def _near(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        rows = self.target.near(ranges) if self.target.near else self.target.rows
+        return rows.alias(HELD)
 
     def _small(self, rows: DataFrame, most: int) -> DataFrame:
         """Rows that are no more than the change's, sent to where the target's are read if they are few."""
         return F.broadcast(rows) if self.change.profile.rows <= most else rows
+
+
+def _within(ranges: Iterable[KeyRange]) -> list[str]:
+    return [within(of(HELD, span.column), span) for span in ranges]
 
 
 def within(column: str, span: KeyRange) -> str:

@@ -54,8 +54,8 @@ def _collapses(meeting: Meeting) -> bool:
 
 def _upsert(meeting: Meeting) -> Compiled:
     """Looks before it writes: new keys alone are an append, and where nothing differs nothing is written."""
-    if meeting.out_of_reach:
-        return Compiled(AppendRows(meeting.rows_out_of_reach()), unique=True)
+    if apart := meeting.out_of_reach:
+        return Compiled(AppendRows(meeting.rows_out_of_reach(apart)), unique=True)
     judged = meeting.judged()
     known = Counts(inserted=judged[NEW], unchanged=judged[SAME], ignored=judged[OLDER])
     if judged[CHANGED]:

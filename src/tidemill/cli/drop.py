@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from tidemill.cli import render
-from tidemill.cli.naming import absolute, located
+from tidemill.cli.naming import absolute, named_in
 from tidemill.cli.options import output, variables
 from tidemill.errors import ArgumentError
 
@@ -32,30 +34,17 @@ def drop(table_path: str, confirm: bool, load: Load, form: str, quiet: bool) -> 
     TABLE is the path of a table, or the name of one of the project's, declared or not. One that is declared with
     reset_allowed = false, or has the property pipelines.reset.allowed = false, stays.
     """
-    from tidemill.cli.keeping import keeping  # noqa: PLC0415
-    from tidemill.run.drop import drop_table, refuse_drop  # noqa: PLC0415
+    from tidemill import upkeep  # noqa: PLC0415
 
-    path = absolute(located(table_path))
-    with keeping("drop", f"drop {table_path}", table_path, path) as kept:
-        snapshot = _snapshot(path, table_path)
-        refuse_drop(table_path, snapshot, _declared(path, load))
-        if not confirm:
-            _ask(table_path, snapshot)
-        drop_table(path)
-        kept.status = "dropped"
+    workspace = named_in(table_path, load)
+    path = absolute(workspace.project.table_path(table_path) if workspace else table_path)
+    place = upkeep.Place(table_path, path)
+    asked = () if confirm else (partial(_ask, table_path),)
+    result = upkeep.drop(place, partial(_declared, path, load), *asked)
     if form == "json":
-        render.document({"table": table_path, "path": path, "rows": snapshot.rows})
+        render.document(asdict(result))
     elif not quiet:
-        render.judged("✓", f"{table_path.rstrip('/').rpartition('/')[2]}  dropped{_with_rows(snapshot, ' · ')}")
-
-
-def _snapshot(path: str, name: str) -> Snapshot:
-    from tidemill.state.logs import log_at  # noqa: PLC0415
-
-    snapshot = log_at(path).snapshot()
-    if snapshot is None:
-        raise ArgumentError("table.missing", f"There is no table {name}.", f"Nothing is at {path}.")
-    return snapshot
+        render.judged("✓", f"{table_path.rstrip('/').rpartition('/')[2]}  dropped{_with_rows(result.rows, ' · ')}")
 
 
 def _declared(path: str, load: Load) -> Table | None:
@@ -68,7 +57,7 @@ def _declared(path: str, load: Load) -> Table | None:
 
 
 def _ask(name: str, snapshot: Snapshot) -> None:
-    whole = f"{name}{_with_rows(snapshot, ' with ')}"
+    whole = f"{name}{_with_rows(snapshot.rows, ' with ')}"
     if not sys.stdin.isatty():
         raise ArgumentError(
             "drop.not_confirmed",
@@ -78,5 +67,5 @@ def _ask(name: str, snapshot: Snapshot) -> None:
     click.confirm(f"Drop {whole}? It cannot be undone.", abort=True)
 
 
-def _with_rows(snapshot: Snapshot, word: str) -> str:
-    return "" if snapshot.rows is None else f"{word}{render.rows(snapshot.rows)}"
+def _with_rows(rows: int | None, word: str) -> str:
+    return "" if rows is None else f"{word}{render.rows(rows)}"

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
+
+    from tidemill.upkeep import OnSpark
+
 T = TypeVar("T")
 
 
@@ -23,6 +27,19 @@ def interruptible(work: Callable[[], T]) -> T:
     done: Future[T] = Future()
     threading.Thread(target=_settle, args=(done, work), name="tidemill-work", daemon=True).start()
     return done.result()
+
+
+def on_spark(profile: str | None) -> OnSpark:
+    """Short work on the Spark that the project of the current folder names; Ctrl-C can end it."""
+    from tidemill.cli.naming import spark_here  # noqa: PLC0415
+    from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
+
+    settings = spark_here(profile)
+
+    def done(work: Callable[[SparkSession], T]) -> T:
+        return interruptible(lambda: work(session_for(small=True, settings=settings)))
+
+    return done
 
 
 def _settle(done: Future[T], work: Callable[[], T]) -> None:

@@ -17,8 +17,8 @@ from tidemill.declare.tables import SchemaPolicy
 
 if TYPE_CHECKING:
     from tidemill.api import MergeResult
-    from tidemill.cli.keeping import Kept
     from tidemill.declare.tables import Table
+    from tidemill.run.keeping import Kept
 
 EXAMPLES = """\b
 Examples:
@@ -131,8 +131,8 @@ def _rehearse(source: str, table: Table, *, quiet: bool) -> MergeResult:
 def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
     from tidemill.api import run_merge  # noqa: PLC0415
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.cli.keeping import keeping  # noqa: PLC0415
     from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415
+    from tidemill.run.keeping import keeping  # noqa: PLC0415
     from tidemill.sources.files import FileSource  # noqa: PLC0415
 
     settings = spark_here()

@@ -12,14 +12,22 @@ if TYPE_CHECKING:
 
     from tidemill.cli.options import Load
     from tidemill.declare.spark import SparkSettings
+    from tidemill.upkeep import Place
     from tidemill.workspace import Workspace
 
 
-def located(table: str) -> str:
+def located(table: str, profile: str | None = None) -> str:
     """The path of a table. What is there as a path is one; else a name is looked for in the project's warehouse."""
     from tidemill.project import ProjectSettings  # noqa: PLC0415
 
-    return table if _is_path(table) else ProjectSettings.load().table_path(table)
+    return table if _is_path(table) else ProjectSettings.load(profile=profile).table_path(table)
+
+
+def placed(table: str, profile: str | None) -> Place:
+    """A table as the user names it, and where that is."""
+    from tidemill.upkeep import Place  # noqa: PLC0415
+
+    return Place(table, located(table, profile))
 
 
 def absolute(path: str) -> str:
@@ -54,13 +62,13 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
     return path, workspace.spark if workspace else spark_here()
 
 
-def spark_here() -> SparkSettings:
+def spark_here(profile: str | None = None) -> SparkSettings:
     """The Spark that the project of the current folder names; the embedded one where there is no project."""
     from tidemill.project import Filling, ProjectSettings, SparkSettings, find_project  # noqa: PLC0415
 
     if find_project() is None:
         return SparkSettings()
-    project = ProjectSettings.load()
+    project = ProjectSettings.load(profile=profile)
     return project.engine(Filling(project.variables()))
 
 

@@ -73,9 +73,14 @@ def variables(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="A variable; may be given again."),
         click.option("--vars", "document", metavar="JSON", help="Variables as a JSON object."),
-        click.option("--profile", help="A profile of tidemill.toml."),
+        profiled,
     )
     return _having(options, with_load)
+
+
+def profiled(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--profile` alone: for commands on a table that need not read what a project declares."""
+    return click.option("--profile", help="A profile of tidemill.toml.")(command)
 
 
 def selection(command: Callable[..., Any]) -> Callable[..., Any]:

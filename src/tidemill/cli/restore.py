@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import absolute, located, spark_here
-from tidemill.cli.options import output
+from tidemill.cli.naming import absolute, located, placed
+from tidemill.cli.options import output, profiled
 
 if TYPE_CHECKING:
     from tidemill.run.restore import RestoreResult
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 @click.option("--to", type=click.IntRange(min=0), metavar="VERSION", help="A version that history shows.")
 @click.option("--at", metavar="TIME", help="The version of this moment, by your clock unless it has a zone.")
 @click.option("--from", "backup", metavar="BACKUP", help="The name or path of a backup; the table need not be there.")
+@profiled
 @output
 def restore(
     table_path: str,
     to: int | None,
     at: str | None,
     backup: str | None,
+    profile: str | None,
     form: str,
     quiet: bool,
 ) -> None:
@@ -44,36 +46,23 @@ def restore(
     The restore is a commit of its own, so that nothing is lost: it can be undone by another restore. A backup may be
     any Delta table; of one that Tidemill did not make, the rows say how far it was read.
     """
-    from tidemill import api  # noqa: PLC0415
-
-    api.check_one_way(to, at, backup)
-    path = located(table_path)
-    way = {"to": to, "at": None if at is None else api.moment_of(at), "backup": backup and located(backup)}
-    result = _run(table_path, path, way, quiet=quiet or form == "json")
+    result = _run(table_path, (to, at, backup), profile, quiet=quiet or form == "json")
     if form == "json":
-        render.document({"table": table_path, "path": absolute(path), **asdict(result)})
+        render.document({"table": table_path, "path": absolute(located(table_path, profile)), **asdict(result)})
     elif not quiet:
         show(table_path, result)
 
 
-def _run(name: str, path: str, way: dict[str, Any], *, quiet: bool) -> RestoreResult:
-    from tidemill import api  # noqa: PLC0415
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.cli.keeping import keeping  # noqa: PLC0415
-    from tidemill.engine.session import session_for  # noqa: PLC0415
+def _run(
+    name: str, way: tuple[int | None, str | None, str | None], profile: str | None, *, quiet: bool
+) -> RestoreResult:
+    from tidemill.cli.interrupts import on_spark  # noqa: PLC0415
+    from tidemill.upkeep import restore  # noqa: PLC0415
 
-    said = next(f"{_FLAGS[name]} {value}" for name, value in way.items() if value is not None)
-    with keeping("restore", f"restore {name} {said}", name, path) as kept:
-        api.history(way["backup"] or path, 1)  # what is not there is found before Spark starts
-        with Live(f"restoring {name}", quiet=quiet):
-            settings = spark_here()
-            spark = interruptible(lambda: session_for(small=True, settings=settings))
-            result = interruptible(lambda: api.restore(path, **way, spark=spark))
-        kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
-        return result
-
-
-_FLAGS = {"to": "--to", "at": "--at", "backup": "--from"}
+    to, at, backup = way
+    copy = placed(backup, profile) if backup else None
+    with Live(f"restoring {name}", quiet=quiet):
+        return restore(placed(name, profile), on_spark(profile), to=to, at=at, backup=copy)
 
 
 def show(path: str, result: RestoreResult) -> None:

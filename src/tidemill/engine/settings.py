@@ -19,6 +19,8 @@ DELTA = {
 _EVERYWHERE = {
     **DELTA,
     "spark.app.name": "tidemill",
+    # With it every column that Python makes asks Java several times, to know in which line that was.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from tidemill.declare.durations import duration
 from tidemill.declare.functions import UTC, Function
@@ -149,11 +149,12 @@ class Arguments:
 
     def _timezone(self) -> ZoneInfo:
         name = self.given.get("timezone", "UTC")
-        if name not in available_timezones():
+        try:
+            return ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is an OSError
             remedy = suggestion(name, available_timezones(), 'write a name such as "America/New_York"')
             self._note("timezone", "bad_timezone", f"{name} is no time zone", remedy)
             return UTC
-        return ZoneInfo(name)
 
     # the function
 

@@ -174,6 +174,11 @@ def fetches_of(
     ]
 
 
+def last_asked(asked: Backfill | None) -> date | None:
+    """The last date that somebody wants; None where that is today's."""
+    return _date(asked.end) if asked and asked.end else None
+
+
 def whole_of(table: Table, now: datetime) -> Fetch:
     """All dates that the table can have, in one call: for a rebuild, which is one commit."""
     _, window = _parts_of(table)
@@ -196,7 +201,7 @@ def _parts_of(table: Table) -> tuple[Function, Window]:
 
 
 def _bounds(window: Window, progress: Progress, today: date, asked: Backfill | None) -> tuple[date, date]:
-    last = _date(asked.end) if asked and asked.end else today
+    last = last_asked(asked) or today
     if asked and asked.start:
         return _date(asked.start), last
     start = _date(window.start) if window.start else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.plan.dates import fetches_of, progress_of
+from tidemill.plan.dates import fetches_of, last_asked, progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,8 @@ def reason_to_fetch(table: Table, snapshot: Snapshot | None, asked: Backfill | N
     except _OnlyRowsTellError:
         if asked is None or asked.start is None:
             known = snapshot is not None and snapshot.record is not None
-            return f"{'' if known else 'adopted: '}since its highest {table.window.time_column}, to today"
+            since = f"{'' if known else 'adopted: '}since its highest {table.window.time_column}"
+            return f"{since}, to {last_asked(asked) or 'today'}"
         progress = progress_of(table, None, _unknown, now)
     done = snapshot.record.backfill if snapshot and snapshot.record else {}
     fetches = fetches_of(table, progress, now, asked, done)

@@ -48,7 +48,7 @@ def rows_given(
             f"{_begins(teller)} gave no rows, and there is no table yet, so nobody knows its columns.",
             'Declare them: schema="id BIGINT, day DATE", or give a frame that has columns.',
         )
-    return kept(rows)
+    return rows if batches.few else kept(rows)
 
 
 def _add(batches: Batches, given: Any, typed: Typed | None, teller: str) -> None:

@@ -1,4 +1,4 @@
-"""Frames that come one by one, as one frame: on disk as they come, so that memory does not grow with them."""
+"""Frames that come one by one, as one frame: on disk as they come unless they are few, so that memory does not grow."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
 
     from tidemill.sources.protocol import Reading
+
+FEW = 4 * 1024 * 1024  # bytes that Spark is given as they are
 
 
 class Batches:
     """Batches may differ in their columns and in their order: a column that one lacks is NULL there.
 
-    Types are those of the table where it has the column, else what all batches fit into. `rows` reads files in
-    `folder`, so they must be kept elsewhere before it goes away.
+    Types are those of the table where it has the column, else what all batches fit into. `rows` may read files in
+    `folder`, so they must be kept elsewhere before it goes away, unless they are `few`.
     """
 
     def __init__(self, reading: Reading, folder: Path) -> None:
         self._reading, self._folder = reading, folder
         self._frames: list[DataFrame] = []
+        self._tables: list[pa.Table] = []
+        self._bytes = 0
         self._parts: dict[pa.Schema, Path] = {}
         self._names: dict[str, str] = {}
         self._count = 0
@@ -51,13 +56,33 @@ class Batches:
         typed = pa.table({name: column for name, column in found.items() if not pa.types.is_null(column.type)})
         if not typed.num_columns:
             return
-        part = self._parts.setdefault(typed.schema, self._folder / f"part-{len(self._parts)}")
-        part.mkdir(exist_ok=True)
-        self._count += 1
-        pq.write_table(typed, part / f"{self._count}.parquet", coerce_timestamps="us")
+        self._tables.append(typed)
+        self._bytes += typed.nbytes
+        if self._bytes > FEW:
+            self._store()
+
+    def _store(self) -> None:
+        for table in self._tables:
+            part = self._parts.setdefault(table.schema, self._folder / f"part-{len(self._parts)}")
+            part.mkdir(exist_ok=True)
+            self._count += 1
+            pq.write_table(table, part / f"{self._count}.parquet", coerce_timestamps="us")
+        self._tables.clear()
+
+    @property
+    def few(self) -> bool:
+        """Whether Spark can be given all rows as they are: they are few, and have the types of the table."""
+        if self._frames or self._parts or not self._tables:
+            return False
+        first, known = self._tables[0].schema, self._arrow_types()
+        alike = all(table.schema == first for table in self._tables)
+        return alike and all(known.get(field.name.lower()) == field.type for field in first)
 
     def rows(self) -> DataFrame | None:
         """All batches; None when there was none."""
+        if self.few:
+            return self._whole(self._few_rows())
+        self._store()
         spark = self._reading.spark
         frames = [*self._frames, *(spark.read.parquet(str(part)) for part in self._parts.values())]
         if not self._names:
@@ -67,11 +92,21 @@ class Batches:
             frames = [spark.range(0).select()]
         return self._whole(reduce(_together, frames))
 
+    def _few_rows(self) -> DataFrame:
+        """One task has them all, so that what is asked of them needs no exchange between tasks."""
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
+
+        table, known = pa.concat_tables(self._tables), self._fields()
+        schema = StructType([StructField(name, known[name.lower()].dataType) for name in table.column_names])
+        return self._reading.spark.createDataFrame(table, schema).coalesce(1)
+
     def _whole(self, rows: DataFrame) -> DataFrame:
         """With the columns that had no value anywhere, in the order in which columns came."""
         from pyspark.sql import functions as F  # noqa: PLC0415  slow to import
 
-        types = {f.name.lower(): f.dataType for f in self._reading.like.fields} if self._reading.like else {}
+        if rows.columns == list(self._names.values()):
+            return rows
+        types = {name: field.dataType for name, field in self._fields().items()}
         columns = []
         for lower, name in self._names.items():
             found = spelled(name, rows.columns)
@@ -86,8 +121,11 @@ class Batches:
     def _arrow_types(self) -> dict[str, pa.DataType]:
         from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  slow to import
 
-        fields = self._reading.like.fields if self._reading.like else []
-        return {f.name.lower(): to_arrow_type(f.dataType, timestamp_utc=True) for f in fields}
+        found = self._fields().items()
+        return {name: to_arrow_type(field.dataType, timestamp_utc=True) for name, field in found}
+
+    def _fields(self) -> dict[str, StructField]:
+        return {field.name.lower(): field for field in self._reading.like.fields} if self._reading.like else {}
 
 
 def _array(values: list[Any], kind: pa.DataType | None) -> pa.Array:

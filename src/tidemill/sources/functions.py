@@ -103,7 +103,8 @@ class FunctionSource:
                     f"{self.function} of the source {self} gave nothing, so its columns are not known.",
                     "Return an empty frame with its columns instead.",
                 )
-            return kept(picked(rows, columns or self.source.columns, self))
+            chosen = picked(rows, columns or self.source.columns, self)
+            return chosen if batches.few else kept(chosen)
 
     def version(self) -> str | None:
         return None

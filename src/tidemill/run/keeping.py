@@ -59,11 +59,14 @@ class Kept:
 
 
 @contextlib.contextmanager
-def keeping(strategy: str, command: str, table: str, path: str) -> Iterator[Kept]:
-    """A run of one step in the ledger: what the block fills in, or the error that ended it."""
+def keeping(strategy: str, command: str, table: str, path: str, folder: Path | None = None) -> Iterator[Kept]:
+    """A run of one step in the ledger of the project in `folder`: what the block fills in, or the error that ended it.
+
+    Without a folder it is that of the current one.
+    """
     absolute = path if "://" in path else str(Path(path).expanduser().absolute())
     kept = Kept(table, absolute, strategy, now())
-    with Ledger(ledger_file()).run(command) as run:
+    with Ledger(ledger_file(folder)).run(command) as run:
         try:
             yield kept
         except TidemillError as failure:

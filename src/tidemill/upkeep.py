@@ -1,0 +1,98 @@
+"""Backups of tables, ways back and farewells, told to the ledger: one way for the command line and for Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from tidemill import api
+from tidemill.errors import ArgumentError
+from tidemill.run.keeping import keeping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.contracts import Snapshot
+    from tidemill.declare.tables import Table
+    from tidemill.run.backup import BackupResult
+    from tidemill.run.restore import RestoreResult
+
+Done = TypeVar("Done")
+
+
+class OnSpark(Protocol):
+    """Does work on a session, which it may have to start."""
+
+    def __call__(self, work: Callable[[SparkSession], Done], /) -> Done: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table as a user names it, and where it is; the ledger is that of the project in `folder`."""
+
+    name: str
+    path: str
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropResult:
+    """The table that is gone, and how many rows it had, where its log told."""
+
+    table: str
+    path: str
+    rows: int | None
+
+
+def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
+    """Copies a table as it is, where nothing may be yet. What is wrong with either is told before Spark starts."""
+    from tidemill.run.backup import check_free  # noqa: PLC0415
+
+    api.history(table.path, 1)
+    check_free(to.path)
+    with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
+        result = on_spark(lambda spark: api.backup(table.path, to.path, spark=spark))
+        kept.status, kept.version, kept.seconds = "created", 0, result.seconds
+        return result
+
+
+def restore(
+    table: Place,
+    on_spark: OnSpark,
+    *,
+    to: int | None = None,
+    at: datetime | str | None = None,
+    backup: Place | None = None,
+) -> RestoreResult:
+    """Takes a table back to a version, to that of a moment, or to a backup."""
+    api.check_one_way(to, at, backup)
+    moment = None if at is None else api.moment_of(at)
+    way = f"--from {backup.name}" if backup else f"--to {to}" if moment is None else f"--at {moment}"
+    with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
+        api.history(backup.path if backup else table.path, 1)  # what is not there is found before Spark starts
+        copy = backup.path if backup else None
+        result = on_spark(lambda spark: api.restore(table.path, to=to, at=moment, backup=copy, spark=spark))
+        kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
+        return result
+
+
+def drop(
+    table: Place, declared: Callable[[], Table | None], agree: Callable[[Snapshot], None] = lambda _: None
+) -> DropResult:
+    """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
+    from tidemill.run.drop import drop_table, refuse_reset  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
+
+    with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
+        snapshot = log_at(table.path).snapshot()
+        if snapshot is None:
+            raise ArgumentError("table.missing", f"There is no table {table.name}.", f"Nothing is at {table.path}.")
+        refuse_reset(table.name, snapshot, declared())
+        agree(snapshot)
+        drop_table(table.path)
+        kept.status = "dropped"
+    return DropResult(table.name, table.path, snapshot.rows)
