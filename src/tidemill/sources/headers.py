@@ -30,7 +30,9 @@ def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
     if len(listing.files) < 2 or not has_header or len(separator) != 1 or encoding not in _PLAIN:  # noqa: PLR2004
         return [listing.for_spark()]
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        headers = list(pool.map(lambda placed: _header(*placed, separator, given, encoding), listing.placed))
+        headers = list(
+            pool.map(lambda placed: _header(placed[0], placed[1], separator, given, encoding), listing.placed)
+        )
     groups: dict[tuple[str, ...], list[str]] = {}
     for (root, file), header in zip(listing.placed, headers, strict=True):
         groups.setdefault(header, []).append(root.for_spark(file))
