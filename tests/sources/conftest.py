@@ -31,6 +31,7 @@ class Asked:
     headers: dict[str, str]
     method: str
     body: bytes
+    connection: int = 0
 
 
 Reply = tuple[int, Any, dict[str, str]]
@@ -52,10 +53,13 @@ class Api:
 
 def handler(api: Api) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            asked = Asked(parts.path, dict(parse_qsl(parts.query)), dict(self.headers), self.command, body)
+            query, headers = dict(parse_qsl(parts.query)), dict(self.headers)
+            asked = Asked(parts.path, query, headers, self.command, body, self.client_address[1])
             status, content, headers = api.reply(asked)
             data = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
