@@ -61,7 +61,7 @@ def test_the_worked_example(spark: SparkSession) -> None:
         *("target_time", "join_status", "waited"),
     ]
     assert found(whole, *columns) == history
-    cuts = (day(1), day(6), day(7), day(16), day(31))
+    cuts = (datetime(2024, 3, 1, tzinfo=UTC), day(6), day(7), day(16), day(31))
     tiles = [joined(a, b, start=start, end=end, inclusive="left") for start, end in pairwise(cuts)]
     for tile in tiles[1:]:
         tiles[0] = tiles[0].unionByName(tile)
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_told_with_a_remedy(spark: SparkSession) -> None:
         "negative": refused(lambda: joined(a, b, look_back=-1)),
         "inclusive": refused(lambda: joined(a, b, inclusive="right")),
         "empty": refused(lambda: joined(a, b, start="2024-03-02", end="2024-03-01")),
-        "bound": refused(lambda: joined(a, b, start=datetime(2024, 3, 1, tzinfo=UTC))),
+        "bound": refused(lambda: joined(a, b, start=datetime(2024, 3, 1, 12, tzinfo=UTC))),
         "text": refused(lambda: joined(a, b, start="march")),
         "key": refused(lambda: joined(a, b, on="ref")),
         "keys": refused(lambda: joined(a, b, on=[])),
@@ -191,6 +191,11 @@ def test_what_is_wrong_is_told_with_a_remedy(spark: SparkSession) -> None:
         "condition": refused(lambda: joined(a, b, on="a.ref = b.reference")),
         "select": refused(lambda: joined(a, b, select=["amuont"])),
         "names": refused(lambda: joined(a, b, status="amount_b")),
+        "no frame": refused(lambda: joined(a, "sepa")),  # type: ignore[arg-type]
+        "no time": refused(lambda: joined(a, b, b_time=None)),
+        "no key": refused(lambda: joined(a, b, on=None)),
+        "suffix": refused(lambda: joined(a, b, suffixes=("_a",))),
+        "nothing": refused(lambda: joined(a, b, select=[])),
         "nulls": refused(lambda: joined(a, timeless.unionByName(timeless))),
     }
     told["condition"] = re.sub(r"rows: .*? Write", "rows: … Write", told["condition"])
@@ -216,7 +221,7 @@ ERRORS = {
     "negative": "[join.negative_length] look_back is -1. Give zero or more.",
     "inclusive": '[join.bad_inclusive] inclusive is \'right\'. Say "both" or "left".',
     "empty": "[join.empty_window] Nothing lies between 2024-03-02 and 2024-03-01. Give a later end.",
-    "bound": "[join.bad_bound] start is datetime.datetime(2024, 3, 1, 0, 0, tzinfo=datetime.timezone.utc), and the "
+    "bound": "[join.bad_bound] start is datetime.datetime(2024, 3, 1, 12, 0, tzinfo=datetime.timezone.utc), and the "
     "times are of type date. Give a bound of that type.",
     "text": "[window.bad_value] 'march' is not a date. Write a date as 2024-01-31.",
     "key": "[columns.missing] The key column 'ref' is not a column of a. It has: reference, process_date, amount.",
@@ -229,6 +234,12 @@ ERRORS = {
     "process_date, amount, reference_b, process_date_b, amount_b, target_time, join_status, waited.",
     "names": "[join.ambiguous_columns] The join would have two columns of the name amount_b: b.amount and the join's "
     "own amount_b. Rename one of them before, give other suffixes, or name the join's own by time= and status=.",
+    "no frame": "[join.no_frame] b is a str, and no DataFrame. Read it first: tidemill.read(path_or_name).",
+    "no time": "[join.no_time] b_time is None, and no column. Name the column that says when a row of b came.",
+    "no key": "[join.bad_keys] `on` is None, which names no columns. "
+    'Write on=["id"], on=[("id", "order_id")], or a condition: on="a.id = b.order_id".',
+    "suffix": '[join.bad_suffixes] suffixes is (\'_a\',). Give two texts, one for each side: ("", "_b").',
+    "nothing": "[join.no_columns] select names no column. Name some, or leave it out to have all.",
     "nulls": "[join.null_times] 2 rows of b have no process_date: nobody can say when they came, and so which window "
     "they are in. Give them a time, or leave them out (where process_date is not null).",
 }

@@ -5,7 +5,7 @@ One arithmetic then holds for all of them, and every window is half-open.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from tidemill.declare.cursors import Cursor, CursorKind, CursorType, cursor
 from tidemill.declare.durations import Duration, duration
@@ -140,7 +140,9 @@ def moment_of(kind: CursorKind, value: Moment, what: str) -> Cursor:
     """A bound as users give it, as a time of this kind."""
     match value:
         case datetime() if kind is CursorKind.DATE:
-            raise _bad_moment(kind, value, what)
+            if value.time() != time():
+                raise _bad_moment(kind, value, what)
+            return cursor(kind, value.date().isoformat())
         case datetime() | date():
             return cursor(kind, value.isoformat())
         case bool():

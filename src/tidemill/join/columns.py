@@ -25,6 +25,9 @@ def named_columns(
     a: Sequence[str], b: Sequence[str], suffixes: tuple[str, str], own: Sequence[str]
 ) -> tuple[Named, ...]:
     """All columns: those of `a`, of `b` and the join's own; names that both sides have get their suffixes."""
+    if len(suffixes) != len(("a", "b")) or not all(isinstance(each, str) for each in suffixes):
+        told = f"suffixes is {suffixes!r}."
+        raise ArgumentError("join.bad_suffixes", told, 'Give two texts, one for each side: ("", "_b").')
     found = [*_of_side("a", a, b, suffixes[0]), *_of_side("b", b, a, suffixes[1])]
     found += [Named(None, name, name) for name in own]
     seen: dict[str, Named] = {}
@@ -43,7 +46,10 @@ def selected(columns: Sequence[Named], select: Sequence[str] | None) -> tuple[Na
     """The columns of these names, in this order; all where none are named."""
     if select is None:
         return tuple(columns)
+    if not select:
+        raise ArgumentError("join.no_columns", "select names no column.", "Name some, or leave it out to have all.")
     names = [each.name for each in columns]
+    select = [select] if isinstance(select, str) else select
     return tuple(columns[names.index(_known(name, names))] for name in select)
 
 

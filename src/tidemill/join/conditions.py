@@ -27,6 +27,8 @@ def condition_of(on: On, sides: Sides) -> Column:
     if isinstance(on, str):
         is_name = _NAME.fullmatch(on) or all(spelled(on, side.rows.columns) for side in (sides.a, sides.b))
         return _equal(on, on, sides) if is_name else F.expr(on)
+    if not isinstance(on, list | tuple):
+        raise _bad_keys(f"`on` is {on!r}", ", which names no columns")
     pairs = [(each, each) if isinstance(each, str) else _pair(each) for each in on]
     if not pairs:
         raise ArgumentError("join.no_keys", "A join needs a condition, and `on` is empty.", 'Name a column: on="id".')
@@ -38,11 +40,12 @@ def _pair(given: object) -> tuple[str, str]:
         case (str() as a, str() as b):
             return a, b
         case _:
-            raise ArgumentError(
-                "join.bad_keys",
-                f"{given!r} in `on` is neither a column nor a pair of columns.",
-                'Write on=["id"], on=[("id", "order_id")], or a condition: on="a.id = b.order_id".',
-            )
+            raise _bad_keys(f"{given!r} in `on`", " is neither a column nor a pair of columns")
+
+
+def _bad_keys(what: str, why: str) -> ArgumentError:
+    remedy = 'Write on=["id"], on=[("id", "order_id")], or a condition: on="a.id = b.order_id".'
+    return ArgumentError("join.bad_keys", f"{what}{why}.", remedy)
 
 
 def _equal(a: str, b: str, sides: Sides) -> Column:

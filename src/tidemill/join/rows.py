@@ -101,19 +101,19 @@ class Joining:
             case _:
                 return (self.a, self.b)
 
-    @property
+    @cached_property
     def _a_time(self) -> Column:
         return ticks(self.a.column(self.a.time), self.kind)
 
-    @property
+    @cached_property
     def _b_time(self) -> Column:
         return ticks(self.b.column(self.b.time), self.kind)
 
-    @property
+    @cached_property
     def _alone_a(self) -> Column:
         return F.lit(self.how is JoinType.LEFT_ANTI) if not self.how.has_pairs else self.b.column(self.b.time).isNull()
 
-    @property
+    @cached_property
     def _alone_b(self) -> Column:
         return F.lit(self.how is JoinType.RIGHT_ANTI) if not self.how.has_pairs else self.a.column(self.a.time).isNull()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.change.columns import require, unambiguous
@@ -13,11 +14,11 @@ from tidemill.change.cursors import kind_of
 from tidemill.declare.joins import JoinType, scope_of
 from tidemill.declare.names import quote
 from tidemill.declare.ticks import at_tick, check_kinds
-from tidemill.errors import JoinError
+from tidemill.errors import ArgumentError, JoinError
 from tidemill.join.rows import Joining, Side, Ticks
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from tidemill.declare.cursors import CursorKind
     from tidemill.declare.joins import Span, Waits
@@ -48,9 +49,10 @@ class Sides:
         nulls = [_null_times(side, number) for number, side in both if side.rows.schema[side.time].nullable]
         if not nulls:
             return
-        found = reduce(lambda one, other: one.unionByName(other), nulls).groupBy("side").count().orderBy("side")
-        for row in found.take(1):
-            raise _without_time(self.a if row["side"] == 0 else self.b, row["count"])
+        found = reduce(lambda one, other: one.unionByName(other), nulls)
+        for row in found.take(1):  # counted only where there is one: looking for one takes no shuffle
+            number = row["side"]
+            raise _without_time(self.a if number == 0 else self.b, found.where(F.col("side") == number).count())
 
     def window(self, on: Column, how: JoinType, span: Span, waits: Waits, *, waiting: bool = False) -> Joining:
         """The join of one window, for which either side is read only as far as it matters."""
@@ -69,6 +71,12 @@ class Sides:
 
 
 def _side(rows: DataFrame, name: str, time: str) -> Side:
+    if not isinstance(rows, DataFrame):
+        told = f"{name} is a {type(rows).__name__}, and no DataFrame."
+        raise ArgumentError("join.no_frame", told, "Read it first: tidemill.read(path_or_name).")
+    if not isinstance(time, str):
+        told = f"{name}_time is {time!r}, and no column."
+        raise ArgumentError("join.no_time", told, f"Name the column that says when a row of {name} came.")
     unambiguous(rows, name)
     return Side(rows, name, require([time], rows.columns, "The time column", name)[0])
 
