@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 RECORD_FORMAT = 1
 HELD = "__held"
 COMING = "__coming"
+PLACE = ("__tidemill_file", "__tidemill_row")  # the file and the place in it in which a stored row stands
+FATE = "__tidemill_fate"  # what becomes of it: one of those below, or it stays
+REPLACE, MOVE = "replace", "move"  # a row that moves leaves its file, and arrives in that of another partition
 PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change properties or columns only
 _NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY"})  # those among them that leave the columns alone
 
@@ -253,6 +256,7 @@ class Profile:
     null_times: int = 0
     highest: Cursor | None = None
     ranges: tuple[KeyRange, ...] = ()
+    placed: Placed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +276,8 @@ class Target:
 
     `reach` tells how much of it a change can meet, `window` is the run's window as a filter, `highest` the highest time
     that the table can hold, where known. `beyond` holds for rows that the window ends before: they stay as they are.
-    `near` gives the rows of those files only that a change with such keys can meet, where the store can tell them.
+    `near` gives the rows of those files only that a change with such keys can meet, with their PLACE, where the store
+    can tell them.
     """
 
     name: str
@@ -293,6 +298,14 @@ class AppendRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Rows that change, with the PLACE and the FATE of those that they replace, and rows that are new."""
+
+    changed: DataFrame
+    new: DataFrame | None
+
+
+@dataclass(frozen=True, slots=True)
 class UpsertRows:
     """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
 
@@ -309,6 +322,7 @@ class UpsertRows:
     delete_missing: bool = False
     keys: tuple[str, ...] = ()
     ranges: tuple[KeyRange, ...] = ()
+    placed: Placed | None = None
 
 
 @dataclass(frozen=True, slots=True)

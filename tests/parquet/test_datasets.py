@@ -45,7 +45,8 @@ def rows(*values: tuple[int, str], **more: Any) -> pa.Table:
 def held(path: Path) -> list[tuple[Any, ...]]:
     """What any other tool reads."""
     files = [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
-    return sorted(tuple(row.values()) for file in files for row in pq.ParquetFile(file).read().to_pylist())
+    found = [tuple(row.values()) for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    return sorted(found, key=lambda row: [(value is None, value) for value in row])
 
 
 def data_files(path: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from tidemill.change.compare import differs
 from tidemill.change.keys import held_twice
 from tidemill.change.settled import settle
-from tidemill.contracts import COMING, HELD, UpsertRows
+from tidemill.contracts import COMING, FATE, HELD, PLACE, UpsertRows
 from tidemill.declare.names import of, quote, quoted_text, spelled
 from tidemill.engine.translate import MOVED
 
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidemill.contracts import Change, KeyRange, Target
+    from tidemill.contracts import Change, KeyRange, Placed, Target
     from tidemill.declare.strategies import Merge
 
 FEW_ROWS = 200_000  # as many are sent to every worker
 FEW_KEYS = 2_000_000  # as many keys are
 NEW, CHANGED, SAME, OLDER = "new", "changed", "same", "older"
-_FATE = "__tidemill_fate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Judged:
         return self.counts.get(fate, 0)
 
     def having(self, fates: Iterable[str]) -> DataFrame:
-        return self.rows.where(F.col(_FATE).isin(*fates)).drop(_FATE)
+        return self.rows.where(F.col(FATE).isin(*fates)).drop(FATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,8 @@ class Meeting:
     @property
     def held(self) -> DataFrame:
         """The target's rows that may hold a key of the change; files that cannot are not read."""
-        rows = self.target.near(self.change.profile.ranges) if self.target.near else self.target.rows
-        return rows.alias(HELD).where(" AND ".join(self._reach) or "true")
+        rows = self.target.near(self.change.profile.ranges).drop(*PLACE) if self.target.near else self.target.rows
+        return rows.alias(HELD).where(" AND ".join(self.reach) or "true")
 
     @property
     def met(self) -> DataFrame:
@@ -109,21 +108,21 @@ class Meeting:
         fate = F.when(~self.newer, OLDER).when(self.differs, CHANGED).otherwise(SAME)
         coming = self.change.rows.alias(COMING)
         if self.change.profile.rows <= FEW_ROWS:  # the change goes to the target's rows, and what they say comes back
-            met = self.held.join(self.coming, self.same_key).select(*self._held_keys, fate.alias(_FATE))
-            joined, found = coming.join(F.broadcast(met.alias(HELD)), self.same_key, "left"), F.col(of(HELD, _FATE))
+            met = self.held.join(self.coming, self.same_key).select(*self._held_keys, fate.alias(FATE))
+            joined, found = coming.join(F.broadcast(met.alias(HELD)), self.same_key, "left"), F.col(of(HELD, FATE))
         else:
             joined = coming.join(self.met.alias(HELD), self.same_key, "left")
             found = F.when(F.col(of(HELD, self.strategy.keys[0])).isNotNull(), fate)
         columns = [F.col(of(COMING, name)) for name in self.change.rows.columns]
-        rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(_FATE)))
-        return Judged(rows, {row[_FATE]: row["count"] for row in rows.groupBy(_FATE).count().collect()})
+        rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(FATE)))
+        return Judged(rows, {row[FATE]: row["count"] for row in rows.groupBy(FATE).count().collect()})
 
     def rows_out_of_reach(self) -> DataFrame:
         """The change's rows, where no file can hold a key of theirs. A row in reach by the time of the write conflicts.
 
         That needs no join: the target's part of the union has no files to read, unless the table has moved.
         """
-        nobody = f"assert_true(NOT ({' AND '.join(self._reach)}), {quoted_text(MOVED)}) IS NOT NULL"
+        nobody = f"assert_true(NOT ({' AND '.join(self.reach)}), {quoted_text(MOVED)}) IS NOT NULL"
         return self.change.rows.unionByName(self.held.where(nobody), allowMissingColumns=True)
 
     def new_rows(self) -> DataFrame:
@@ -135,18 +134,19 @@ class Meeting:
         """The keys of the change that the target holds more than once."""
         return held_twice(self.met.select(*self._held_keys), self.strategy.keys)
 
-    def upsert(self, rows: DataFrame, *, inserts: bool = True) -> UpsertRows:
+    def upsert(self, rows: DataFrame, *, inserts: bool = True, placed: Placed | None = None) -> UpsertRows:
         """The picked rows replace those of their keys. Columns that they lack keep what the table holds in them."""
         lacking = set(self.target.rows.columns) - set(rows.columns)
         return UpsertRows(
             rows=self._small(rows, FEW_KEYS).alias(COMING),
-            match=" AND ".join([*self._key_pairs, *self._reach]),
+            match=" AND ".join([*self._key_pairs, *self.reach]),
             changed=F.lit(True),  # noqa: FBT003
             columns=tuple(rows.columns),
             picked=not lacking,
             inserts=inserts,
             keys=self.strategy.keys,
             ranges=self.change.profile.ranges,
+            placed=placed,
         )
 
     def full_merge(self) -> UpsertRows:
@@ -168,7 +168,7 @@ class Meeting:
         return [F.col(of(HELD, key)).alias(key) for key in self.strategy.keys]
 
     @property
-    def _reach(self) -> list[str]:
+    def reach(self) -> list[str]:
         """What the profile knows of the keys, as filters on the target."""
         return [within(of(HELD, span.column), span) for span in self.change.profile.ranges]
 

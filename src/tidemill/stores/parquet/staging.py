@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
+from functools import reduce, singledispatchmethod
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from tidemill.contracts import Operation
+    from tidemill.contracts import Operation, Placed
     from tidemill.dataset.protocol import State
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
@@ -130,11 +130,21 @@ class Staging:
 
     @_stage.register(UpsertRows)
     def _(self, operation: UpsertRows, staged: Staged) -> None:
+        if operation.placed is not None:
+            self._stage_placed(operation.placed, staged)
+            return
         spark = operation.rows.sparkSession
         actions = _settled(self._deleting(operation) if operation.delete_missing else self._updating(operation))
         self._splice(actions, spark, staged)
         if operation.inserts or staged.moved:
             self._write(self._arriving(operation, actions), staged)
+
+    def _stage_placed(self, placed: Placed, staged: Staged) -> None:
+        self._splice(placed.changed, placed.changed.sparkSession, staged)
+        moving = placed.changed.where(F.col(FATE) == MOVE).drop(FILE, ROW, FATE) if staged.moved else None
+        arriving = [rows for rows in (placed.new, moving) if rows is not None]
+        if arriving:
+            self._write(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), arriving), staged)
 
     def _updating(self, operation: UpsertRows) -> DataFrame:
         held = self._placed(operation.rows.sparkSession, self.near).alias(HELD)

@@ -66,10 +66,11 @@ class ParquetStore:
         return rows_of(spark, self.log.folder.root, state.files.values(), self.schema(spark))
 
     def nearby(self, spark: SparkSession) -> Callable[[Sequence[KeyRange]], DataFrame]:
-        """Gives the rows of those files that may hold one within some ranges, by the footers' statistics."""
+        """Gives the rows, with their PLACE, of those files that may hold one within some ranges, by their footers."""
 
         def near(ranges: Sequence[KeyRange]) -> DataFrame:
-            return rows_of(spark, self.log.folder.root, self.log.near(self._state, ranges), self.schema(spark))
+            files = self.log.near(self._state, ranges)
+            return rows_of(spark, self.log.folder.root, files, self.schema(spark), placed=True)
 
         return near
 

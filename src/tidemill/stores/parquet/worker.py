@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
@@ -29,6 +29,7 @@ _ROW_GROUP = 131_072
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _FILE_BYTES = 256 * 1024 * 1024
 _MANY_RUNS = 1000
+_WORTH = 0.7
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in (*range(1, 0x20), 0x7F)}  # as Spark and Hive do
 
@@ -50,13 +51,19 @@ class Shape:
 class Output:
     """One new file in the staging folder; its rows are written in groups of a fair size."""
 
-    def __init__(self, shape: Shape, schema: pa.Schema, compression: Any, *, int96: bool) -> None:
+    def __init__(
+        self, shape: Shape, schema: pa.Schema, compression: str, *, int96: bool, dictionaries: bool | list[str] = True
+    ) -> None:
         self.name = f"{uuid.uuid4().hex}.parquet"
         self.path = f"{shape.staging}/{self.name}"
         self.rows = 0
         self._file = pa.OSFile(self.path, "wb")
         self._writer = pq.ParquetWriter(
-            self._file, schema, compression=compression, use_deprecated_int96_timestamps=int96
+            self._file,
+            schema,
+            compression=compression,
+            use_deprecated_int96_timestamps=int96,
+            use_dictionary=dictionaries,
         )
         self._waiting: list[pa.Table] = []
 
@@ -138,7 +145,7 @@ def splice(actions: pa.Table, shape: Shape) -> pa.Table:
             rows = _spliced(held, places[low:high] - start, fates[low:high], new.slice(used, coming))
             start, used = start + held.num_rows, used + coming
             if rows.num_rows:
-                output = output or Output(shape, schema, shape.compression or _codecs(source), int96=old_times)
+                output = output or _like(source, held, shape, schema, int96=old_times)
                 output.add(rows)
                 output.flush()
     moved, dropped = (int((fates == fate).sum()) for fate in (MOVE, DROP))
@@ -247,6 +254,28 @@ def local_path(address: str) -> str:
     path = "/" + bare.lstrip("/")
     decoded = unquote(path)
     return decoded if os.path.exists(decoded) else path  # noqa: PTH110
+
+
+def _like(source: pq.ParquetFile, held: pa.Table, shape: Shape, schema: pa.Schema, *, int96: bool) -> Output:
+    """A new file that is written as the old one was."""
+    codec = shape.compression or _codecs(source)
+    return Output(shape, schema, codec, int96=int96, dictionaries=_worth_a_dictionary(source, held))
+
+
+def _worth_a_dictionary(source: pq.ParquetFile, held: pa.Table) -> list[str] | bool:
+    """The columns that a file holds in less space than plain values take; for others, trying costs half of the writing.
+
+    `held` are the rows of its first row group.
+    """
+    group = source.metadata.row_group(0)
+    sizes = {group.column(n).path_in_schema: group.column(n).total_uncompressed_size for n in range(group.num_columns)}
+    flat = [name for name in held.column_names if name in sizes]
+    nested = [path for path in sizes if path not in flat]
+    return [*nested, *(name for name in flat if sizes[name] < _WORTH * _plain_size(held.column(name)))]
+
+
+def _plain_size(column: pa.ChunkedArray) -> int:
+    return max(int(column.nbytes), 1)
 
 
 def _codecs(source: pq.ParquetFile) -> str:
