@@ -69,7 +69,7 @@ class Dataset:
     def rewrite(self, change: Path, target: Path, *, outer: bool = True) -> None:
         """What people do without a merge: join all, write all, swap the folders.
 
-        By an outer join, or by leaving out what the change has and adding it, which is faster where the change is small.
+        By an outer join, or by leaving out what the change has and adding it: faster where the change is small.
         """
         new, old = self.spark.read.parquet(str(change)), self.spark.read.parquet(str(target))
         if outer:
