@@ -2,7 +2,7 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,parquet
+python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,python,join,parquet
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 import cold
 import datasets
 import incremental
+import joins
 import memory
 import merges
 import pipelines
+import python_tables
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
-PIPELINES = ("overhead", "incremental", "parquet")
+PIPELINES = ("overhead", "incremental", "python", "join", "parquet")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -103,12 +105,30 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         orders.build()
         return incremental.full_and_incremental(orders, repeat, console, arguments.plot)
 
+    def python() -> list[merges.Claim]:
+        season = python_tables.Season(embedded(), folder / "python", python_tables.ROWS // scale)
+        season.build()
+        return python_tables.new_rows(season, repeat)
+
+    def join() -> list[merges.Claim]:
+        rows, days = joins.ROWS // scale, joins.DAYS
+        feeds = [joins.Feeds(embedded(), folder / f"join_{n}", rows * n, days * n) for n in (1, 2)]
+        for each in feeds:
+            each.build()
+        return joins.one_day(*feeds, repeat)
+
     def parquet() -> list[merges.Claim]:
         data = datasets.Dataset(embedded(), folder / "parquet", datasets.ROWS // scale)
         data.build()
         return datasets.rewrites(data, repeat, console)
 
-    return {"overhead": overhead, "incremental": full_and_incremental, "parquet": parquet}
+    return {
+        "overhead": overhead,
+        "incremental": full_and_incremental,
+        "python": python,
+        "join": join,
+        "parquet": parquet,
+    }
 
 
 def _scale(arguments: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
+    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1100m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
-    yield session.embedded()
+    yield session.embedded(small=True)  # what C2 would compile costs more than it gives
     session.stop(wait=True)

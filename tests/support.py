@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +19,6 @@ from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -88,6 +90,23 @@ def feed(
     spark: SparkSession, table: Table, rows: pa.Table, meanwhile: Callable[[], object] | None = None
 ) -> StepResult:
     return run_step(spark, table, Rows(rows, meanwhile), now=NOW)
+
+
+def fed(spark: SparkSession, table: Table, *loads: pa.Table) -> None:
+    """The table after these loads. They are made once and copied: a test is about what comes after them."""
+    path = Path(table.path)
+    made = path.parent.parent / f"made-{_fingerprint(table, loads)}"
+    if not made.exists():
+        for rows in loads:
+            feed(spark, table, rows)
+        shutil.copytree(path, made)
+    else:
+        shutil.copytree(made, path)
+
+
+def _fingerprint(table: Table, loads: Sequence[pa.Table]) -> str:
+    told = (replace(table, path=""), [rows.to_pylist() for rows in loads])
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
 def held(spark: SparkSession, path: Path) -> list[tuple[int, float, str]]:

@@ -1,20 +1,43 @@
 """Tidemill keeps tables up to date incrementally and exactly."""
 
-from tidemill.api import MergeResult, history, merge, merge_parquet_dataset, read, restore
+from tidemill.api import MergeResult, backup, history, merge, merge_parquet_dataset, read, restore
+from tidemill.declare.decorators import (
+    expect,
+    expect_all,
+    expect_all_or_drop,
+    expect_all_or_fail,
+    expect_or_drop,
+    expect_or_fail,
+    table,
+)
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
+from tidemill.join import incremental_join
 from tidemill.project_api import Project
+from tidemill.sources.http_api import Api
+from tidemill.sources.run import Run
 
 __version__ = "0.1.0"
 __all__ = [
+    "Api",
     "MergeResult",
     "MergeStrategy",
     "Project",
+    "Run",
     "TidemillError",
     "__version__",
+    "backup",
+    "expect",
+    "expect_all",
+    "expect_all_or_drop",
+    "expect_all_or_fail",
+    "expect_or_drop",
+    "expect_or_fail",
     "history",
+    "incremental_join",
     "merge",
     "merge_parquet_dataset",
     "read",
     "restore",
+    "table",
 ]

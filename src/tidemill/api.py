@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.contracts import Commit
+    from tidemill.run.backup import BackupResult
     from tidemill.run.restore import RestoreResult
     from tidemill.run.results import StepResult
 
@@ -142,15 +144,67 @@ def history(target: str | Path, limit: int | None = None) -> list[Commit]:
     return list(log.commits(limit))
 
 
-def restore(target: str | Path, *, to: int, spark: SparkSession | None = None) -> RestoreResult:
-    """Goes back to version `to`: rows and progress together, as a commit of its own."""
+def restore(
+    target: str | Path,
+    *,
+    to: int | None = None,
+    at: datetime | str | None = None,
+    backup: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> RestoreResult:
+    """Goes back to version `to`, to the version of the moment `at`, or to a backup: rows and progress together.
+
+    It is a commit of its own, so that another restore can take it back. A moment without a zone is by this machine's
+    clock, as `tidemill history` shows them.
+    """
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
-    from tidemill.run.restore import restore_table  # noqa: PLC0415
+    from tidemill.run.backup import restore_backup  # noqa: PLC0415
+    from tidemill.run.restore import restore_table, version_at  # noqa: PLC0415
+    from tidemill.state.logs import log_at  # noqa: PLC0415
 
+    check_one_way(to, at, backup)
+    moment = None if at is None else moment_of(at)
     with translated(f"Restoring {target}"):
         session = session_for(spark)
-        return restore_table(session, _located(str(target), session), to=to)
+        if backup is not None:
+            return restore_backup(session, _placed(str(target), session), _located(str(backup), session))
+        path = _located(str(target), session)
+        version = to if moment is None else version_at(log_at(path), moment)
+        assert version is not None  # noqa: S101  one of the three is given
+        return restore_table(session, path, to=version)
+
+
+def backup(target: str | Path, to: str | Path | None = None, *, spark: SparkSession | None = None) -> BackupResult:
+    """Copies a table as it is, with its progress, to the path `to`, or beside it; `restore` goes back to it."""
+    from tidemill.engine.session import session_for  # noqa: PLC0415
+    from tidemill.engine.translate import translated  # noqa: PLC0415
+    from tidemill.run.backup import backup_table, beside  # noqa: PLC0415
+
+    with translated(f"Copying {target}"):
+        session = session_for(spark)
+        path = _located(str(target), session)
+        return backup_table(session, path, beside(path) if to is None else _absolute(str(to)))
+
+
+def check_one_way(to: object, at: object, backup: object) -> None:
+    """A restore goes back to one thing."""
+    if sum(way is not None for way in (to, at, backup)) != 1:
+        raise ArgumentError(
+            "restore.one_way",
+            "A restore goes back to one of three: a version, the version of a moment, or a backup.",
+            "Say --to VERSION, --at TIME or --from BACKUP (in Python: to, at or backup).",
+        )
+
+
+def moment_of(at: datetime | str) -> datetime:
+    """A moment as users write it, such as 2026-02-04 06:00; without a zone it is by this machine's clock."""
+    try:
+        return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).astimezone()
+    except ValueError as bad:
+        raise ArgumentError(
+            "restore.bad_time", f"{at!r} is no moment.", 'Write it as "2026-02-04 06:00" or 2026-02-04T06:00:00Z.'
+        ) from bad
 
 
 def merge_table(
@@ -244,6 +298,12 @@ def _names(columns: str | Iterable[str] | None) -> tuple[str, ...]:
 
 def _absolute(path: str) -> str:
     return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _placed(target: str, session: SparkSession) -> str:
+    """The path of a table that need not be there; a name that the session does not know is a path then."""
+    known = _TABLE_NAME.fullmatch(target) and session.catalog.tableExists(target)
+    return _located(target, session) if known else _absolute(target)
 
 
 def _located(target: str, session: SparkSession) -> str:

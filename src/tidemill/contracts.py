@@ -48,10 +48,13 @@ class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
     `strategy` is what the commit did, `kept_by` how the table was declared to be kept. `reset` names inputs that are
-    to be read from the beginning, `backfill` is how far a backfill in batches has come.
+    to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from` is the version
+    that a restore went back to, or the backup. `joined` is what an incremental join has met, and what still waits at
+    its end.
     `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
-    names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
+    names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
+    tell how many rows that were fetched did not meet each.
     """
 
     run_id: str
@@ -74,11 +77,13 @@ class Record:
     columns: tuple[str, ...] = ()
     input_versions: Mapping[str, str] = field(default_factory=dict)
     inferred_schema: str | None = None
-    restored_from: int | None = None
+    restored_from: int | str | None = None
     reset: tuple[str, ...] = ()
     backfill: Mapping[str, str] = field(default_factory=dict)
     base: int | None = None
     held: int | None = None
+    expectations: Mapping[str, int] = field(default_factory=dict)
+    joined: Mapping[str, int | str] = field(default_factory=dict)
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:

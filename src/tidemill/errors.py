@@ -52,6 +52,10 @@ class MergeError(TidemillError, ValueError):
     """The rows given cannot enter the target under these keys; the target is unchanged."""
 
 
+class JoinError(TidemillError, ValueError):
+    """The rows given cannot be joined; nothing was written."""
+
+
 class SchemaError(TidemillError, ValueError):
     """The columns of the rows and of the target do not fit; the target is unchanged."""
 

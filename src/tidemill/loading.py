@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import Export
 from tidemill.declare.mistakes import FileErrors, collecting
 from tidemill.declare.names import name_key
-from tidemill.declare.secrets import Masking
+from tidemill.declare.secrets import Masking, secrets_in
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import read_pipelines
-from tidemill.models import ModelFiles, Models, find_models, read_models
+from tidemill.models import FunctionFile, ModelFiles, Models, find_models, read_functions, read_models
 from tidemill.models.files import FOLDER as MODELS
 from tidemill.plan.graph import Graph, Node, duplicates
-from tidemill.project import Filling, ProjectSettings
+from tidemill.project import ALONE, Filling, ProjectSettings
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.sources import Source
     from tidemill.declare.spark import SparkSettings
+    from tidemill.declare.tables import Table
     from tidemill.declare.variables import Variables
     from tidemill.language.pipeline import Pipeline
 
@@ -41,22 +42,33 @@ class Declarations:
 
 
 def read_declarations(start: Path, profile: str | None, given: Mapping[str, str] | None) -> Declarations:
-    """The project that `start` is in; a pipeline file is all that counts."""
+    """The project that `start` is in; a pipeline file, or a Python file with functions, is all that counts."""
     if not start.exists():
         raise ArgumentError("target.missing", f"There is no {start}.", "Name a pipeline file, or a project's folder.")
     project = ProjectSettings.load(start, profile)
-    alone = start.is_file() and start.suffix == ".sql"
-    if alone and start.absolute().is_relative_to(project.folder / MODELS):
-        raise _is_model(start)
-    files = [start] if alone else [_from_here(file) for file in project.pipelines]
-    models = ModelFiles() if alone else find_models(project.folder, _from_here)
+    files, models = _files(start, project)
     variables = project.variables(given)
     filling = Filling(variables)
     outside, spark = project.outside(filling), project.engine(filling)
     found, secrets = _read(project, files, models, variables, outside)
     graph = _checked(found, project, outside)
-    masking = Masking(spark.secrets.union(filling.secrets, secrets))
+    # Functions find all of .env in the `vars` of their run; which of it they use nobody knows.
+    lent = secrets_in(variables.dotenv) if models.functions else frozenset()
+    masking = Masking(spark.secrets.union(filling.secrets, secrets, lent))
     return Declarations(project, found, graph, masking, outside, spark)
+
+
+def _files(start: Path, project: ProjectSettings) -> tuple[list[Path], ModelFiles]:
+    """The pipelines and the models that count."""
+    if not (start.is_file() and start.suffix in ALONE):
+        return [_from_here(file) for file in project.pipelines], find_models(project.folder, _from_here)
+    is_model = start.absolute().is_relative_to(project.folder / MODELS)
+    if is_model and start.with_suffix(".sql").is_file():
+        raise _is_model(start)
+    if start.suffix == ".sql":
+        return [start], ModelFiles()
+    schema = start.absolute().parent.name if is_model else project.warehouse.schema
+    return [], ModelFiles(functions=(FunctionFile(start, schema),))
 
 
 def _checked(found: Sequence[Declared], project: ProjectSettings, outside: Mapping[str, Source]) -> Graph:
@@ -87,15 +99,18 @@ def _read(
     errors: list[TidemillError] = []
     pipelines: tuple[Pipeline, ...] = ()
     modelled = Models()
+    kept: tuple[Table, ...] = ()
     with collecting(errors):
         pipelines = read_pipelines(files, variables, schema=schema, known=known)
     with collecting(errors):
         modelled = read_models(models, variables, project.table_path, schema)
+    with collecting(errors):
+        kept = read_functions(models.functions, project.table_path, schema, project.folder)
     if errors:
         raise FileErrors(errors)
     found = [declared(each, project.table_path, schema, folder) for each in pipelines]
-    if models.models:
-        found.append(Declared(MODELS, modelled.tables, (), (), modelled.views))
+    if models.models or kept:
+        found.append(Declared(MODELS, (*modelled.tables, *kept), (), (), modelled.views))
     found = [_in_format(each, project.warehouse.format) for each in found]
     return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
 

@@ -103,10 +103,16 @@ class Project:
         tables: Names = (),
         vars: Vars | None = None,  # noqa: A002
         *,
+        start: Bound | None = None,
+        end: Bound | None = None,
         spark: SparkSession | None = None,
     ) -> list[Verified]:
-        """Compares these tables, or all, with what one full run over their sources as they are now would give."""
-        return list(self._workspace(vars).verify(_names(tables), spark))
+        """Compares these tables, or all, with what one full run over their sources as they are now would give.
+
+        Functions are asked for the dates from `start` to `end` again; without them their tables cannot be verified.
+        """
+        dates = _request(start, end, None, full_refresh=False).backfill
+        return list(self._workspace(vars).verify(_names(tables), spark, dates=dates))
 
     def test(
         self,

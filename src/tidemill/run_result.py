@@ -11,6 +11,8 @@ from tidemill.run.results import StepResult, ViewResult
 from tidemill.sources.failures import retold
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from tidemill.change.checked import Checked
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.events import Outcome
+    from tidemill.run.expected import Expected
     from tidemill.workspace import Workspace
 
 
@@ -37,13 +40,17 @@ class RunStep:
     """What became of one table, view or export. Counts are exact, and 0 where nothing was done.
 
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
-    of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source,
-    `checks` how those fared that were run before its commit.
+    of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source, `batches` in
+    how many commits a backfill came, `checks` how those fared that were run before a commit, or on a view,
+    `expectations` how the rows of a function fared, `joined` what an incremental join has met.
     """
 
     table: str
     status: str
     strategy: str | None = None
+    first_run: bool | None = None
+    rebuilt: bool = False
+    batches: int = 0
     rows_read: int = 0
     rows_written: int = 0
     inserted: int = 0
@@ -58,6 +65,8 @@ class RunStep:
     seconds: float = 0.0
     notices: tuple[str, ...] = ()
     checks: tuple[Checked, ...] = ()
+    expectations: tuple[Expected, ...] = ()
+    joined: Mapping[str, int | str] | None = None
     error: TidemillError | None = None
     waits_for: str | None = None
 
@@ -84,7 +93,7 @@ def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> Ru
     heard, ready = _Heard(), workspace.ready(**how)
     with keep_outcomes(workspace.project.folder, workspace.tables_and_views, "run", heard.outcomes):
         done = ready(spark, heard)
-    return RunResult(tuple(_step(outcome, workspace.masking) for outcome in done.outcomes), done.seconds)
+    return RunResult(tuple(step_of(outcome, workspace.masking) for outcome in done.outcomes), done.seconds)
 
 
 class _Heard(Silent):
@@ -97,23 +106,39 @@ class _Heard(Silent):
         self.outcomes.append(outcome)
 
 
-def _step(outcome: Outcome, masking: Masking) -> RunStep:
+def step_of(outcome: Outcome, masking: Masking) -> RunStep:
+    """An outcome as Python code sees it, without secrets."""
     name, result, error = masking.mask(outcome.name), outcome.result, outcome.error
     if error is not None:
         shown = retold(error, masking.mask(error.problem), masking.mask(error.remedy), error.origin)
         return RunStep(name, "failed", checks=getattr(error, "checks", ()), error=shown)
     if result is None:
         return RunStep(name, "not run", waits_for=outcome.waits_for)
+    if isinstance(result, StepResult):
+        return _of_table(name, result, masking)
     if isinstance(result, ViewResult):
         notices = tuple(map(masking.mask, result.notices))
-        return RunStep(name, result.status, "view", seconds=result.seconds, notices=notices)
-    if not isinstance(result, StepResult):
-        return RunStep(name, "exported", rows_read=result.rows, rows_written=result.rows, seconds=result.seconds)
+        return RunStep(
+            name,
+            result.status,
+            "view",
+            result.first_run,
+            seconds=result.seconds,
+            notices=notices,
+            checks=result.checks,
+        )
+    return RunStep(name, result.status, rows_read=result.rows, rows_written=result.rows, seconds=result.seconds)
+
+
+def _of_table(name: str, result: StepResult, masking: Masking) -> RunStep:
     counts = result.counts
     return RunStep(
         table=name,
         status=result.status,
         strategy=result.strategy,
+        first_run=result.first_run,
+        rebuilt=result.rebuilt,
+        batches=result.batches,
         rows_read=result.rows_read,
         rows_written=counts.written,
         inserted=counts.inserted,
@@ -128,6 +153,8 @@ def _step(outcome: Outcome, masking: Masking) -> RunStep:
         seconds=result.seconds,
         notices=tuple(map(masking.mask, result.notices)),
         checks=result.checks,
+        expectations=result.expectations,
+        joined=result.joined.to_json() if result.joined else None,
     )
 
 

@@ -33,9 +33,12 @@ bounds every run, the first as well, and so does "CURRENT_DATE", the midnight of
 first run reads everything, and each later one starts at the value of that variable, which has to be given.
 """
 
+from collections.abc import Mapping
+from datetime import date
 from typing import Literal, Required, TypeAlias, TypedDict
 
-Materialization: TypeAlias = Literal["table", "view", "incremental"]
+Materialization: TypeAlias = Literal["table", "view", "incremental", "incremental_join"]
+JoinType: TypeAlias = Literal["inner", "left", "right", "full", "left_anti", "right_anti"]
 Strategy: TypeAlias = Literal["append", "merge", "delete_insert"]
 OnSchemaChange: TypeAlias = Literal["fail", "ignore", "append_new_columns", "sync_all_columns"]
 NullTime: TypeAlias = Literal["fail", "include", "skip"]
@@ -100,6 +103,28 @@ class Incremental(TypedDict, total=False):
     on_schema_change: OnSchemaChange
 
 
+class IncrementalJoin(TypedDict, total=False):
+    """Two tables that grow by increments. The SELECT of the model names columns of `a` and `b`, and has no FROM."""
+
+    a: Required[str]
+    a_time: Required[str]
+    """The column that says when a row of `a` came."""
+    b: Required[str]
+    b_time: Required[str]
+    on: Required[Names]
+    """Columns that both sides have, or a condition over `a.` and `b.`."""
+    how: JoinType
+    """Which rows there are beside pairs, or in their place; "left" is the default."""
+    look_back: Required[str | int]
+    """How long before its `a` a row of `b` may come: "6 days", "90 minutes"; a number for numbers."""
+    look_forward: Required[str | int]
+    """How long after its `a` a row of `b` may come."""
+    start: str | int
+    """Where the first window begins; without one, with the first row of either side."""
+    up_to: str | int
+    """The newest increment that both sides have in full, or "@name"; without one, they are asked."""
+
+
 class AcceptedValues(TypedDict):
     column: str
     values: list[str | float | bool]
@@ -140,8 +165,11 @@ class ModelMetadata(TypedDict, total=False):
 
     description: str
     materialization: Materialization
-    """What it becomes: a "table" (the default), which each run makes anew, a "view", or "incremental"."""
+    """What it becomes: a "table" (the default), which each run makes anew, a "view", "incremental", or
+    "incremental_join"."""
     incremental: Incremental
+    incremental_join: IncrementalJoin
+    """What it joins, for the materialization of that name."""
     tags: Names
     partition_by: Names
     cluster_by: Names
@@ -162,3 +190,47 @@ class ModelMetadata(TypedDict, total=False):
     reset_allowed: bool
     """False: the table cannot be rebuilt, not even by --full-refresh."""
     checks: list[str | Check]
+
+
+class TableArguments(TypedDict, total=False):
+    """What `@tidemill.table` takes."""
+
+    name: str
+    """`schema.table`; without it the function's name, in the schema of its folder."""
+    keys: Names
+    """The columns that make a row unique: new rows are inserted, known ones updated where they differ."""
+    time_column: str
+    """The column that orders the rows in time. With one, the function is asked for dates."""
+    start: str | date
+    """The first date that is ever fetched, such as "2023-10-01"; yesterday where it is left out."""
+    lookback: str
+    """How far before the last date fetched a run begins: "1 day", "2 weeks"."""
+    timezone: str
+    """Whose dates they are, such as "America/New_York"; "UTC" is the default."""
+    batch: str
+    """How many dates are fetched and committed at a time, such as "7 days"; all where it is left out."""
+    strategy: Literal["merge", "append", "replace", "insert", "update", "full_merge", "deduplicate"]
+    """How rows enter: "merge" (the default where there are keys), "append" or "replace"; or a form of merge."""
+    schema: object
+    """The columns and their types: "id BIGINT, day DATE", a dict of them, or a StructType. For fetches without rows."""
+    dedup_order_by: Names
+    """Keeps one row per key, the one with the highest of these."""
+    max_shrink: float
+    """The share of its rows that a replaced table may lose in one run; 0.1 is the default."""
+    reset_allowed: bool
+    """False: the table's history cannot be dropped, not even by --full-refresh."""
+    comment: str
+    """What the table is, kept on it."""
+    table_properties: Mapping[str, object]
+    """Properties that are kept on the table."""
+    partition_by: Names
+    cluster_by: Names
+    reads: Names
+    """The tables that the function reads with `run.read`: they are made before it is called."""
+    tags: Names
+    null_time: NullTime
+    """What happens to rows without a time; "fail" is the default."""
+    volatile: Names
+    """Columns that differ from run to run whatever the data is, such as a load time: they are not compared."""
+    on_schema_change: OnSchemaChange
+    """What happens when the columns of the rows are not the table's; "fail" is the default."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
+from tidemill.declare.joins import Join
 from tidemill.declare.names import name_key, quoted_name, quoted_text
 from tidemill.declare.producers import Loaded
 from tidemill.declare.secrets import Masking
@@ -19,7 +20,7 @@ from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.loading import read_declarations
 from tidemill.plan import steps
 from tidemill.plan.ground import Ground, ground_of, refuse
-from tidemill.plan.kinds import changes_of_kind
+from tidemill.plan.joins import planned, side_by_log
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.steps import PlannedStep, plan_step
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from tidemill.contracts import Snapshot
     from tidemill.declare.sources import Source
+    from tidemill.join.arrivals import Arrivals
     from tidemill.language.declared import Declared
+    from tidemill.plan.backfills import Backfill
     from tidemill.plan.graph import Graph, Node
     from tidemill.plan.ground import Ground
     from tidemill.plan.requests import Request
@@ -121,7 +125,30 @@ class Workspace:
     def _planned(self, node: Table | View, ground: Ground, request: Request, now: datetime) -> PlannedStep:
         if isinstance(node, View):
             return plan_view(node, view_record(node.path))
-        return plan_step(node, ground.snapshots[node.name], request, self.given, now)
+        snapshot = ground.snapshots[node.name]
+        joins = self._joins(node, snapshot) if isinstance(node.producer, Join) else None
+        return plan_step(node, snapshot, request, self.given, now, joins)
+
+    def _joins(self, table: Table, snapshot: Snapshot | None) -> str:
+        """What a join would read next."""
+        assert isinstance(table.producer, Join)  # noqa: S101  asked only for joins
+        declared = {each.name.lower(): each for each in self._declared_tables}
+        found = [
+            side_by_log(side, declared.get(side.table), self._side_path(side.table), self.short(side.table))
+            for side in (table.producer.a, table.producer.b)
+        ]
+        lowest = [low for _, low in found if low]
+        first = min(lowest) if len(lowest) == len(found) else None
+        return planned(table, snapshot, [side for side, _ in found], first, self.given)
+
+    def _side_path(self, name: str) -> str | None:
+        """Where the Delta table of this name is: one of ours, or of others."""
+        return self._catalog().outside[name].delta_path if name in self.outside else self.held_path(name)
+
+    @property
+    def _declared_tables(self) -> list[Table]:
+        """All tables, those too that are not selected."""
+        return [table for each in self.declared for table in each.tables]
 
     def _is_up_to_date(self, node: Table | View, request: Request, catalog: Catalog) -> bool:
         from tidemill.run.query import source_of  # noqa: PLC0415
@@ -144,34 +171,85 @@ class Workspace:
         threads: int | None = None,
         fail_fast: bool = False,
         request: Request = USUAL,
+        now: datetime | None = None,
     ) -> RunOutcome:
         """Brings every table up to date and writes every export; or does what is asked for instead."""
-        return self.ready(threads=threads, fail_fast=fail_fast, request=request)(spark, listener)
+        return self.ready(threads=threads, fail_fast=fail_fast, request=request, now=now)(spark, listener)
 
-    def ready(self, *, threads: int | None = None, fail_fast: bool = False, request: Request = USUAL) -> Ready:
-        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here."""
-        ground = self._ground(request, datetime.now(UTC))
+    def ready(
+        self,
+        *,
+        threads: int | None = None,
+        fail_fast: bool = False,
+        request: Request = USUAL,
+        now: datetime | None = None,
+    ) -> Ready:
+        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here.
+
+        `now` is the moment that counts as its start.
+        """
+        ground = self._ground(request, now or datetime.now(UTC))
+        notices = {
+            node.name: (*ground.notices.get(node.name, ()), *self._requeried(node, ground, request))
+            for node in self.tables_and_views
+        }
 
         def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
             from tidemill.run.events import Silent  # noqa: PLC0415  slow to import
             from tidemill.run.runner import AT_A_TIME  # noqa: PLC0415
 
             runner = self._runner(spark)
-            runner.request, runner.notices = request, ground.notices
+            runner.request, runner.notices, runner.now = request, notices, now or runner.now
             runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
             return runner.run()
 
         return run
 
+    def _requeried(self, node: Table | View, ground: Ground, request: Request) -> tuple[str, ...]:
+        return () if isinstance(node, View) else steps.changed_query(node, ground.snapshots.get(node.name), request)
+
     def verify(
-        self, names: Sequence[str] = (), spark: SparkSession | None = None, *, now: datetime | None = None
+        self,
+        names: Sequence[str] = (),
+        spark: SparkSession | None = None,
+        *,
+        now: datetime | None = None,
+        dates: Backfill | None = None,
     ) -> Iterator[Verified]:
-        """Compares these tables, or all, with what a full run over their sources as they are now would give."""
+        """Compares these tables, or all, with what a full run over their sources as they are now would give.
+
+        Functions are asked for `dates` again; without any, their tables cannot be verified.
+        """
         chosen = self.select(names)
         refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
         runner = self._runner(spark)
         runner.now = now or runner.now
-        return _verified(runner, chosen)
+        return _verified(runner, chosen, dates)
+
+    def join_stats(
+        self, name: str, within: str | None = None, spark: SparkSession | None = None
+    ) -> Callable[[], Arrivals]:
+        """How far apart the two sides of a join come: to be counted, once nothing is wrong with what is asked."""
+        (table,) = self.select([name])
+        if not isinstance(table.producer, Join):
+            raise _no_join(self.short(table.name), [self.short(t.name) for t in self.tables if _is_join(t)])
+        unmade = self._unmade(table.inputs, self._views)
+        if unmade:
+            raise _not_made_below(self.short(table.name), self.short(unmade[0]))
+
+        def count() -> Arrivals:
+            from tidemill.run.arrivals import arrivals_of  # noqa: PLC0415  slow to import
+            from tidemill.run.join import JoinSource  # noqa: PLC0415
+
+            runner = self._runner(spark)
+            source = runner.source_of(table)
+            assert isinstance(source, JoinSource)  # noqa: S101  its producer is a join
+            try:
+                return arrivals_of(runner.spark(), source, within)
+            finally:
+                runner.catalog.close()
+
+        return count
 
     @property
     def checked(self) -> list[Table | View]:
@@ -242,10 +320,7 @@ class Workspace:
         """What a run stands on; raises where it may not begin."""
         self._check_request(request)
         behavior = self.project.flags.materialization_change_behavior
-        kinds = changes_of_kind(self.tables_and_views, behavior)
-        ground = ground_of(self.tables, request, self.given, now, behavior)
-        names = {*kinds, *ground.notices}
-        return replace(ground, notices={name: (*kinds.get(name, ()), *ground.notices.get(name, ())) for name in names})
+        return ground_of(self.tables_and_views, request, self.given, now, behavior)
 
     def _check_request(self, request: Request) -> None:
         if request.backfill and not any(table.reads_windows for table in self.tables):
@@ -266,6 +341,7 @@ class Workspace:
             {name: quoted_text(value) for name, value in self.given.items()},
             ExportMemory(self.project.warehouse.path),
             variables=self.given,
+            vars=self.project.variables(self.given).known,
         )
 
     @property
@@ -278,7 +354,8 @@ class Workspace:
         from tidemill.run.outside import Outside  # noqa: PLC0415
 
         outside = {name: Outside(source) for name, source in self.outside.items()}
-        return Catalog(self.held_path, self.project.warehouse.schema, outside, self._views)
+        tables = {table.name.lower(): table for table in self._declared_tables}
+        return Catalog(self.held_path, self.project.warehouse.schema, outside, self._views, tables)
 
     def _session(self, spark: SparkSession | None) -> SparkSession:
         from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
@@ -318,12 +395,12 @@ class Workspace:
         return path if format_at(path) else None
 
 
-def _verified(runner: Runner, tables: Sequence[Table]) -> Iterator[Verified]:
+def _verified(runner: Runner, tables: Sequence[Table], dates: Backfill | None) -> Iterator[Verified]:
     from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import
 
     try:
         for table in tables:
-            yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables)
+            yield verify_table(runner.spark(), table, runner.source_of, runner.now, runner.variables, dates)
     finally:
         runner.catalog.close()
 
@@ -340,6 +417,15 @@ def _not_made_below(view: str, missing: str) -> ArgumentError:
     return ArgumentError(
         "table.not_made", f"{view} reads {missing}, which is declared and not made yet.", "Make it: tidemill run."
     )
+
+
+def _is_join(table: Table) -> bool:
+    return isinstance(table.producer, Join)
+
+
+def _no_join(name: str, joins: Sequence[str]) -> ArgumentError:
+    remedy = f"The joins are {', '.join(joins)}." if joins else "No incremental join is declared here."
+    return ArgumentError("join.no_join", f"{name} is no incremental join.", remedy)
 
 
 def _is_view(name: str) -> ArgumentError:

@@ -382,4 +382,6 @@ def test_a_start_that_is_no_time_is_refused(spark: SparkSession, tmp_path: Path)
     source = frame({"at": pa.date32()}, (dt.date(2024, 1, 1),))
     error = refused(path, lambda: step(spark, table(path, Append(), time="at", start="31.1.2024"), source))
     assert isinstance(error, ValueError)
-    assert str(error) == "[window.bad_value] '31.1.2024' is not a date. Write a date as 2024-01-31."
+    assert (
+        str(error) == "[window.bad_value] The start of at is '31.1.2024', which is no date. Write a date as 2024-01-31."
+    )

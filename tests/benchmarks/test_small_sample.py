@@ -40,6 +40,16 @@ def test_both_ways_of_a_benchmark_end_with_the_same_rows(spark: SparkSession, tm
 
 
 @pytest.mark.usefixtures("_on_path")
+def test_one_day_of_a_join_reads_its_scope_and_no_more(spark: SparkSession, tmp_path: Path) -> None:
+    from joins import FIRST, Feeds, bytes_read  # noqa: PLC0415  the folder of benchmarks is no package
+
+    feeds = Feeds(spark, tmp_path, 1_000, 24)
+    feeds.build()
+    assert bytes_read(feeds, feeds.last).figure == 1.0
+    assert 0 < feeds.joined(feeds.last, feeds.last).count() < feeds.joined(FIRST, feeds.last).count()
+
+
+@pytest.mark.usefixtures("_on_path")
 def test_a_merge_into_a_dataset_ends_with_the_rows_of_a_full_rewrite(spark: SparkSession, tmp_path: Path) -> None:
     from datasets import Dataset  # noqa: PLC0415  the folder of benchmarks is no package
 

@@ -98,7 +98,7 @@ def test_an_unknown_command_proposes_the_one_that_was_meant(cli):
     result = cli("mrege", "a", "b")
     assert result.exit_code == 2
     assert result.stderr.startswith(
-        "error[cli.unknown_command] There is no command 'mrege'.\n  Did you mean merge? The commands are compile, "
+        "error[cli.unknown_command] There is no command 'mrege'.\n  Did you mean merge? The commands are backup, "
     )
 
 

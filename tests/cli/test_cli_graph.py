@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 from tidemill.cli import render
+from tidemill.contracts import Record
 from tidemill.declare.cursors import cursor
 from tidemill.state.ledger import Ledger, Step, ledger_file
+from tidemill.state.views import keep_view
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,12 +62,12 @@ def shop(folder: Path) -> Path:
 
 @pytest.fixture
 def status(shop: Path, cli):
-    """The status of each table, as JSON has it."""
+    """The status of each table and view, as JSON has it."""
     del shop
 
     def found() -> dict[str, str | None]:
         nodes = json.loads(cli("graph", "--format", "json").stdout)["nodes"]
-        return {node["name"]: node["status"] for node in nodes if node["shape"] == "table"}
+        return {node["name"]: node["status"] for node in nodes if node["shape"] in {"table", "view"}}
 
     return found
 
@@ -156,13 +158,20 @@ def test_a_file_that_cannot_be_written_is_an_error_with_what_to_do(cli):
 
 
 def test_a_failure_counts_until_the_table_is_changed_again(shop: Path, status, make_table):
-    assert set(status().values()) == {"not run yet"}
+    assert set(status().values()) == {"not run yet", None}
     failed(shop, "raw_customers", before(minutes=9))
     assert status()["raw_customers"] == "failed"
     make_table("main.raw_customers", ROWS, at=before(minutes=5))
     assert status()["raw_customers"] == "ok"
     failed(shop, "raw_customers", before(minutes=1))
     assert status()["raw_customers"] == "failed"
+
+
+def test_a_failure_of_a_view_counts_until_it_has_run_again(shop: Path, status):
+    failed(shop, "cheap", before(minutes=9))
+    assert status()["cheap"] == "failed"
+    keep_view(str(shop / "warehouse" / "main" / "cheap"), Record("run", "main.cheap", 1, "view", before(minutes=5)))
+    assert status()["cheap"] is None
 
 
 def test_a_query_that_is_not_that_of_the_last_commit_is_told(status, make_table):

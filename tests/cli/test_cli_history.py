@@ -133,6 +133,8 @@ def test_restore_takes_rows_and_watermark_back_and_is_in_history_and_ledger(fold
         "restored": 0,
         "total": 2,
         "watermark": "2024-01-31 04:00:00 UTC",
+        "backup": None,
+        "undo": 2,
     }
     shown = json.loads(cli("history", "events", "--format", "json").stdout)["commits"]
     assert [(c["version"], c["restored_from"]) for c in shown] == [(version, 0), (2, None), (1, None), (0, None)]
@@ -143,12 +145,14 @@ def test_restore_takes_rows_and_watermark_back_and_is_in_history_and_ledger(fold
 
 
 def test_a_restore_is_told_in_one_line(capsys: pytest.CaptureFixture[str]):
-    show("lake/events", RestoreResult(7, 3, 1041, "2024-01-31 04:00:00 UTC", 2.13))
+    show("lake/events", RestoreResult(7, 3, 1041, "2024-01-31 04:00:00 UTC", 2.13, undo=4))
     show("lake/orders/", RestoreResult(4, 0, 1, None, 2.13))
+    show("shop.orders", RestoreResult(4, None, 1, None, 2.13, backup="lake/shop/orders_of_2025", undo=3))
     assert capsys.readouterr().out == (
         "  ✓ events  restored to version 3 · 1,041 rows in all · watermark 2024-01-31 04:00:00 UTC"
-        " · now version 7   2.1 s\n"
+        " · now version 7 · to undo it: --to 4   2.1 s\n"
         "  ✓ orders  restored to version 0 · 1 row in all · now version 4   2.1 s\n"
+        "  ✓ shop.orders  restored to orders_of_2025 · 1 row in all · now version 4 · to undo it: --to 3   2.1 s\n"
     )
 
 
@@ -172,3 +176,34 @@ def test_moments_are_told_by_the_clock_of_the_reader():
     assert render.moment(midday.isoformat(), today) == "today 12:00"
     assert render.moment((midday - timedelta(days=1)).isoformat(), today) == "yesterday 12:00"
     assert render.moment((midday - timedelta(days=5)).isoformat(), today) == "2026-01-30 12:00"
+
+
+def test_a_backup_is_made_and_gone_back_to_by_its_name(folder: Path, lake: Path, cli):
+    (folder / "tidemill.toml").write_text('name = "shop"\n')
+    shutil.move(lake, folder / "warehouse" / "shop" / "events")
+    told = cli("backup", "shop.events", "--to", "shop.kept")
+    assert told.exit_code == 0, told.stderr
+    assert told.stdout.startswith(
+        "  ✓ shop.events  copied to shop.kept · 3 rows · watermark 2024-01-31 05:00:00 UTC   "
+    )
+    twice = cli("backup", "shop.events", "--to", "shop.kept")
+    assert (twice.exit_code, twice.stderr.splitlines()[1]) == (2, "  Give the backup another name.")
+    back = cli("restore", "shop.events", "--from", "shop.kept")
+    assert back.stdout.startswith("  ✓ shop.events  restored to kept · 3 rows in all · watermark"), back.stderr
+    assert "  restore from kept  " in cli("history", "shop.events").stdout
+    steps = "SELECT table_name, status, watermark FROM steps ORDER BY step_id"
+    with closing(sqlite3.connect(folder / ".tidemill" / "ledger.db")) as ledger:
+        found = ledger.execute(steps).fetchall()
+    watermark = "2024-01-31T05:00:00.000000Z"
+    assert found == [("shop.kept", "created", watermark), ("shop.events", "restored", watermark)]
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_restore_needs_one_way_back(cli):
+    told = cli("restore", "events")
+    assert told.exit_code == 2
+    assert told.stderr.splitlines() == [
+        "error[restore.one_way] A restore goes back to one of three: a version, the version of a moment, or a backup.",
+        "  Say --to VERSION, --at TIME or --from BACKUP (in Python: to, at or backup).",
+    ]
+    assert cli("restore", "events", "--at", "soon").stderr.startswith("error[restore.bad_time] 'soon' is no moment.")

@@ -43,8 +43,8 @@ STEP_KEYS = {
         "updated",
         "deleted",
     ),
-    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks"),
-    *("error", "waits_for"),
+    *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks", "joined"),
+    *("expectations", "error", "waits_for"),
 }
 
 
@@ -139,6 +139,8 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
         "version": 1,
         "notices": [],
         "checks": [],
+        "expectations": [],
+        "joined": None,
         "error": None,
         "waits_for": None,
     }
@@ -238,7 +240,7 @@ def test_all_errors_of_a_file_come_at_once_with_2_and_nothing_is_run(shop: Path,
 def test_outside_of_a_project_the_error_says_what_to_do(cli):
     result = cli("run")
     assert result.exit_code == 2
-    assert "Make a project with tidemill init NAME, or name a pipeline file." in result.stderr
+    assert "Make a project with tidemill init NAME, or name a pipeline file or a Python file." in result.stderr
 
 
 @pytest.mark.usefixtures("shop")

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-GUIDED = ("README.md", "docs/merge.md", "docs/datasets.md", "docs/pipelines.md", "docs/models.md")
-DOCUMENTS = tuple(ROOT / name for name in GUIDED)
-GUIDES = ("docs/coming-from.md", "docs/checks.md", "docs/datasets-protocol.md")
-OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in GUIDES), *(ROOT / "docs" / "adr").glob("*.md"))
+GUIDES = ("merge", "datasets", "pipelines", "models", "checks", "python-tables", "join")
+DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in GUIDES))
+TO_READ = ("docs/coming-from.md", "docs/datasets-protocol.md")
+OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in TO_READ), *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -106,6 +106,7 @@ def settled(text: str) -> str:
     text = re.sub(r"seconds=[\d.]+", "seconds=#", text)
     text = re.sub(r"(today|yesterday) \d\d:\d\d", "today ##:##", text)
     text = re.sub(r"\d+ (s|min|h) ago", "# ago", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC", "#", text)  # the clock's: data has whole seconds
     text = re.sub(r'"last_execution_timestamp": ".*"', '"last_execution_timestamp": "#"', text)
     lines = re.sub(r" {2,}", "  ", text).splitlines()
     return "\n".join(sorted(lines, key=lambda line: line if line.startswith("  ✓") else ""))

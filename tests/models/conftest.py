@@ -39,6 +39,26 @@ name = "shop"
 type = "parquet"
 path = "data/source"
 """
+# A sidecar with the three strategies; the name of one of them comes behind it.
+SIDECAR = """
+from tidemill.typing import ModelMetadata
+
+append: ModelMetadata = {
+    "description": "…", "materialization": "incremental",
+    "incremental": {"strategy": "append", "append": {
+        "time_column": "created_at", "start_date": "2024-01-01", "lookback": "7 days"}},
+}
+merge: ModelMetadata = {
+    "materialization": "incremental",
+    "incremental": {"strategy": "merge", "merge": {
+        "unique_key": ["id"], "time_column": "updated_at", "start_date": "auto", "lookback": "3 hours"}},
+}
+delete_insert: ModelMetadata = {
+    "materialization": "incremental",
+    "incremental": {"strategy": "delete_insert", "delete_insert": {
+        "where_condition": "updated_at >= @start_date", "time_column": "updated_at", "start_date": "@start_date"}},
+}
+metadata = """
 QUERY = "SELECT id, status, created_at, updated_at FROM t_project.source_table WHERE active\n"
 
 

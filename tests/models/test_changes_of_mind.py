@@ -57,6 +57,22 @@ def test_as_an_error_it_stops_everything_before_anything_runs(cli, command, monk
 
 
 @pytest.mark.usefixtures("changed")
+def test_a_changed_kind_a_changed_strategy_and_a_missing_variable_are_told_at_once(cli, load, query, has_run):
+    behaves("error")
+    has_run("seen", "replace")
+    load(
+        {"seen.sql": f'-- metadata: {{"materialization": "view"}}\n{query}', "kinds.sql": f"{query} AND status = @kind"}
+    )
+    result = cli("run")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert [line.split()[0] for line in result.stderr.splitlines() if line.startswith("error")] == [
+        "error[variables.missing]",
+        "error[plan.changed_mind]",
+        "error[plan.materialization_changed]",
+    ]
+
+
+@pytest.mark.usefixtures("changed")
 def test_ignored_it_is_not_told(cli):
     behaves("ignore")
     assert "notice" not in cli("plan").stdout

@@ -56,9 +56,9 @@ MODELS = {
     "customers.sql": "SELECT explode(sequence(1, 3)) AS id\n",
     "orders.sql": "SELECT * FROM t_project.source_table\n",
     "orders.py": ORDERS,
-    "report.sql": "SELECT count(*) AS n FROM my_schema.orders\n",
     "large.sql": '-- metadata: {"materialization": "view", "checks": [{"row_count": {"max": 0}}]}\n'
     "SELECT * FROM my_schema.orders WHERE amount >= 1000\n",
+    "report.sql": "SELECT count(*) AS n FROM my_schema.large\n",
 }
 FIRST = [(1, "A", "open", 1, 10, 1), (2, "B", "paid", 2, 20, 2), (3, None, "open", None, None, 3)]
 
@@ -71,9 +71,8 @@ def orders(*rows: tuple[Any, ...]) -> None:
     pq.write_table(table, "data/source/orders.parquet")
 
 
-def run(spark: SparkSession) -> dict[str, Outcome]:
-    """All but the view, whose rows are made when they are read."""
-    done = Workspace.load(".").choose(exclude=["my_schema.large"]).run(spark)
+def run(spark: SparkSession, *select: str) -> dict[str, Outcome]:
+    done = Workspace.load(".").choose(select).run(spark)
     return {outcome.name.removeprefix("my_schema."): outcome for outcome in done.outcomes}
 
 
@@ -152,11 +151,12 @@ def test_bad_rows_never_enter_and_what_is_there_already_is_found_by_the_command(
     first = run(spark)
     assert [str(each.verdict) for each in first["orders"].result.checks] == ["passed"] * 8
     assert [each.rows for each in first["orders"].result.checks] == [3, None, 3, 3, 3, 3, 3, 3]
+    assert [(each.verdict, each.rows) for each in first["large"].result.checks] == [("passed", 0)]
 
     orders(*FIRST, (4, "A", None, 1, 10, 4), (5, "E", "opne", 9, -5, 5), (6, "F", "paid", 3, 5000, 6))
-    bad = run(spark)
+    bad = run(spark, "my_schema.orders+")
     assert ids(spark) == [1, 2, 3]
-    assert bad["report"].waits_for == "my_schema.orders"
+    assert (bad["large"].waits_for, bad["report"].waits_for) == ("my_schema.orders", "my_schema.large")
     place = "models/my_schema/orders.py"
     lines = bad["orders"].error.problem.splitlines()
     assert lines[0] == "7 of 8 checks of my_schema.orders failed:"
@@ -180,12 +180,18 @@ def test_bad_rows_never_enter_and_what_is_there_already_is_found_by_the_command(
     ]
 
     orders((1, "B", "paid", 1, 11, 5), (2, "A", "paid", 2, 20, 5), FIRST[2], (6, "F", "paid", 3, 5000, 6))
-    mended = run(spark)["orders"].result  # two numbers change places: the rows that leave are not in the way
+    below = run(spark, "my_schema.orders+")
+    mended = below["orders"].result  # two numbers change places: the rows that leave are not in the way
     assert (mended.counts.inserted, mended.counts.updated, ids(spark)) == (1, 2, [1, 2, 3, 6])
     assert mended.notices == (
         "check no order is that large: 1 of 3 rows that would enter makes amount < 1000 false: id=6 amount=5000.00",
     )
-    assert run(spark)["orders"].result.checks == ()
+    assert below["large"].error.problem == (
+        "The check row_count(max 0) of my_schema.large failed: my_schema.large holds 1 row, not 0 at most."
+    )
+    assert str(below["large"].error.origin) == "models/my_schema/large.sql:1:54"
+    assert below["report"].waits_for == "my_schema.large"
+    assert run(spark, "my_schema.orders")["orders"].result.checks == ()
 
     orders((1, None, "lost", 1, 11, 5))
     refreshed = Workspace.load(".").choose(["my_schema.orders"]).run(spark, request=Request(full_refresh=True))
@@ -222,5 +228,3 @@ def test_bad_rows_never_enter_and_what_is_there_already_is_found_by_the_command(
     document = json.loads(cli("test", "-s", "my_schema.large", "--format", "json").output)
     assert (document["ok"], document["tables"][0]["status"]) == (False, "failed")
     assert document["tables"][0]["checks"][0]["status"] == "failed"
-    quiet = cli("test", "-q", "-s", "my_schema.large")
-    assert (quiet.stdout, quiet.stderr.splitlines()[0].strip()[0]) == ("", "✗")

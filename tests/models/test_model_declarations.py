@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from models.conftest import SIDECAR
 
 from tidemill import typing
 from tidemill.declare.durations import Duration
@@ -17,25 +18,6 @@ from tidemill.declare.templates import Condition
 from tidemill.declare.views import View
 from tidemill.errors import Origin
 
-SIDECAR = """
-from tidemill.typing import ModelMetadata
-
-append: ModelMetadata = {
-    "description": "…", "materialization": "incremental",
-    "incremental": {"strategy": "append", "append": {
-        "time_column": "created_at", "start_date": "2024-01-01", "lookback": "7 days"}},
-}
-merge: ModelMetadata = {
-    "materialization": "incremental",
-    "incremental": {"strategy": "merge", "merge": {
-        "unique_key": ["id"], "time_column": "updated_at", "start_date": "auto", "lookback": "3 hours"}},
-}
-delete_insert: ModelMetadata = {
-    "materialization": "incremental",
-    "incremental": {"strategy": "delete_insert", "delete_insert": {
-        "where_condition": "updated_at >= @start_date", "time_column": "updated_at", "start_date": "@start_date"}},
-}
-metadata = """
 SAME_AS_JSON = """-- Orders that are still active.
 -- metadata: {"materialization": "incremental",
 --   "incremental": {"strategy": "merge",

@@ -37,7 +37,7 @@ error[models.unknown_key] metadata has no key materialisation
 error[models.unknown_key] metadata has no key severity
   models/my_schema/orders.py:1:13
     1 │ metadata = {"severity": "warn"}
-      │             ^^^^^^^^^^ the keys are description, materialization, incremental, tags, partition_by, cluster_by, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, volatile, reads, reset_allowed, checks
+      │             ^^^^^^^^^^ the keys are description, materialization, incremental, incremental_join, tags, partition_by, cluster_by, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, volatile, reads, reset_allowed, checks
 """,  # noqa: E501
     ),
     "an unknown key in a strategy": (
@@ -109,7 +109,7 @@ error[models.wrong_type] description must be a text, not a type
     "a number for a word": (
         '{"materialization": 1}',
         """
-error[models.wrong_type] materialization must be one of table, view, incremental, not 1
+error[models.wrong_type] materialization must be one of table, view, incremental, incremental_join, not 1
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": 1}
       │             ^^^^^^^^^^^^^^^^^ write "materialization": "table"
@@ -136,7 +136,7 @@ error[models.wrong_type] partition_by is an empty list
     "an unknown materialization": (
         '{"materialization": "veiw"}',
         """
-error[models.unknown_value] materialization must be one of table, view, incremental, not veiw
+error[models.unknown_value] materialization must be one of table, view, incremental, incremental_join, not veiw
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "veiw"}
       │             ^^^^^^^^^^^^^^^^^ did you mean view?
@@ -145,7 +145,7 @@ error[models.unknown_value] materialization must be one of table, view, incremen
     "an unknown materialization like no other": (
         '{"materialization": "cube"}',
         """
-error[models.unknown_value] materialization must be one of table, view, incremental, not cube
+error[models.unknown_value] materialization must be one of table, view, incremental, incremental_join, not cube
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "cube"}
       │             ^^^^^^^^^^^^^^^^^ use one of them
@@ -377,16 +377,16 @@ error[models.misplaced_key] append takes no only_newer
 error[models.misplaced_key] a table takes no on_schema_change
   models/my_schema/orders.py:1:13
     1 │ metadata = {"on_schema_change": "fail"}
-      │             ^^^^^^^^^^^^^^^^^^ it is for append, merge, delete_insert
+      │             ^^^^^^^^^^^^^^^^^^ it is for append, merge, delete_insert, incremental_join
 """,
     ),
     "a layout for a view": (
-        '{"materialization": "view", "partition_by": "status"}',
+        '{"partition_by": "status", "materialization": "view"}',
         """
 error[models.misplaced_key] a view takes no partition_by
-  models/my_schema/orders.py:1:40
-    1 │ metadata = {"materialization": "view", "partition_by": "status"}
-      │                                        ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert
+  models/my_schema/orders.py:1:13
+    1 │ metadata = {"partition_by": "status", "materialization": "view"}
+      │             ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert, incremental_join
 """,
     ),
     "a key at two levels": (
@@ -940,6 +940,16 @@ def test_a_secret_in_a_query_is_in_no_error(error, folder):
     assert "its columns are ***" in error('{"volatile": "day"}', "SELECT 1 AS ${env:TOKEN}")
 
 
+MISSPELLED = """metadata = {
+ 'materialisation': 'incremental',
+ 'incremental': { 'startegy': 'merge',
+                  'merge': {     'unique_key': 'idd',
+ 'lookback': 2.5,
+ 'time_column': 'day',
+ 'start_date': 'soon'}}}
+"""
+
+
 def test_everything_that_is_wrong_comes_at_once_by_file_and_line(errors, query):
     found = errors(
         {
@@ -949,6 +959,8 @@ def test_everything_that_is_wrong_comes_at_once_by_file_and_line(errors, query):
             "b.py": "metadata = {\n 'checks': ['day > 0', {'unique': 5}],\n 'volatile': 'day'}",
             "c.sql": query.replace("SELECT", "SELEC"),
             "c.py": "metadata = {'materialization': 'incremental'}",
+            "d.sql": query,
+            "d.py": MISSPELLED,
             "pipelines/shop.sql": "LAOD x;",
         }
     )
@@ -956,9 +968,12 @@ def test_everything_that_is_wrong_comes_at_once_by_file_and_line(errors, query):
         "pipelines/shop.sql:1:1",
         "models/my_schema/a.sql:1:8",
         "models/my_schema/a.py:2:2",
+        "models/my_schema/a.py:3:2",
         "models/my_schema/a.py:4:2",
+        "models/my_schema/b.py:2:13",
         "models/my_schema/b.py:2:25",
         "models/my_schema/b.py:3:2",
         "models/my_schema/c.sql:1:1",
         "models/my_schema/c.py:1:13",
+        *(f"models/my_schema/d.py:{line}" for line in ("2:2", "3:19", "4:34", "5:2", "6:2", "7:2")),
     ]

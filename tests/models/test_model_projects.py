@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from tidemill.cli.main import tidemill
 from tidemill.declare.views import View
 from tidemill.errors import ArgumentError
+from tidemill.run.events import Silent
 from tidemill.workspace import Workspace
 
 MERGE = """{"materialization": "incremental",
@@ -87,6 +89,30 @@ def test_models_that_read_each_other_are_an_error_that_prints_the_circle(errors)
     )
 
 
+class Meeting(Silent):
+    """Lets the steps of two models go on when both have begun."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.both = names, threading.Barrier(2)
+
+    def began(self, name: str) -> None:
+        if name in self.names:
+            self.both.wait(timeout=20)
+
+
+def test_models_that_do_not_read_each_other_run_at_the_same_time_and_others_wait(load, query):
+    shop = load({"a.sql": query, "b.sql": query, "c.sql": "SELECT * FROM my_schema.a"})
+    runner = shop._runner(None)
+    runner.listener = Meeting("my_schema.a", "my_schema.b")
+    outcomes = runner.run().outcomes  # there is no data, so that no step comes to ask for Spark
+    assert [(each.name, each.waits_for) for each in outcomes] == [
+        ("my_schema.a", None),
+        ("my_schema.b", None),
+        ("my_schema.c", "my_schema.a"),
+    ]
+    assert {each.error.code for each in outcomes if each.error} == {"source.missing"}
+
+
 def test_a_table_that_nobody_knows_is_an_error_at_the_model(errors):
     (found,) = errors({"a.sql": "SELECT * FROM my_schema.bb", "b.sql": "SELECT 1 AS id"})
     assert found == (
@@ -134,6 +160,14 @@ def test_errors_name_files_as_a_user_here_would(shop, folder, monkeypatch):
     view = Workspace.load(".").graph.nodes["my_schema.open_orders"]
     assert isinstance(view, View)
     assert str(view.origin) == "my_schema/open_orders.sql:2:1"
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_project_is_named_by_its_folder_and_its_models_are_chosen(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    planned = cli("plan", f"./{folder.name}", "-s", "my_schema.*", "-e", "my_schema.open_orders")
+    assert planned.stdout.splitlines()[1:] == ["  my_schema.orders_active  merge upsert on id  first run"]
+    assert cli("validate", folder.name).stdout == "  ✓ nothing is wrong · 2 tables · 1 view · 1 export\n"
 
 
 @pytest.mark.usefixtures("shop")

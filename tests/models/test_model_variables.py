@@ -94,6 +94,22 @@ def test_a_run_that_knows_where_to_start_is_planned(cli, args, reason):
 
 
 @pytest.mark.usefixtures("daily")
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--start", "soon"), "error[window.bad_value] --start is 'soon', which is no timestamp.\n  Write a"),
+        (("--start", "2024-02-01", "--end", "2024-01-01"), "error[backfill.empty] Nothing lies between 2024-02-01 and"),
+    ],
+)
+def test_bounds_of_a_backfill_that_mean_nothing_are_told_once(cli, load, query, has_run, args, told):
+    load({"other.sql": query, "other.py": DAILY})
+    has_run("other", "delete_insert", progress=READ)
+    result = cli("run", *args)
+    assert (result.exit_code, result.stdout, result.stderr.count("error[")) == (2, "", 1)
+    assert result.stderr.startswith(told)
+
+
+@pytest.mark.usefixtures("daily")
 def test_a_table_whose_log_cannot_be_read_hides_nothing_that_is_wrong_with_others(cli, load, query):
     load({"broken.sql": query})
     Path("warehouse/my_schema/broken").mkdir()

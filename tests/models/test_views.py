@@ -17,11 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from tidemill.change.checked import Checked, Place
 from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.main import tidemill
 from tidemill.cli.outcome import Shown, run_data
 from tidemill.contracts import Counts, Record
+from tidemill.declare.checks import RowCount
 from tidemill.declare.mistakes import FileErrors
 from tidemill.errors import ArgumentError, StateError
 from tidemill.run.events import Outcome, RunOutcome
@@ -96,6 +98,7 @@ def was_run(each: View, **versions: str) -> None:
     record = Record(
         *("run", each.name, 1, "view", AT),
         sql_hash=each.sql_hash,
+        config_hash=each.config_hash,
         input_versions={f"my_schema.{name}": version for name, version in versions.items()},
         columns=("id", "amount"),
     )
@@ -211,6 +214,26 @@ def test_a_view_is_up_to_date_without_spark_while_query_and_inputs_are_what_they
         run_view(no_spark, view(shop), catalog, NOW)
 
 
+def checked(condition: str) -> str:
+    metadata = VIEW.replace("}", f', "checks": ["{condition}"]}}')
+    return f"{metadata}SELECT id, amount FROM my_schema.orders\n"
+
+
+def test_checks_of_a_view_are_run_again_when_they_change_wherever_they_stand(load):
+    first = load({**MODELS, "open_orders.sql": checked("amount > 0")})
+    assert view(first).config_hash is not None
+    commit("orders")
+    catalog = first._runner(None).catalog
+    was_run(view(first), orders=catalog.version("my_schema.orders"))
+    moved = load({"open_orders.sql": f"\n{checked('amount > 0')}"})
+    assert run_view(no_spark, view(moved), catalog, NOW).status == "up to date"
+    assert moved.plan()[1].reason == "its checks are run when what it reads has changed"
+    other = load({"open_orders.sql": checked("amount > 1")})
+    with pytest.raises(pytest.fail.Exception, match="Spark was asked for"):
+        run_view(no_spark, view(other), catalog, NOW)
+    assert other.plan()[1].reason == "its checks changed, and are run"
+
+
 # what commands show
 
 
@@ -322,13 +345,14 @@ def test_a_view_cannot_be_verified_and_not_shown_before_what_it_reads_is_made():
 
 def results() -> tuple[Outcome, ...]:
     seen = ("id", "amount")
+    counted = Checked(RowCount(1), Place("my_schema.pricey", entering=False), 2)
     return (
         Outcome("my_schema.orders", StepResult("my_schema.orders", "up to date", "replace", 0, Counts(), 2, 0, 0.0)),
         Outcome(
             "my_schema.open_orders",
             ViewResult("my_schema.open_orders", "created", seen, 0.31, first_run=True, notices=("it was a table",)),
         ),
-        Outcome("my_schema.pricey", ViewResult("my_schema.pricey", "changed", seen[:1], 0.2)),
+        Outcome("my_schema.pricey", ViewResult("my_schema.pricey", "changed", seen[:1], 0.2, checks=(counted,))),
     )
 
 
@@ -342,7 +366,7 @@ def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
         "  ✓ my_schema.orders       up to date                its inputs are unchanged   0.0 s\n"
         "  ✓ my_schema.open_orders  view          2 columns   its query is right   0.3 s\n"
         "  notice  it was a table\n"
-        "  ✓ my_schema.pricey       view           1 column   its new query is right   0.2 s\n"
+        "  ✓ my_schema.pricey       view           1 column   its new query is right · 1 check passed   0.2 s\n"
         "  done in 2.5 s · 0 tables changed · 2 views checked\n"
     )
     steps = run_data(shop, RunOutcome(results(), 2.5))["steps"]
@@ -355,7 +379,9 @@ def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
         "seconds": 0.31,
         "notices": ["it was a table"],
         "checks": [],
+        "expectations": [],
     }
+    assert [check["status"] for check in steps[2]["checks"]] == ["passed"]
 
 
 def test_steps_of_views_are_in_the_ledger(shop, folder):
@@ -393,15 +419,14 @@ def test_a_table_that_becomes_a_view_is_told_until_the_view_has_run(shop, folder
     assert notices(behaves("ignore")) == {}
     strict = behaves("error")
     for refused in (strict.plan, strict.run):
-        with pytest.raises(FileErrors) as failure:
+        with pytest.raises(ArgumentError) as failure:
             refused()
         assert str(failure.value) == (
-            f"error[plan.materialization_changed] {notice}.\n"
-            "  models/my_schema/open_orders.sql:2:1\n"
-            '  Declare it as it was, or let it change: materialization_change_behavior = "warn" in tidemill.toml, '
-            "under [flags].\n"
-            "1 error · nothing was run"
+            f"[plan.materialization_changed] {notice}. "
+            'Declare it as it was, or let it change: materialization_change_behavior = "warn" in tidemill.toml, '
+            "under [flags]."
         )
+        assert str(failure.value.origin) == "models/my_schema/open_orders.sql:2:1"
     was_run(view(shop))
     assert notices(strict) == notices(shop) == {}
 
@@ -441,9 +466,9 @@ def test_a_table_that_must_not_be_reset_does_not_become_a_view(folder, name, way
     path = folder / commit("open_orders")
     has_property(path, name, "false")
     was_run(view(Workspace.load()))
-    with pytest.raises(FileErrors) as failure:
+    with pytest.raises(ArgumentError) as failure:
         behaves("ignore").run()
-    (error,) = failure.value.errors
+    error = failure.value
     assert (error.code, error.problem) == (
         "table.reset_refused",
         "my_schema.open_orders is a table with reset_allowed = false: as a view it would hide 2 rows of history.",
@@ -604,7 +629,7 @@ def test_a_run_notes_on_a_table_that_it_must_not_be_reset(spark: SparkSession, l
     statuses(spark)
     Path("models/my_schema/orders.py").unlink()
     hidden = load({"orders.sql": f"{VIEW}{ORDERS}"})
-    with pytest.raises(FileErrors, match=r"table\.reset_refused"):
+    with pytest.raises(ArgumentError, match=r"table\.reset_refused"):
         hidden.run(spark)
     load({**kept, "orders.py": "metadata = {'reset_allowed': True}"})
     assert statuses(spark) == {"orders": "up to date"}

@@ -82,7 +82,7 @@ def test_the_last_batch_and_a_backfill_in_one_piece_leave_no_mark():
         ("a", "b", "1 day", "string", "[backfill.bad_batch] A string cursor (a) cannot be cut into batches of 1 day."),
         ("1", None, "2", "integer", "[backfill.no_end] Batches over a column of type integer need an end."),
         ("1", "2", "0", "integer", "[backfill.bad_batch] A batch of 0 is none."),
-        ("soon", None, None, "date", "[window.bad_value] 'soon' is not a date."),
+        ("soon", None, None, "date", "[window.bad_value] --start is 'soon', which is no date."),
         ("2024-01-01", None, "often", "date", "[window.bad_duration] 'often' is not a length of time."),
     ],
 )
@@ -90,6 +90,16 @@ def test_bounds_that_mean_nothing_are_errors(start, end, batch, kind, text):
     with pytest.raises(ArgumentError) as caught:
         parts(backfill_of(start, end, batch), kind)
     assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize("end", ["2024-01-01", "2024-01-02T00:00", "2024-01-02 01:00+02:00"])
+def test_times_in_the_wrong_order_are_told_before_any_column_is_looked_at(end):
+    with pytest.raises(ArgumentError) as caught:
+        backfill_of("2024-01-02", end, None)
+    assert str(caught.value) == (
+        f"[backfill.empty] Nothing lies between 2024-01-02 and {end}. Give an --end after --start."
+    )
+    assert backfill_of("2024-01-02", "2024-01-02", None) is not None
 
 
 def test_a_full_refresh_takes_no_bounds():

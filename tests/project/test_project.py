@@ -138,7 +138,7 @@ def test_no_project_says_how_to_make_one(folder):
         ProjectSettings.load()
     assert str(failure.value) == (
         f"[project.not_found] There is no tidemill.toml in {folder} or above it. "
-        "Make a project with tidemill init NAME, or name a pipeline file."
+        "Make a project with tidemill init NAME, or name a pipeline file or a Python file."
     )
 
 

@@ -44,15 +44,25 @@ def test_a_table_is_laid_out_in_one_way_and_by_four_columns_at_most():
         table(cluster_by=tuple("abcde"))
 
 
+def test_a_property_that_spark_keeps_for_itself_is_told_where_the_table_is_declared():
+    with pytest.raises(ArgumentError) as taken:
+        table(properties={"owner": "bi", "team": "bi", "location": "here"})
+    assert str(taken.value) == (
+        "[table.reserved_property] main.daily has the properties owner, location, which Spark keeps for itself. "
+        "Choose another name, such as our.owner."
+    )
+    assert str(taken.value.origin) == "shop.sql:3"
+
+
 def test_only_what_differs_is_written():
-    declared = table(description="per day", properties={"owner": "bi", "delta.appendOnly": "true"}, cluster_by=("day",))
+    declared = table(description="per day", properties={"team": "bi", "delta.appendOnly": "true"}, cluster_by=("day",))
     assert differences(declared, held()) == {
-        "owner": "bi",
+        "team": "bi",
         "delta.appendOnly": "true",
         "comment": "per day",
         "tidemill.cluster_by": clustered("day"),
     }
-    same = {"owner": "bi", "delta__appendonly": "true", "tidemill__cluster_by": clustered("day"), "theirs": "x"}
+    same = {"team": "bi", "delta__appendonly": "true", "tidemill__cluster_by": clustered("day"), "theirs": "x"}
     assert differences(declared, held("per day", **same)) == {}
     assert differences(replace(declared, description="by day"), held("per day", **same)) == {"comment": "by day"}
     none = {"tidemill.cluster_by": clustered()}
@@ -62,7 +72,7 @@ def test_only_what_differs_is_written():
 
 
 def test_what_is_not_declared_or_kept_elsewhere_is_left_alone():
-    assert differences(table(), held("theirs", owner="them")) == {}
+    assert differences(table(), held("theirs", team="them")) == {}
     assert differences(table(properties={"delta.feature.timestampNtz": "supported"}), held()) == {}
     assert differences(table(properties={"comment": "per day"}), held("per day")) == {}
     assert differences(table(cluster_by=("day",)), held(partition_by=("region",))) == {}

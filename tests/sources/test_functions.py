@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.types import StructType
 
+from tidemill.declare.cursors import cursor
 from tidemill.declare.sources import Source
 from tidemill.errors import ConnectorError
 from tidemill.sources.protocol import Reading
@@ -157,3 +158,13 @@ def test_what_goes_wrong_in_a_function_is_an_error_that_names_the_source(spark, 
 def test_a_file_that_is_not_there_is_named(spark, tmp_path):
     with pytest.raises(ConnectorError, match=r"There is no file .*/gone.py"):
         read(spark, tmp_path, "", place="gone.py:rows")
+
+
+def test_a_function_is_called_with_a_run_that_says_from_when_on(spark, tmp_path: Path) -> None:
+    code = "def rows(run):\n    return [{'mode': run.mode, 'start': str(run.start), 'many': len(run.dates) > 700}]\n"
+    (tmp_path / "fetch.py").write_text(code)
+    source = connector_for(Source("rates", "python", {"function": "fetch.py:rows"}, folder=tmp_path))
+    assert [tuple(row) for row in source.read(Reading(spark)).collect()] == [("first", "None", False)]
+    like = StructType.fromDDL("mode STRING, start STRING, many BOOLEAN")
+    since = source.read_since(Reading(spark, like), "start", cursor("timestamp", "2024-01-31T10:30:00Z"))
+    assert [tuple(row) for row in since.collect()] == [("incremental", "2024-01-31", True)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -115,3 +116,19 @@ def test_a_record_that_does_not_fit_the_table_is_an_error(spark, api):
     api.answer = lambda _: [{"id": "one"}]
     with pytest.raises(ConnectorError, match="The source orders could not be read"):
         rest(api).read(Reading(spark, like("id INT")))
+
+
+def test_an_api_is_asked_no_faster_than_its_rate(spark, api):
+    moments: list[float] = []
+
+    def answer(asked):
+        moments.append(time.monotonic())
+        page = int(asked.query["page"])
+        return [{"id": page}] if page < 4 else []
+
+    api.answer = answer
+    rest(api, pagination={"type": "page"}, rate=10).read(Reading(spark))
+    assert len(moments) == 4
+    assert moments[-1] - moments[0] > 0.28
+    with pytest.raises(ValueError, match="rate of the source orders must be a number of requests a second"):
+        rest(api, rate=0)

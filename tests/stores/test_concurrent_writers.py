@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stores.writer import rows_of
-from support import events, events_table, feed, held, ids, keyed, together
+from support import events, events_table, fed, feed, held, ids, keyed, together
 
 from tidemill.contracts import AppendRows, Conflict, Record
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
@@ -33,7 +33,7 @@ def test_two_runs_of_the_same_input_at_once_leave_each_row_once(
     spark: SparkSession, path: Path, strategy: Strategy
 ) -> None:
     table = events_table(path, strategy)
-    feed(spark, table, events((1, 1, "a"), (2, 2, "b")))
+    fed(spark, table, events((1, 1, "a"), (2, 2, "b")))
     source = events((1, 1, "a"), (2, 2, "B"), (3, 3, "c"), (4, 3, "d"))
     wanted = [3, 4] if isinstance(strategy, Append) else [1, 2, 3, 4]
     failures = together(*[lambda: feed(spark, table, source)] * 2)
@@ -53,7 +53,7 @@ def test_two_first_runs_at_once_make_one_table(spark: SparkSession, path: Path) 
 
 def test_writers_of_different_keys_lose_nothing(spark: SparkSession, path: Path) -> None:
     table = keyed(path)
-    feed(spark, table, events((0, 0, "start")))
+    fed(spark, table, events((0, 0, "start")))
     jobs = [lambda n=n: feed(spark, table, events(*[(n * 10 + k, 1, "x") for k in range(5)])) for n in (1, 2, 3)]
     failures = together(*jobs)
     assert failures == []

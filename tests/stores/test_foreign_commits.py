@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
-from support import NOW, Rows, events, events_table, feed, held, ids, keyed, version
+from support import NOW, Rows, events, events_table, fed, feed, held, ids, keyed, version
 
 from tidemill.change.operation import compile_change
 from tidemill.change.profile import profile
@@ -55,7 +55,7 @@ def test_a_foreign_append_of_rows_that_the_source_gives_too_doubles_nothing(
     spark: SparkSession, path: Path, strategy: Strategy, when: str
 ) -> None:
     table = events_table(path, strategy)
-    feed(spark, table, FIRST)
+    fed(spark, table, FIRST)
     append = foreign_append(spark, path, events((5, 4, "e")))
     if when == "between":
         append()
@@ -68,7 +68,7 @@ def test_a_foreign_append_of_rows_that_the_source_gives_too_doubles_nothing(
 @pytest.mark.parametrize(("strategy", "when"), [(Append(), "between"), (Merge(("id",)), "during")], ids=str)
 def test_an_optimize_changes_nothing(spark: SparkSession, path: Path, strategy: Strategy, when: str) -> None:
     table = events_table(path, strategy)
-    feed(spark, table, FIRST)
+    fed(spark, table, FIRST)
     optimize = statement(spark, path, "OPTIMIZE {table}")
     if when == "between":
         optimize()
@@ -88,7 +88,7 @@ def test_rows_that_somebody_deleted_from_the_end_come_back(
 ) -> None:
     """The start is the table's own highest time: below it nothing is read again, as the lookback says."""
     table = events_table(path, strategy, back="1 hour")
-    feed(spark, table, events((1, 1, "a"), (2, 2, "b"), (3, 5, "c"), (4, 9, "d")))
+    fed(spark, table, events((1, 1, "a"), (2, 2, "b"), (3, 5, "c"), (4, 9, "d")))
     delete = statement(spark, path, "DELETE FROM {table} WHERE id >= 3")
     source = events((1, 1, "a"), (2, 2, "b"), (3, 5, "c"), (4, 9, "d"), (5, 10, "e"))
     if when == "between":
@@ -105,7 +105,7 @@ def test_rows_that_somebody_deleted_from_the_end_come_back(
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_an_emptied_table_is_read_from_the_beginning(spark: SparkSession, path: Path, strategy: Strategy) -> None:
     table = events_table(path, strategy)
-    feed(spark, table, FIRST)
+    fed(spark, table, FIRST)
     statement(spark, path, "DELETE FROM {table}")()
     result = feed(spark, table, ALL)
     assert result.window is not None
@@ -118,7 +118,7 @@ def test_an_overwrite_by_an_older_copy_is_continued_from_its_own_highest_time(
     spark: SparkSession, path: Path, when: str
 ) -> None:
     table = events_table(path, Append(), back=None)
-    feed(spark, table, ALL)
+    fed(spark, table, ALL)
     older = spark.createDataFrame(events((1, 1, "a"), (2, 2, "b")))
     overwrite = lambda: older.write.format("delta").mode("overwrite").save(str(path))  # noqa: E731
     if when == "between":
@@ -140,7 +140,7 @@ def test_a_table_made_by_hand_is_adopted_from_its_highest_time(spark: SparkSessi
 
 def test_keys_doubled_by_somebody_else_are_an_error_and_not_updated_twice(spark: SparkSession, path: Path) -> None:
     table = keyed(path)
-    feed(spark, table, FIRST)
+    fed(spark, table, FIRST)
     foreign_append(spark, path, events((1, 1, "again")))()
     before = version(path)
     with pytest.raises(MergeError) as caught:
@@ -157,7 +157,7 @@ def test_a_foreign_append_during_the_write_itself_makes_the_run_plan_again(
 ) -> None:
     """The rows are held up inside the write job, after every look at the table, until the other commit is there."""
     table = events_table(path, Append())
-    feed(spark, table, FIRST)
+    fed(spark, table, FIRST)
     gate = Gate(tmp_path, evaluation=2)  # the first is the profile, the second the write
     writer = threading.Thread(target=lambda: run_step(spark, table, gate.source(ALL), now=NOW))
     writer.start()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from support import events, events_table, feed, held, ids, keyed
+from support import events, events_table, fed, feed, held, ids, keyed
 
 from tidemill.state.parts import without_parts
 from tidemill.stores.delta import DeltaStore
@@ -48,8 +48,7 @@ def age_and_clean(spark: SparkSession, path: Path) -> set[int]:
 
 def test_the_watermark_survives_a_log_and_files_that_are_kept_for_no_time(spark: SparkSession, path: Path) -> None:
     table = events_table(path, back=None, properties=FORGETFUL)
-    feed(spark, table, DAY_1)
-    feed(spark, table, DAY_2)
+    fed(spark, table, DAY_1, DAY_2)
     ours = DeltaStore(str(path)).snapshot()
     assert ours is not None
     left = age_and_clean(spark, path)
@@ -62,7 +61,7 @@ def test_the_watermark_survives_a_log_and_files_that_are_kept_for_no_time(spark:
 
 def test_a_rerun_writes_no_second_copy_of_the_record(spark: SparkSession, path: Path) -> None:
     table = events_table(path, back=None, properties=FORGETFUL)
-    feed(spark, table, DAY_1)
+    fed(spark, table, DAY_1)
     before = DeltaStore(str(path)).snapshot()
     feed(spark, table, DAY_1)
     after = DeltaStore(str(path)).snapshot()
@@ -73,7 +72,7 @@ def test_a_rerun_writes_no_second_copy_of_the_record(spark: SparkSession, path: 
 
 def test_without_a_copy_the_highest_time_of_the_rows_is_the_watermark(spark: SparkSession, path: Path) -> None:
     table = events_table(path, back=None, properties=FORGETFUL)
-    feed(spark, table, DAY_2)
+    fed(spark, table, DAY_2)
     spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES ('tidemill.record', 'tidemill.record.version')")
     age_and_clean(spark, path)
     result = feed(spark, table, DAY_3)
@@ -84,8 +83,7 @@ def test_without_a_copy_the_highest_time_of_the_rows_is_the_watermark(spark: Spa
 
 def test_a_merge_goes_on_as_before_after_the_log_was_cleaned_up(spark: SparkSession, path: Path) -> None:
     table = replace(keyed(path), properties=FORGETFUL)
-    feed(spark, table, DAY_1)
-    feed(spark, table, DAY_2)
+    fed(spark, table, DAY_1, DAY_2)
     age_and_clean(spark, path)
     result = feed(spark, table, events((3, 30, "C"), (4, 60, "d")))
     assert (result.counts.inserted, result.counts.updated) == (1, 1)
@@ -96,7 +94,7 @@ def test_rows_removed_by_somebody_in_the_part_of_the_log_that_is_gone_come_back(
     spark: SparkSession, path: Path
 ) -> None:
     table = events_table(path, back=None, properties=FORGETFUL)
-    feed(spark, table, DAY_2)
+    fed(spark, table, DAY_2)
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id > 1")
     age_and_clean(spark, path)
     feed(spark, table, DAY_3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support import events, events_table, feed, held, ids, together
+from support import events, events_table, fed, feed, held, ids, together
 
 import tidemill
 from tidemill.declare.strategies import Append, Merge
@@ -30,8 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_rows_and_watermark_go_back_together(spark: SparkSession, path: Path) -> None:
     table = events_table(path, back=None)
-    for day in (DAY_1, DAY_2, DAY_3):
-        feed(spark, table, day)
+    fed(spark, table, DAY_1, DAY_2, DAY_3)
     result = tidemill.restore(path, to=0, spark=spark)
     assert (result.restored, result.total, result.watermark) == (0, 2, "2024-01-01 02:00:00 UTC")
     assert ids(held(spark, path)) == [1, 2]
@@ -43,8 +42,7 @@ def test_rows_and_watermark_go_back_together(spark: SparkSession, path: Path) ->
 
 def test_a_restore_is_a_commit_with_a_record_and_can_be_undone(spark: SparkSession, path: Path) -> None:
     table = events_table(path, back=None)
-    for day in (DAY_1, DAY_2):
-        feed(spark, table, day)
+    fed(spark, table, DAY_1, DAY_2)
     tidemill.restore(path, to=0, spark=spark)
     newest = tidemill.history(path)[0]
     assert newest.record is not None
@@ -70,16 +68,14 @@ def test_a_restore_while_a_run_is_under_way_makes_it_plan_again(
 ) -> None:
     """The run planned to read since day 2; after the restore to day 1 it must read from there."""
     table = events_table(path, strategy, back=None)
-    feed(spark, table, DAY_1)
-    feed(spark, table, DAY_2)
+    fed(spark, table, DAY_1, DAY_2)
     feed(spark, table, DAY_3, meanwhile=lambda: tidemill.restore(path, to=0, spark=spark))
     assert ids(held(spark, path)) == [1, 2, 3, 4]
 
 
 def test_a_restore_and_a_run_at_once_lose_nothing(spark: SparkSession, path: Path) -> None:
     table = events_table(path, back=None)
-    feed(spark, table, DAY_1)
-    feed(spark, table, DAY_2)
+    fed(spark, table, DAY_1, DAY_2)
     failures = together(lambda: feed(spark, table, DAY_3), lambda: tidemill.restore(path, to=0, spark=spark))
     assert failures == []
     feed(spark, table, DAY_3)
@@ -89,8 +85,7 @@ def test_a_restore_and_a_run_at_once_lose_nothing(spark: SparkSession, path: Pat
 def test_a_restore_cut_short_after_its_rows_is_whole(spark: SparkSession, path: Path) -> None:
     """The restored rows and their record are one commit; the sequence number that follows only guards."""
     table = events_table(path, back=None)
-    feed(spark, table, DAY_1)
-    feed(spark, table, DAY_2)
+    fed(spark, table, DAY_1, DAY_2)
     store = DeltaStore(str(path))
     snapshot, old = store.snapshot(), store.log.commit(0)
     assert snapshot is not None

@@ -61,7 +61,7 @@ def test_an_update_ignores_new_keys(spark: SparkSession, tmp_path: Path, made: C
     found = verified(spark, keyed(made(tmp_path), form=MergeStrategy.UPDATE), SINCE)
     assert (found.equal, counts(found)) == (True, (0, 0, 1, 1))
     assert found.remedies == (
-        "1 key kept that the source no longer gives: MODE FULL_MERGE ON id deletes such keys",
+        "1 key kept that the source no longer gives: a full_merge on id, or a table made anew each run, lets them go",
         "1 row ignored: update changes only keys that are here; upsert takes new ones",
     )
 

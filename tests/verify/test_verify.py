@@ -76,10 +76,10 @@ def test_tables_equal_a_full_run_until_rows_come_late_are_corrected_or_go_and_th
     }
     assert after["kept"].equal
     assert after["kept"].remedies == (
-        "1 key kept that the source no longer gives: MODE FULL_MERGE ON id deletes such keys",
+        "1 key kept that the source no longer gives: a full_merge on id, or a table made anew each run, lets them go",
     )
     late = "what a run reads (at from 2024-01-02 08:00:00 UTC on)"
-    came_late = "a longer LOOKBACK takes such rows in time, a backfill (tidemill run --start) takes these"
+    came_late = "a longer lookback takes such rows in time, a backfill (tidemill run --start) takes these"
     assert after["merged"].remedies == (
         f"1 row came later than the lookback, below {late}: {came_late}",
         f"1 row changed without a newer at, below {late}: a backfill (tidemill run --start) writes them again",

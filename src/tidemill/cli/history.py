@@ -82,7 +82,13 @@ def _what(commit: Commit) -> str:
     record = commit.record
     if record is None:
         return f"not by Tidemill: {commit.operation}"
-    return record.strategy if record.restored_from is None else f"restore to {record.restored_from}"
+    match record.restored_from:
+        case None:
+            return record.strategy
+        case int() as version:
+            return f"restore to {version}"
+        case backup:
+            return f"restore from {backup.rstrip('/').rpartition('/')[2]}"
 
 
 def _counts(commit: Commit) -> Counts:
@@ -105,6 +111,8 @@ def _window(record: Record) -> str:
     start, watermark = record.window.get("start"), _watermark(record)
     if start is None:
         return "all"
+    if last := record.window.get("last"):  # the dates of a function
+        return f"{start} … {last}"
     return f"{cursor(watermark.kind, start) if watermark else start} …"
 
 

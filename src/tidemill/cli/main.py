@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tidemill.cli import render
+from tidemill.cli.backup import backup
 from tidemill.cli.checks import test
 from tidemill.cli.compile import compile_
 from tidemill.cli.datasets import check, compact, dedup, recover, vacuum
 from tidemill.cli.doctor import doctor, setup
+from tidemill.cli.drop import drop
 from tidemill.cli.graph import graph
 from tidemill.cli.history import history
 from tidemill.cli.init import init
+from tidemill.cli.join_stats import join_stats
 from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
@@ -97,9 +100,9 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest)
+PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest, join_stats)
 WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
-TABLES = (merge, show, history, restore)
+TABLES = (merge, show, history, backup, restore, drop)
 DATASETS = (check, dedup, compact, vacuum, recover)
 ENGINE = (doctor, setup)
 for command in (*PROJECTS, *WATERMARKS, *TABLES, *DATASETS, *ENGINE):

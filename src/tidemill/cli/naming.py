@@ -22,6 +22,11 @@ def located(table: str) -> str:
     return table if _is_path(table) else ProjectSettings.load().table_path(table)
 
 
+def absolute(path: str) -> str:
+    """The path as it is from anywhere."""
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
 def _is_path(table: str) -> bool:
     from tidemill.project import find_project  # noqa: PLC0415
 
@@ -74,4 +79,4 @@ def target_and_tables(words: Sequence[str], target: str | None) -> tuple[str | N
 
 def _is_place(word: str) -> bool:
     path = Path(word)
-    return path.is_dir() or (path.suffix == ".sql" and path.is_file())
+    return path.is_dir() or (path.suffix in {".sql", ".py"} and path.is_file())

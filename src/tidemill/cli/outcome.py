@@ -18,25 +18,11 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
-_VERBS = {"replace": "replaced", "append": "appended", "delete_insert": "replaced"}
-_NO_RESULT: dict[str, Any] = {
-    "status": None,
-    "strategy": None,
-    "first_run": None,
-    "rebuilt": None,
-    "batches": None,
-    "rows_read": None,
-    "rows_written": None,
-    **dict.fromkeys(COUNTS),
-    "total": None,
-    "window": None,
-    "watermark": None,
-    "version": None,
-    "seconds": None,
-    "notices": [],
-    "checks": [],
-    "error": None,
-    "waits_for": None,
+_VERBS = {
+    "replace": "replaced",
+    "append": "appended",
+    "delete_insert": "replaced",
+    "incremental_join": "joined",
 }
 
 
@@ -127,16 +113,33 @@ class Shown:
         if getattr(outcome.result, "status", None) == "up to date":
             return "up to date", "", ["its inputs are unchanged"]
         if viewed := _view_result(outcome):
-            return "view", _count(len(viewed.columns), "column"), [_checked(viewed)]
+            return "view", _count(len(viewed.columns), "column"), [_checked(viewed), *_checks(viewed)]
         if result is None:
             return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
-        told = [*self._keys(result), *facts, *_checks(result), *self._window(result)]
+        if result.joined is not None:
+            return _verb(result), render.rows(result.rows_read), self._met(result, facts)
+        told = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
         return _verb(result), render.rows(result.rows_read), told
+
+    def _met(self, result: StepResult, facts: list[str]) -> list[str]:
+        """A join's window, and what it has met; how rows entered only where that was not by being new."""
+        met = result.joined
+        assert met is not None  # noqa: S101  asked only for joins
+        counts = {"matched": met.matched, "arrived late": met.late, "outdated": met.outdated, "waiting": met.waiting}
+        told = [f"{count:,} {word}" for word, count in counts.items() if count]
+        redone = facts if result.counts.deleted else []
+        why = result.window.reason if result.window else ""
+        return [self.workspace.masking.mask(why), *told, *redone, *_checks(result)]
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
         return [f"on {', '.join(found.keys)}"] if isinstance(found, Merge) else []
+
+    def _in_all(self, result: StepResult) -> list[str]:
+        """How much history a function's table holds by now."""
+        kept = any(each.name == result.table and each.function for each in self.workspace.tables)
+        return [f"{render.rows(result.total)} in all"] if kept and not result.first_run else []
 
     def _window(self, result: StepResult) -> list[str]:
         batches = [f"{result.batches} batches"] if result.batches > 1 else []
@@ -144,7 +147,7 @@ class Shown:
             return [] if self._first else ["first run"]
         if result.rebuilt:
             return ["full refresh"]
-        return [*batches, self.workspace.masking.mask(result.window.reason)] if result.window else []
+        return [*batches, self.workspace.masking.mask(result.window.told)] if result.window else []
 
     def _end(self, outcome: RunOutcome) -> list[str]:
         failed = sum(1 for each in outcome.outcomes if each.error)
@@ -186,7 +189,7 @@ def _checked(result: ViewResult) -> str:
     return "its new query is right" if result.status == "changed" else "its query is right"
 
 
-def _checks(result: StepResult) -> list[str]:
+def _checks(result: StepResult | ViewResult) -> list[str]:
     passed, count = sum(not each.failures for each in result.checks), len(result.checks)
     told = f"{count}" if passed == count else f"{passed} of {count}"
     return [f"{told} check{'' if count == 1 else 's'} passed"] if count else []
@@ -195,7 +198,7 @@ def _checks(result: StepResult) -> list[str]:
 def _verb(result: StepResult) -> str:
     if result.status == "unchanged":
         return "unchanged"
-    if result.first_run:
+    if result.first_run and result.joined is None:
         return "loaded"
     if result.rebuilt:
         return "rebuilt"
@@ -208,48 +211,36 @@ def run_data(workspace: Workspace, outcome: RunOutcome) -> dict[str, Any]:
         "project": workspace.project.name,
         "ok": outcome.ok,
         "seconds": round(outcome.seconds, 3),
-        "steps": [
-            {"table": workspace.masking.mask(each.name), **_NO_RESULT, **_data(workspace, each)}
-            for each in outcome.outcomes
-        ],
+        "steps": [_data(workspace, each) for each in outcome.outcomes],
     }
 
 
 def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
-    mask = workspace.masking.mask
-    if outcome.error is not None:
-        checks = [_masked(workspace, each.to_json()) for each in getattr(outcome.error, "checks", ())]
-        return {"status": "failed", "checks": checks, "error": _masked(workspace, render.error_data(outcome.error))}
-    if outcome.result is None:
-        return {"status": "not run", "waits_for": outcome.waits_for}
-    result, viewed = _step_result(outcome), _view_result(outcome)
-    if viewed is not None:
-        return {
-            "status": viewed.status,
-            "strategy": "view",
-            "first_run": viewed.first_run,
-            "seconds": round(viewed.seconds, 3),
-            "notices": [mask(text) for text in viewed.notices],
-        }
-    if result is None:
-        status, rows = outcome.result.status, getattr(outcome.result, "rows", 0)
-        return {"status": status, "rows_written": rows, "seconds": round(outcome.result.seconds, 3)}
+    """What Python code sees of a step, with null in the place of what it has not."""
+    from tidemill.run_result import step_of  # noqa: PLC0415  slow to import
+
+    step, result = step_of(outcome, workspace.masking), _step_result(outcome)
+    wrote = outcome.result is not None and _view_result(outcome) is None
+    done = {name: getattr(step, name) if result else None for name in ("rebuilt", "batches", "rows_read")}
     return {
-        "status": result.status,
-        "strategy": result.strategy,
-        "first_run": result.first_run,
-        "rebuilt": result.rebuilt,
-        "batches": result.batches,
-        "rows_read": result.rows_read,
-        "rows_written": result.counts.written,
-        **{name: getattr(result.counts, name) for name in COUNTS},
-        "total": result.total,
-        "window": result.window.to_json() if result.window else None,
-        "watermark": result.watermark.text() if result.watermark else None,
-        "version": result.version,
-        "seconds": round(result.seconds, 3),
-        "notices": [mask(text) for text in result.notices],
-        "checks": [_masked(workspace, each.to_json()) for each in result.checks],
+        "table": step.table,
+        "status": step.status,
+        "strategy": step.strategy,
+        "first_run": step.first_run,
+        **done,
+        "rows_written": step.rows_written if wrote else None,
+        **{name: getattr(step, name) if result else None for name in COUNTS},
+        "total": step.total,
+        "window": _masked(workspace, result.window.to_json()) if result and result.window else None,
+        "watermark": result.watermark.text() if result and result.watermark else None,
+        "version": step.version,
+        "seconds": round(step.seconds, 3) if outcome.result else None,
+        "notices": list(step.notices),
+        "checks": [_masked(workspace, each.to_json()) for each in step.checks],
+        "expectations": [_masked(workspace, each.to_json()) for each in step.expectations],
+        "joined": step.joined,
+        "error": _masked(workspace, render.error_data(outcome.error)) if outcome.error else None,
+        "waits_for": step.waits_for,
     }
 
 

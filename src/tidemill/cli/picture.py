@@ -10,9 +10,11 @@ from tidemill.declare.exports import Export
 from tidemill.declare.producers import Loaded
 from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table
+from tidemill.declare.views import View
 from tidemill.drawing import Box, Picture, Shape
 from tidemill.state.ledger import Ledger, ledger_file
 from tidemill.state.logs import log_of
+from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -78,6 +80,9 @@ class _Boxes:
             origin=str(node.origin or ""),
             reads=reads,
         )
+        if isinstance(node, View):
+            record = view_record(node.path)
+            return replace(box, status=FAILED if self._has_failed(node, record.at if record else "") else "")
         return self._of_table(box, node) if isinstance(node, Table) else box
 
     def _of_table(self, box: Box, table: Table) -> Box:
@@ -96,13 +101,16 @@ class _Boxes:
         )
 
     def _status(self, table: Table, snapshot: Snapshot | None, changed_at: str) -> str:
-        last = self.ledger.last_step(table.path)
-        if last and last["status"] == "failed" and last["at"] >= changed_at:
+        if self._has_failed(table, changed_at):
             return FAILED
         if snapshot is None:
             return NOT_RUN
         record = snapshot.record
         return CHANGED if record and record.sql_hash not in {None, table.sql_hash} else OK
+
+    def _has_failed(self, node: Table | View, since: str) -> bool:
+        last = self.ledger.last_step(node.path)
+        return last is not None and last["status"] == "failed" and last["at"] >= since
 
 
 def _kept_by(strategy: Strategy) -> str:

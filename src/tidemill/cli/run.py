@@ -153,9 +153,12 @@ def _proposals(workspace: Workspace) -> list[str]:
                 "MODE APPEND or MODE MERGE ON its keys would read only what is new"
             )
         if isinstance(table.strategy, Append) and table.window is None:
+            cursor = "time_column=…" if table.function else "a cursor (INCREMENTAL BY a time column)"
+            found.append(f"{table.name} appends every row that it is given; {cursor} would let each row enter once")
+        if isinstance(table.strategy, Replace) and table.function:
             found.append(
-                f"{table.name} appends every row that it is given; a cursor (INCREMENTAL BY a time column) "
-                "would let each row enter once"
+                f"{table.name} is read and written whole each run; with keys=[…] its function may give only what is "
+                "new, and only that is written"
             )
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +11,7 @@ from tidemill.cli import render
 from tidemill.cli.options import on_project, output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from sqlite3 import Row
 
     from tidemill.declare.tables import Table
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tidemill.state.ledger import Ledger
     from tidemill.workspace import Workspace
 
-HEADINGS = ("table", "rows", "watermark", "last changed", "last run", "saved")
+HEADINGS = ("table", "rows", "watermark", "waiting", "last changed", "last run", "unmet", "saved")
 _FULL = "SELECT * FROM steps WHERE path = ? AND mode = 'first' AND status <> 'failed' ORDER BY at DESC LIMIT 1"
 _INCREMENTAL = (
     "SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds FROM steps "
@@ -43,7 +44,10 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One table as its log and the ledger know it; of a view, its record."""
+    """One table as its log and the ledger know it; of a view, its record.
+
+    `expectations` have, for the last commit, how many rows that were fetched did not meet each.
+    """
 
     table: str
     path: str
@@ -51,10 +55,13 @@ class Status:
     rows: int | None
     version: int | None
     watermark: str | None
+    waiting: int | None
+    waiting_since: str | None
     changed_at: str | None
     last_run: str | None
     last_status: str | None
     saved: Saved | None
+    expectations: Mapping[str, int] = field(default_factory=dict)
 
 
 @click.command(short_help="Show tables, watermarks, last runs and what incremental runs save.")
@@ -78,10 +85,10 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
     from tidemill.state.logs import log_of  # noqa: PLC0415
     from tidemill.state.views import view_record  # noqa: PLC0415
 
-    is_view = isinstance(table, View)
     snapshot = None if isinstance(table, View) else log_of(table).snapshot()
-    record = view_record(table.path) if is_view else snapshot.record if snapshot else None
+    record = view_record(table.path) if isinstance(table, View) else snapshot.record if snapshot else None
     watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
+    joined = record.joined if record and not isinstance(table, View) else {}
     last = ledger.last_step(table.path)
     return Status(
         table=table.name,
@@ -90,11 +97,25 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
         rows=snapshot.rows if snapshot else None,
         version=snapshot.version if snapshot else None,
         watermark=str(watermark) if watermark else None,
+        waiting=_number(joined.get("waiting")),
+        waiting_since=str(joined["oldest"]) if "oldest" in joined else None,
         changed_at=record.at if record else None,
         last_run=last["at"] if last else None,
         last_status=last["status"] if last else None,
-        saved=None if is_view else _saved(table.path, ledger),
+        saved=None if isinstance(table, View) or joined else _saved(table.path, ledger),
+        expectations=record.expectations if record else {},
     )
+
+
+def _number(value: int | str | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _waiting(each: Status) -> str:
+    """How many rows of a join have no partner yet, and since when the first of them waits."""
+    if not each.waiting:
+        return "" if each.waiting is None else "none"
+    return f"{each.waiting:,} since {each.waiting_since}"
 
 
 def _saved(path: str, ledger: Ledger) -> Saved | None:
@@ -112,7 +133,9 @@ def _line(each: Status, schema: str) -> tuple[str, ...]:
         each.table.removeprefix(schema),
         "not run yet" if each.version is None and each.changed_at is None else rows,
         each.watermark or "",
+        _waiting(each),
         render.moment(each.changed_at or ""),
         last,
+        ", ".join(f"{name} {count:,}" for name, count in each.expectations.items() if count),
         str(each.saved) if each.saved else "",
     )

@@ -99,13 +99,13 @@ def reset_watermark(
 
 
 def _workspace(pipeline: str | None, load: Load) -> Workspace:
-    return load(pipeline if pipeline and pipeline.endswith(".sql") else None)
+    return load(pipeline if pipeline and pipeline.endswith((".sql", ".py")) else None)
 
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
     """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
     tables = [each for each in workspace.tables if each.window]
-    if pipeline is not None and not pipeline.endswith(".sql"):
+    if pipeline is not None and not pipeline.endswith((".sql", ".py")):
         tables = _having(tables, 0, pipeline, "pipeline")
     if source is not None:
         tables = _having(tables, 1, source, "source")
@@ -119,7 +119,8 @@ def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, tabl
 
 
 def _having(tables: list[Table], part: int, name: str, word: str) -> list[Table]:
-    parts = {each.name: each.input.partition(".")[::2][part] for each in tables}
+    # What a query or a function gives is known by the name of its table.
+    parts = {each.name: each.input.partition(".")[::2][part] or each.name for each in tables}
     found = [each for each in tables if parts[each.name].lower() == name.lower()]
     if not found:
         raise _unknown(word, name, sorted(set(parts.values())))

@@ -1,10 +1,12 @@
-"""What gives a table its rows: a source that is loaded, or a query over other tables."""
+"""What gives a table its rows: a source that is loaded, a query over other tables, a join of two, or a function."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.templates import Template
 from tidemill.errors import ArgumentError
 
@@ -48,4 +50,4 @@ class Query(Template):
         return self.put(literals)
 
 
-Producer = Loaded | Query
+Producer = Loaded | Query | Join | Function

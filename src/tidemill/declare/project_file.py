@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 PROJECT_FILE = "tidemill.toml"
+ALONE = (".sql", ".py")  # files that can be run by themselves: a pipeline, or functions that keep tables
 
 
 def find_project(start: Path | str = ".") -> Path | None:

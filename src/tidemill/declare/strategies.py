@@ -91,6 +91,14 @@ class DeleteInsert:
         return "delete_insert"
 
 
+@dataclass(frozen=True, slots=True)
+class IncrementalJoin(DeleteInsert):
+    """The rows of a window become those of the join in it: a new window is appended, one that was done stays."""
+
+    def __str__(self) -> str:
+        return "incremental_join"
+
+
 Strategy = Replace | Append | Merge | DeleteInsert
 
 

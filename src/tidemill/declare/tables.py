@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
 from tidemill.declare.formats import DELTA, PARQUET
+from tidemill.declare.functions import Function
 from tidemill.declare.producers import Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, Strategy
 from tidemill.errors import ArgumentError, Origin
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=StrEnum)
 MOST_CLUSTERED = 4  # Delta takes no more
+# Spark refuses these in just this spelling
+_SPARKS_OWN = ("owner", "provider", "location", "external", "is_managed_location", "table_type", "collation")
 
 
 class SchemaPolicy(StrEnum):
@@ -96,7 +99,12 @@ class Table:
     @property
     def reads_windows(self) -> bool:
         """Whether a run may read a part of the source; others read it whole."""
-        return self.window is not None and not isinstance(self.strategy, Replace)
+        return self.window is not None and not (isinstance(self.strategy, Replace) and self.function is None)
+
+    @property
+    def function(self) -> Function | None:
+        """The function that gives its rows, where it is one."""
+        return self.producer if isinstance(self.producer, Function) else None
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, Merge) and self.window and self.strategy.form is MergeStrategy.FULL_MERGE:
@@ -107,6 +115,7 @@ class Table:
                 origin=self.origin,
             )
         self._check_layout()
+        self._check_properties()
         if self.compared_query and self.compared_query.unrepeatable:
             raise ArgumentError(
                 "append.unrepeatable",
@@ -122,6 +131,17 @@ class Table:
         """The query whose rows are compared with those of the table before they are appended, where that is so."""
         compares = isinstance(self.strategy, Append) and self.window is not None
         return self.producer if compares and isinstance(self.producer, Query) else None
+
+    def _check_properties(self) -> None:
+        taken = [name for name in self.properties if name in _SPARKS_OWN]
+        if taken:
+            raise ArgumentError(
+                "table.reserved_property",
+                f"{self.name} has the propert{'y' if len(taken) == 1 else 'ies'} {', '.join(taken)}, "
+                "which Spark keeps for itself.",
+                f"Choose another name, such as our.{taken[0]}.",
+                origin=self.origin,
+            )
 
     def _check_layout(self) -> None:
         if self.partition_by and self.cluster_by:

@@ -39,6 +39,11 @@ class Variables:
     dotenv: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
 
+    @property
+    def known(self) -> dict[str, str]:
+        """All by their names, but for the environment, which functions can ask themselves."""
+        return {**self.dotenv, **self.project, **self.given}
+
     def find(self, name: str, assigned: Mapping[str, str] | None = None) -> Value | None:
         """The value of `${name}`; `assigned` holds what SET has given so far."""
         for place in (self.given, self.project, assigned or {}):

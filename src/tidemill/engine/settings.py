@@ -95,6 +95,8 @@ def _one_machine(folder: Path) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.databricks.delta.snapshotPartitions": "1",  # the default of 50 makes a small read take seconds
+        # Delta keeps what it knows of 10,000 tables, some 3 MB each: in a process that lives long, memory fills up.
+        "spark.databricks.delta.delta.log.cacheSize": "30",
         # Guards a commit as the default does on local disks, and starts no `readlink` process for every file.
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     }

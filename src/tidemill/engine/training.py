@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def main(archive: str) -> None:
-    spark = session.start([f"-XX:ArchiveClassesAtExit={archive}", session.FASTER_TO_START])
+    spark = session.start([f"-XX:ArchiveClassesAtExit={archive}", *session.FASTER_TO_START])
     with tempfile.TemporaryDirectory(prefix="tidemill-training-") as folder:
         _work(spark, Path(folder))
     session.stop(wait=True)

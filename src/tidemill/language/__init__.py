@@ -7,6 +7,7 @@ from tidemill.language.pipeline import Pipeline, read_pipeline, read_pipelines
 from tidemill.language.queries import columns_of, inputs_of, unrepeatable
 from tidemill.language.statements import (
     Append,
+    CreateJoin,
     CreateTable,
     Export,
     FullMerge,
@@ -25,6 +26,7 @@ from tidemill.language.volatile import output_columns, reads_clock, volatile_col
 __all__ = [
     "WINDOW_PARAMETERS",
     "Append",
+    "CreateJoin",
     "CreateTable",
     "Export",
     "FullMerge",

@@ -23,6 +23,7 @@ TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "INCREMENTAL_MERGE ON", "INCREME
 EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
 CLAUSES = ("MODE", "OPTIONS")
 _KEYED: dict[str, type[Merge | FullMerge]] = {"MERGE": Merge, "INCREMENTAL_MERGE": Merge, "FULL_MERGE": FullMerge}
+_NO_UNITS = {"AS", "OPTIONS", "PARAMS", "MODE", "LOOK", "START", "UP", "SELECT"}
 _AMOUNT_AND_UNIT = re.compile(r"(\d+)\s*([^\W\d]\w*)?")
 
 
@@ -58,10 +59,13 @@ def read_clauses(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> Clau
 
 def read_lookback(cursor: Cursor) -> Duration | int | None:
     """LOOKBACK and a length of time, or a plain number for cursors that are numbers; None when there is none."""
-    if not cursor.take("LOOKBACK"):
-        return None
+    return read_length(cursor, "LOOKBACK") if cursor.take("LOOKBACK") else None
+
+
+def read_length(cursor: Cursor, clause: str) -> Duration | int:
+    """What follows a clause that takes a length of time, or a plain number."""
     token = cursor.token
-    amount = cursor.value("LOOKBACK needs a number", "write LOOKBACK 2 HOURS")
+    amount = cursor.value(f"{clause} needs a number", f"write {clause} 2 HOURS")
     assert token is not None  # noqa: S101  or there would have been no value
     found = _AMOUNT_AND_UNIT.fullmatch(amount)
     if found is None:
@@ -69,9 +73,9 @@ def read_lookback(cursor: Cursor) -> Duration | int | None:
     if found[2]:
         return Duration(int(found[1]), _unit(found[2], cursor.span(token)))
     following = cursor.token
-    if following is None or following.kind is not Kind.WORD or following.upper in {"AS", "OPTIONS", "PARAMS", "MODE"}:
+    if following is None or following.kind is not Kind.WORD or following.upper in _NO_UNITS:
         return int(found[1])
-    word = cursor.word("LOOKBACK needs a unit", "write LOOKBACK 2 HOURS")
+    word = cursor.word(f"{clause} needs a unit", f"write {clause} 2 HOURS")
     return Duration(int(found[1]), _unit(word.text, word.span))
 
 

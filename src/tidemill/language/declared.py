@@ -13,6 +13,7 @@ from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrate
 from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
 from tidemill.errors import ArgumentError
 from tidemill.language import statements as said
+from tidemill.language.joins import joined, kept_by_join
 from tidemill.language.produced import inputs_in, produced, sql_hash, takes_charge
 from tidemill.language.volatile import volatile_columns
 
@@ -54,8 +55,14 @@ class _Reader:
         self.pipeline, self.path_of, self.schema, self.folder = pipeline, path_of, schema, folder
         self.sources = {name: self._source(each) for name, each in pipeline.sources.items()}
 
-    def table(self, statement: said.Load | said.CreateTable) -> Table:
-        return self._load(statement) if isinstance(statement, said.Load) else self._create(statement)
+    def table(self, statement: said.Load | said.CreateTable | said.CreateJoin) -> Table:
+        match statement:
+            case said.Load():
+                return self._load(statement)
+            case said.CreateJoin():
+                return self._join(statement)
+            case said.CreateTable():
+                return self._create(statement)
 
     def export(self, statement: said.Export) -> Export:
         text = statement.query.text if statement.query else f"SELECT * FROM {statement.table}"
@@ -126,6 +133,18 @@ class _Reader:
             producer=query,
             sql_hash=sql_hash(query),
             owns_window=window is not None and takes_charge(query),
+            **settings,
+            origin=statement.origin,
+        )
+
+    def _join(self, statement: said.CreateJoin) -> Table:
+        settings = _settings(statement.options)
+        settings["volatile"] = tuple(dict.fromkeys([*settings["volatile"], *volatile_columns(statement.query.text)]))
+        return Table(
+            name=qualified(statement.table, self.schema),
+            path=self.path_of(statement.table),
+            input=self.pipeline.name,
+            **kept_by_join(joined(statement, self.schema)),
             **settings,
             origin=statement.origin,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from tidemill.language.boundaries import export_end, query_end
 from tidemill.language.clauses import CLAUSES, EXPORT_MODES, LOAD_MODES, TABLE_MODES, read_clauses, read_lookback
 from tidemill.language.errors import LanguageError, suggestion
+from tidemill.language.joins import read_join, refuse_mode
 from tidemill.language.objects import JsonObject, read_object
 from tidemill.language.options import read_options, read_source_params
 from tidemill.language.statements import CreateTable, Export, Include, Load, Merge, SetVariable, SourceStatement
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.language.cursor import Cursor, Named
     from tidemill.language.names import Names
-    from tidemill.language.statements import ExportMode, LoadMode, OptionValue, TableMode
+    from tidemill.language.statements import CreateJoin, ExportMode, LoadMode, OptionValue, TableMode
 
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _FILES_WITHOUT_MERGE = {"csv", "json", "orc", "text", "avro", "xml"}
@@ -64,13 +65,16 @@ def read_load(cursor: Cursor, names: Names, origin: Origin) -> Load:
     return Load(table.text, source.text, cast("LoadMode", clauses.mode), _options(clauses.options, "LOAD"), origin)
 
 
-def read_create_table(cursor: Cursor, names: Names, origin: Origin) -> CreateTable:
+def read_create_table(cursor: Cursor, names: Names, origin: Origin) -> CreateTable | CreateJoin:
     cursor.take("OR", "REPLACE")
     cursor.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
     table = _declared_table(cursor, names, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
     clauses = read_clauses(cursor, "CREATE TABLE", TABLE_MODES)
     options = _options(clauses.options, "CREATE TABLE")
     _expect_as(cursor)
+    if cursor.at("INCREMENTAL"):
+        refuse_mode(clauses.mode_span)
+        return read_join(cursor, table.text, options, origin)
     expect_query(cursor, "AS")
     query = cursor.query(query_end(cursor))
     cursor.end()

@@ -15,7 +15,7 @@ from tidemill.language.blocks import FileReader
 from tidemill.language.errors import LanguageError, LanguageErrors, suggestion
 from tidemill.language.names import Names
 from tidemill.language.scope import Scope
-from tidemill.language.statements import CreateTable, Export, Load, SourceStatement
+from tidemill.language.statements import CreateJoin, CreateTable, Export, Load, SourceStatement
 from tidemill.language.tokens import lex
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Pipeline:
         return {each.name.lower(): each for each in self.statements if isinstance(each, SourceStatement)}
 
     @property
-    def tables(self) -> tuple[Load | CreateTable, ...]:
-        return tuple(each for each in self.statements if isinstance(each, Load | CreateTable))
+    def tables(self) -> tuple[Load | CreateTable | CreateJoin, ...]:
+        return tuple(each for each in self.statements if isinstance(each, Load | CreateTable | CreateJoin))
 
     @property
     def exports(self) -> tuple[Export, ...]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from tidemill.declare.durations import Duration
+    from tidemill.declare.joins import JoinType
+    from tidemill.declare.starts import StartVariable
     from tidemill.errors import Origin
 
 JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
@@ -124,6 +126,34 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """One side of a join: the table, what the join calls it, and its time column."""
+
+    table: str
+    alias: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateJoin:
+    """`on` and `select` are texts as written, but for variables; `query` is the SELECT as one."""
+
+    table: str
+    how: JoinType
+    a: JoinedTable
+    b: JoinedTable
+    on: str
+    look_back: Duration | int
+    look_forward: Duration | int
+    start: str | None
+    up_to: str | StartVariable | None
+    select: tuple[str, ...]
+    query: Query
+    options: dict[str, OptionValue]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """Either `query` or `table` is given."""
 
@@ -136,4 +166,4 @@ class Export:
     origin: Origin
 
 
-Statement = SetVariable | Include | SourceStatement | Load | CreateTable | Export
+Statement = SetVariable | Include | SourceStatement | Load | CreateTable | CreateJoin | Export

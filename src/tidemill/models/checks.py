@@ -22,9 +22,12 @@ KINDS = ("not_null", "unique", "accepted_values", "relationships", "row_count", 
 
 
 def read_checks(document: Document, given: list[Any], schema: str) -> list[tuple[Key, Check]]:
-    """Each check with the key under which it stands; `schema` is that of tables without one."""
+    """Each check with the key under which it stands; `schema` is that of tables without one.
+
+    None in `given` is a check with which something is wrong, and that has been told.
+    """
     reader = _Reader(document, schema)
-    found = [reader.check(("checks", index), each) for index, each in enumerate(given)]
+    found = [reader.check(("checks", index), each) for index, each in enumerate(given) if each is not None]
     return [each for each in found if each is not None]
 
 

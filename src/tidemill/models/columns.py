@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from tidemill.models.meaning import Meaning
     from tidemill.models.places import Key
 
+_OF_JOINS = ("target_time", "join_status", "waited")
 _NAMED = ("unique_key", "time_column", "dedup_order_by", "partition_by", "cluster_by", "volatile")
 
 
 def check_columns(query: str, meaning: Meaning, checks: Iterable[tuple[Key, Check]]) -> None:
     """Notes them all; nothing is known of a query whose columns only the data can name, such as `SELECT *`."""
     given = output_columns(query)
+    if given is not None and meaning.kind == "incremental_join":
+        given = (*given, *_OF_JOINS)
     for key, name in _needed(meaning, checks) if given is not None else ():
         if given is not None and spelled(name, given) is None:
             remedy = suggestion(name, given, f"its columns are {', '.join(given)}")

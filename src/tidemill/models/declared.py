@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 from tidemill.declare.checks import Relationships
 from tidemill.declare.tables import SchemaPolicy, Table
 from tidemill.declare.views import View
+from tidemill.language.joins import kept_by_join
 from tidemill.language.produced import inputs_in, produced, sql_hash, table_key, takes_charge
 from tidemill.language.statements import Query as Written
 from tidemill.language.volatile import volatile_columns
 from tidemill.models.columns import check_columns
 from tidemill.models.errors import ModelError
+from tidemill.models.joins import KIND, read_join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.declare.checks import Check
+    from tidemill.declare.joins import Join
     from tidemill.declare.producers import Query
     from tidemill.language.cursor import Named
     from tidemill.models.meaning import Meaning
@@ -40,8 +43,11 @@ def declared(
     _check_query(producer, meaning)
     found = tuple(check for _, check in checks)
     inputs = _inputs(name, query, meaning, found, schema)
+    join = read_join(query, meaning, schema) if meaning.kind == KIND else None
     if meaning.document.errors:
         return None
+    if join is not None:
+        return _joined(name, query, meaning, found, join, inputs, path_of)
     if meaning.strategy is None:
         # Whoever reads a view may compare its load time with a date: its volatile columns count too.
         clock = producer.clock or bool(volatile_columns(query.text))
@@ -75,6 +81,34 @@ def declared(
         description=meaning.value("description"),
         tags=meaning.names("tags"),
         checks=found,
+    )
+
+
+def _joined(
+    name: str,
+    query: Named,
+    meaning: Meaning,
+    checks: tuple[Check, ...],
+    join: Join,
+    others: tuple[str, ...],
+    path_of: Callable[[str], str],
+) -> Table:
+    kept = kept_by_join(join)
+    kept["inputs"] = tuple(dict.fromkeys([*kept["inputs"], *others]))
+    return Table(
+        name=name,
+        path=path_of(name),
+        **kept,
+        volatile=tuple(dict.fromkeys([*meaning.names("volatile"), *volatile_columns(query.text)])),
+        schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
+        partition_by=meaning.names("partition_by"),
+        cluster_by=meaning.names("cluster_by"),
+        input=_INPUT,
+        origin=join.origin,
+        reset_allowed=meaning.value("reset_allowed", otherwise=True),
+        description=meaning.value("description"),
+        tags=meaning.names("tags"),
+        checks=checks,
     )
 
 

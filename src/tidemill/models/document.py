@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Document:
-    """A value that is yet to be checked; what is found wrong with it is noted in `errors`, at its place."""
+    """A value that is yet to be checked; what is found wrong with it is noted in `errors`, at its place.
+
+    `called` is what its author calls it, `spelling` how a key is written before its value.
+    """
 
     value: object
     places: Places
     errors: list[ModelError] = field(default_factory=list)
+    called: str = "metadata"
+    spelling: str = '"{}": '
 
     def __post_init__(self) -> None:
         for key, span in self.places.repeated:

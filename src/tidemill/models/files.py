@@ -1,4 +1,7 @@
-"""Which files of a project are models: `models/<schema>/<name>.sql`, each with a sidecar `<name>.py` or without."""
+"""Which files of a project are models: `models/<schema>/<name>.sql`, each with a sidecar `<name>.py` or without.
+
+A Python file `models/<schema>/<name>.py` that stands alone may hold functions that keep tables.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from tidemill.declare.mistakes import suggestion
 from tidemill.language.errors import LanguageError
 from tidemill.language.pipeline import read_text
 from tidemill.models.errors import ModelError
+from tidemill.models.modules import declares_tables
 from tidemill.models.sidecar import gives_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from tidemill.declare.text import Text
 
 FOLDER = "models"
 _NAME = re.compile(r"\w+\.\w+")
@@ -30,10 +36,19 @@ class ModelFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionFile:
+    """A Python file as a user here would type it, and the schema of those of its tables that name none."""
+
+    path: Path
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFiles:
     """All models of a folder, sorted by name; and the files in it that look like a part of one and are none."""
 
     models: tuple[ModelFile, ...] = ()
+    functions: tuple[FunctionFile, ...] = ()
     errors: tuple[ModelError, ...] = field(default=())
 
 
@@ -49,7 +64,10 @@ def find_models(project: Path, shown: Callable[[Path], Path]) -> ModelFiles:
             models.append(ModelFile(name, shown(file), shown(sidecar) if sidecar in found else None))
         else:
             errors.append(_misplaced(shown(file)))
-    return ModelFiles(tuple(models), (*errors, *_without_query(found, queries, shown)))
+    lone = [file for file in found if file.suffix == ".py" and file.with_suffix(".sql") not in queries]
+    texts = {file: text for file in lone if not isinstance(text := read_text(shown(file)), LanguageError)}
+    functions = [FunctionFile(shown(file), file.parent.name) for file, text in texts.items() if declares_tables(text)]
+    return ModelFiles(tuple(models), tuple(functions), (*errors, *_without_query(texts, queries)))
 
 
 def _is_hidden(file: Path, project: Path) -> bool:
@@ -65,13 +83,10 @@ def _misplaced(file: Path) -> ModelError:
     )
 
 
-def _without_query(found: list[Path], queries: list[Path], shown: Callable[[Path], Path]) -> Iterator[ModelError]:
+def _without_query(texts: Mapping[Path, Text], queries: list[Path]) -> Iterator[ModelError]:
     """Sidecars of models that are not there; other Python files are no business of ours."""
-    for file in found:
-        if file.suffix != ".py" or file.with_suffix(".sql") in queries:
-            continue
-        text = read_text(shown(file))
-        if not isinstance(text, LanguageError) and gives_metadata(text):
+    for file, text in texts.items():
+        if gives_metadata(text) and not declares_tables(text):
             wanted = file.with_suffix(".sql").name
             others = [query.name for query in queries if query.parent == file.parent]
             remedy = suggestion(wanted, others, f"write the query into {wanted}, or remove metadata")

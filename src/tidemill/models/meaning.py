@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tidemill.declare.sources import as_names
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.declare.strategies import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
 from tidemill.errors import ArgumentError
 from tidemill.models.conditions import read_condition
 from tidemill.models.windows import read_window
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from tidemill.models.places import Key
 
 _INCREMENTAL = ("append", "merge", "delete_insert")
-_KEPT = ("table", *_INCREMENTAL)
+_JOIN = "incremental_join"
+_KEPT = ("table", *_INCREMENTAL, _JOIN)
 _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "null_time": _INCREMENTAL,
-    "on_schema_change": _INCREMENTAL,
+    "on_schema_change": (*_INCREMENTAL, _JOIN),
     "only_newer": ("merge",),
     "dedup_order_by": ("merge",),
     "max_shrink": ("table",),
@@ -67,6 +68,8 @@ class Meaning:
     def _kind(self) -> str:
         """view, table, or a strategy; nothing where that cannot be told."""
         kind: str = self.metadata.get("materialization", "table")
+        if (kind == _JOIN) is not (_JOIN in self.metadata):
+            return self._half_a_join(kind)
         section: Mapping[str, Any] | None = self.metadata.get("incremental")
         if kind != "incremental":
             if section is not None:
@@ -84,11 +87,20 @@ class Meaning:
             return ""
         return strategy
 
+    def _half_a_join(self, kind: str) -> str:
+        if kind == _JOIN:
+            remedy = 'write "incremental_join": {"a": …, "b": …} beside it'
+            self.note(("materialization",), "missing_key", "an incremental join needs its sides", remedy)
+        else:
+            problem = f"{_JOIN} is given, and the materialization is {kind}"
+            self.note((_JOIN,), "misplaced_key", problem, f'write "materialization": "{_JOIN}"')
+        return ""
+
     def _check_levels(self) -> None:
         for name, kinds in _TAKEN_BY.items():
             given = self._given(name)
             if given and self.kind and self.kind not in kinds:
-                what = self.kind if self.kind in _INCREMENTAL else f"a {self.kind}"
+                what = self.kind if self.kind in (*_INCREMENTAL, _JOIN) else f"a {self.kind}"
                 self.note(given[0], "misplaced_key", f"{what} takes no {name}", f"it is for {', '.join(kinds)}")
             if len(given) > 1:
                 self.note(given[-1], "repeated_key", f"{name} is given twice", "keep one of them")
@@ -117,6 +129,8 @@ class Meaning:
                     return self._merge()
                 case "delete_insert":
                     return self._delete_insert()
+                case "incremental_join":
+                    return IncrementalJoin()
                 case _:
                     return None
         except ArgumentError as bad:

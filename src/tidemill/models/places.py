@@ -32,7 +32,7 @@ class Places:
 def places_of(text: Text, value: ast.expr, root: Span, names: Mapping[str, ast.expr] | None = None) -> Places:
     """The places in a value that stands in `text`; `names` are other values that it may refer to."""
     found = list(_keys(value, names or {}))
-    spans = {key: _span(text, node) for key, node in found}
+    spans = {key: span_of(text, node) for key, node in found}
     return Places(root, spans, tuple(_repeated(text, value, names or {})))
 
 
@@ -46,10 +46,6 @@ def assigned(tree: ast.Module) -> dict[str, tuple[ast.Name, ast.expr]]:
             case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
                 found[target.id] = (target, value)
     return found
-
-
-def name_span(text: Text, name: ast.Name) -> Span:
-    return _span(text, name)
 
 
 def _keys(node: ast.expr, names: Mapping[str, ast.expr]) -> Iterator[_Found]:
@@ -90,11 +86,12 @@ def _repeated(text: Text, value: ast.expr, names: Mapping[str, ast.expr]) -> Ite
         for key in braces.keys:
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 if key.value in seen:
-                    yield key.value, _span(text, key)
+                    yield key.value, span_of(text, key)
                 seen.add(key.value)
 
 
-def _span(text: Text, node: ast.expr | ast.keyword) -> Span:
+def span_of(text: Text, node: ast.expr | ast.keyword) -> Span:
+    """Where it stands; of a keyword, its name."""
     start = _offset(text, node.lineno, node.col_offset)
     if isinstance(node, ast.keyword):
         return text.span(start, start + len(node.arg or ""))

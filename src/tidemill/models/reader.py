@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tidemill.declare.mistakes import FileErrors, in_order
 from tidemill.declare.secrets import Masking
@@ -20,18 +20,20 @@ from tidemill.models.errors import ModelError
 from tidemill.models.meaning import Meaning
 from tidemill.models.places import Places
 from tidemill.models.query import read_query
-from tidemill.models.shape import misfits
+from tidemill.models.shape import fitted
 from tidemill.models.sidecar import read_sidecar
 from tidemill.typing import ModelMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from tidemill.declare.mistakes import FileError
     from tidemill.declare.text import Text
     from tidemill.declare.variables import Variables
     from tidemill.language.cursor import Named
     from tidemill.models.files import ModelFile, ModelFiles
+
+_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be told of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,10 @@ class _Reader:
 
     def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
         """What can be told of a model though some of its keys are wrong is told all the same."""
-        broken = misfits(document, ModelMetadata)
-        if broken & {"", "materialization", "incremental"}:
+        given = fitted(document, ModelMetadata, _DECISIVE)
+        if given is None:
             return None
-        given = cast("Mapping[str, object]", document.value)
-        meaning = Meaning(document, {key: value for key, value in given.items() if key not in broken})
+        meaning = Meaning(document, given)
         checks = read_checks(document, meaning.value("checks", []), self.schema)
         return None if query is None else declared(name, query, meaning, checks, self.path_of, self.schema)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import did_you_mean
 from tidemill.models.document import Document
 from tidemill.models.errors import ModelError
-from tidemill.models.places import assigned, name_span, places_of
+from tidemill.models.places import assigned, places_of, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ NAME = "metadata"
 
 def read_sidecar(text: Text) -> Document:
     """Runs the file, which leaves neither modules nor files behind. Raises `ModelError` where it gives no metadata."""
-    tree = _parsed(text)
+    tree = parsed(text)
     values = _run(text)
     names = assigned(tree)
     if NAME not in values:
@@ -34,18 +34,19 @@ def read_sidecar(text: Text) -> Document:
         return Document(values[NAME], places_of(text, ast.Constant(None), text.span(0, 1)))
     target, value = names[NAME]
     others = {name: other for name, (_, other) in names.items() if name != NAME}
-    return Document(values[NAME], places_of(text, value, name_span(text, target), others))
+    return Document(values[NAME], places_of(text, value, span_of(text, target), others))
 
 
 def gives_metadata(text: Text) -> bool:
     """Whether a Python file looks like a sidecar; it is not run."""
     try:
-        return NAME in assigned(_parsed(text))
+        return NAME in assigned(parsed(text))
     except ModelError:
         return False
 
 
-def _parsed(text: Text) -> ast.Module:
+def parsed(text: Text) -> ast.Module:
+    """The tree of a Python file. Raises `ModelError` where it is none."""
     try:
         return ast.parse(text.content)
     except SyntaxError as bad:
@@ -57,16 +58,16 @@ def _parsed(text: Text) -> ast.Module:
 
 
 def _run(text: Text) -> dict[str, object]:
-    with _alone(Path(text.file).absolute().parent):
+    with alone(Path(text.file).absolute().parent):
         try:
             return runpy.run_path(text.file, run_name=f"tidemill sidecar {text.file}")
         except (Exception, SystemExit) as failure:  # whatever a user's code may raise
-            raise _failed(text, failure) from failure
+            raise failed(text, failure) from failure
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """What the sidecar prints goes to stderr; no bytecode is written, and modules of its own folder are forgotten."""
+def alone(folder: Path) -> Iterator[None]:
+    """What the file prints goes to stderr; no bytecode is written, and modules of its own folder are forgotten."""
     before, bytecode = set(sys.modules), sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
@@ -79,7 +80,8 @@ def _alone(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def _failed(text: Text, failure: BaseException) -> ModelError:
+def failed(text: Text, failure: BaseException) -> ModelError:
+    """Running a file of the user's has failed; the line is the last of the file that had a part in it."""
     frames = [frame for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == text.file]
     line = (frames[-1].lineno if frames else None) or 1
     words = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
@@ -91,7 +93,7 @@ def _failed(text: Text, failure: BaseException) -> ModelError:
 def _no_metadata(text: Text, names: dict[str, tuple[ast.Name, ast.expr]]) -> ModelError:
     close = did_you_mean(NAME, names)
     dicts = [name for name, (_, value) in names.items() if isinstance(value, ast.Dict | ast.Call)]
-    span = name_span(text, names[close][0]) if close else text.span(0, 1)
+    span = span_of(text, names[close][0]) if close else text.span(0, 1)
     remedy = f"did you mean {NAME}?" if close else f"write {NAME} = {dicts[-1] if dicts else '{ … }'}"
     return ModelError("models.no_metadata", f"this file gives no {NAME}", remedy, span=span)
 

@@ -31,6 +31,8 @@ class Backfill:
             )
         if isinstance(self.batch, int) and self.batch < 1:
             raise ArgumentError("backfill.bad_batch", f"A batch of {self.batch} is none.", "Give at least 1.")
+        if all(_is_time(bound) for bound in (self.start, self.end)):  # in order or not, whatever the column
+            self.bounds(CursorKind.TIMESTAMP)
 
     def __str__(self) -> str:
         words = [f"from {self.start}" if self.start else "", f"to {self.end}" if self.end else ""]
@@ -41,14 +43,15 @@ class Backfill:
 
     def parts(self, kind: CursorKind, now: datetime, done: Mapping[str, str]) -> list[Part]:
         """Its batches on a cursor of this kind, without those that `done` tells of: an earlier try of the same."""
-        start, end = self._bounds(kind)
+        start, end = self.bounds(kind)
         begin = self._reached(kind, done)
         parts = list(self._cut(start, end, kind, now))
         return [part for part in parts if begin is None or part.start is None or begin <= part.start]
 
-    def _bounds(self, kind: CursorKind) -> tuple[Cursor | None, Cursor | None]:
-        start = cursor(kind, self.start) if self.start is not None else None
-        end = _after(cursor(kind, self.end), self.end) if self.end is not None else None
+    def bounds(self, kind: CursorKind) -> tuple[Cursor | None, Cursor | None]:
+        """Where it starts and what lies behind its end, on a cursor of this kind; raises where they mean nothing."""
+        start = _given("start", self.start, kind) if self.start is not None else None
+        end = first_behind(_given("end", self.end, kind), self.end) if self.end is not None else None
         if start is not None and end is not None and end <= start:
             raise ArgumentError(
                 "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
@@ -108,7 +111,14 @@ def backfill_of(start: str | None, end: str | None, batch: str | int | None) -> 
     return Backfill(start, end, duration(length) if isinstance(length, str) else length)
 
 
-def _after(end: Cursor, text: str) -> Cursor:
+def _given(flag: str, text: str, kind: CursorKind) -> Cursor:
+    try:
+        return cursor(kind, text)
+    except ArgumentError as bad:
+        raise ArgumentError(bad.code, f"--{flag} is {text!r}, which is no {kind}.", bad.remedy) from bad
+
+
+def first_behind(end: Cursor, text: str) -> Cursor:
     """The first value behind the end: a day and a whole number are included, a moment is not."""
     match end.value:
         case datetime() as moment:
@@ -119,6 +129,13 @@ def _after(end: Cursor, text: str) -> Cursor:
             return Cursor(end.kind, number + 1)
         case _:
             return end
+
+
+def _is_time(text: str | None) -> bool:
+    try:
+        return text is not None and bool(datetime.fromisoformat(text.strip()))
+    except ValueError:
+        return False
 
 
 def _is_day(text: str) -> bool:

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.requests import Request
 
-_STEPS = {"replace", "append", "delete_insert", *(f"merge {form}" for form in MergeStrategy)}
+_STEPS = {"replace", "append", "delete_insert", "incremental_join", *(f"merge {form}" for form in MergeStrategy)}
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOfMind:
     """`before` is how the table was kept until now. `refused`: it may not be replaced, and that is what it asks for."""
 
-    table: Table
+    node: Table
     before: str
     refused: bool = False
 
     @property
     def notice(self) -> str:
         """What the next run does about it, and what to expect."""
-        again = f". Make all of it so with: tidemill run -s {self.table.name} --full-refresh"
+        again = f". Make all of it so with: tidemill run -s {self.node.name} --full-refresh"
         return (
-            f"{self.table.name} was kept by {self.before}, and is by {self.table.kept_by} from this run on: "
-            f"{_expected(self.table.strategy)}{again if self.table.reset_allowed else ''}"
+            f"{self.node.name} was kept by {self.before}, and is by {self.node.kept_by} from this run on: "
+            f"{_expected(self.node.strategy)}{again if self.node.reset_allowed else ''}"
         )
 
     @property
@@ -41,18 +41,18 @@ class ChangeOfMind:
         if self.refused:
             return ArgumentError(
                 "table.reset_refused",
-                f"{self.table.name} was kept by {self.before}, and a run would now replace all of it; but its history "
+                f"{self.node.name} was kept by {self.before}, and a run would now replace all of it; but its history "
                 "is to be kept (reset_allowed = false).",
                 "Take the change back, or allow it where the table is declared, and on the table itself, first.",
-                origin=self.table.origin,
+                origin=self.node.origin,
             )
-        rebuild = f"rebuild it (tidemill run -s {self.table.name} --full-refresh), or "
+        rebuild = f"rebuild it (tidemill run -s {self.node.name} --full-refresh), or "
         return ArgumentError(
             "plan.changed_mind",
-            f"{self.table.name} was kept by {self.before}, and is now declared to be kept by {self.table.kept_by}.",
-            f"Take the change back, {rebuild if self.table.reset_allowed else 'or '}go on with its rows as they are: "
+            f"{self.node.name} was kept by {self.before}, and is now declared to be kept by {self.node.kept_by}.",
+            f"Take the change back, {rebuild if self.node.reset_allowed else 'or '}go on with its rows as they are: "
             'materialization_change_behavior = "warn" under [flags] in tidemill.toml.',
-            origin=self.table.origin,
+            origin=self.node.origin,
         )
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.mistakes import FileErrors
+from tidemill.declare.tables import Table
 from tidemill.errors import TidemillError
 from tidemill.plan.changes import change_of_mind
+from tidemill.plan.kinds import change_of_kind
 from tidemill.plan.variables import bad_variables
 from tidemill.plan.windows import known_of
 from tidemill.state.logs import log_of
@@ -17,13 +19,16 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tidemill.contracts import Snapshot
-    from tidemill.declare.tables import Table
+    from tidemill.declare.views import View
+    from tidemill.errors import ArgumentError
+    from tidemill.plan.changes import ChangeOfMind
+    from tidemill.plan.kinds import ChangeOfKind
     from tidemill.plan.requests import Request
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """By the names of tables: what their logs tell, None where there is none yet, and what there is to say of them.
+    """By name: what the logs of tables tell, None where there is none yet, and what there is to say of each.
 
     A table whose log is `unreadable` fails in its own step.
     """
@@ -34,29 +39,49 @@ class Ground:
 
 
 def ground_of(
-    tables: Iterable[Table], request: Request, variables: Mapping[str, str], now: datetime, on_change: str
+    nodes: Iterable[Table | View], request: Request, variables: Mapping[str, str], now: datetime, on_change: str
 ) -> Ground:
-    """Raises everything for which a run of these tables may not begin.
+    """Raises everything for which a run of these tables and views may not begin.
 
     `on_change` is the project's materialization_change_behavior: "warn", "error" or "ignore".
     """
-    found, unreadable = _looked_at(tables)
-    changes = [change for table, snapshot in found if (change := change_of_mind(table, snapshot, request))]
-    wrong = [each for table, snapshot in found for each in bad_variables(table, snapshot, request, variables, now)]
-    refuse([*wrong, *(each.error for each in changes if each.refused or on_change == "error")])
-    told = {} if on_change == "ignore" else {each.table.name: (each.notice,) for each in changes}
-    return Ground({table.name: snapshot for table, snapshot in found}, told, tuple(unreadable))
+    looking = _Looking(request, variables, now)
+    for node in nodes:
+        looking.at(node)
+    wrong = {str(each): each for each in looking.wrong}  # of a flag, several tables say the same
+    refuse([*wrong.values(), *(each.error for each in looking.changes if each.refused or on_change == "error")])
+    told: dict[str, tuple[str, ...]] = {}
+    for change in looking.changes if on_change != "ignore" else ():
+        told[change.node.name] = (*told.get(change.node.name, ()), change.notice)
+    return Ground(looking.snapshots, told, tuple(looking.unreadable))
 
 
-def _looked_at(tables: Iterable[Table]) -> tuple[list[tuple[Table, Snapshot | None]], list[TidemillError]]:
-    found: list[tuple[Table, Snapshot | None]] = []
-    unreadable: list[TidemillError] = []
-    for table in tables:
+class _Looking:
+    """Looks at one table or view after the other, and collects what it finds."""
+
+    def __init__(self, request: Request, variables: Mapping[str, str], now: datetime) -> None:
+        self.request, self.variables, self.now = request, variables, now
+        self.snapshots: dict[str, Snapshot | None] = {}
+        self.changes: list[ChangeOfKind | ChangeOfMind] = []
+        self.wrong: list[ArgumentError] = []
+        self.unreadable: list[TidemillError] = []
+
+    def at(self, node: Table | View) -> None:
         try:
-            found.append((table, known_of(table, log_of(table).snapshot())))
+            self._changed(change_of_kind(node))
+            if isinstance(node, Table):
+                self._at_table(node)
         except TidemillError as failure:
-            unreadable.append(failure)
-    return found, unreadable
+            self.unreadable += [failure] if isinstance(node, Table) else []  # a view has no need of what is there
+
+    def _at_table(self, table: Table) -> None:
+        snapshot = known_of(table, log_of(table).snapshot())
+        self.snapshots[table.name] = snapshot
+        self._changed(change_of_mind(table, snapshot, self.request))
+        self.wrong += bad_variables(table, snapshot, self.request, self.variables, self.now)
+
+    def _changed(self, change: ChangeOfKind | ChangeOfMind | None) -> None:
+        self.changes += [change] if change else []
 
 
 def refuse(errors: Iterable[TidemillError]) -> None:

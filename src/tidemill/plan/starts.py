@@ -115,8 +115,16 @@ def _value(name: str, kind: CursorKind, variables: Mapping[str, str], origin: Or
 
 def _bound(window: Window, kind: CursorKind, now: datetime) -> Cursor | None:
     if window.start is not None:
-        return cursor(kind, window.start)
+        return _declared(window.start, kind, window)
     return _midnight(window, kind, now) if isinstance(window.moving_start, CurrentDate) else None
+
+
+def _declared(start: str, kind: CursorKind, window: Window) -> Cursor:
+    try:
+        return cursor(kind, start)
+    except ArgumentError as bad:
+        problem = f"The start of {window.time_column} is {start!r}, which is no {kind}."
+        raise ArgumentError(bad.code, problem, bad.remedy) from bad
 
 
 def _midnight(window: Window, kind: CursorKind, now: datetime) -> Cursor:

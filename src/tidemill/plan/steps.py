@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.strategies import Append, DeleteInsert
 from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.plan.fetching import reason_to_fetch
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import USUAL
 from tidemill.plan.starts import Start, start_of, start_variable, window_for
@@ -37,22 +38,34 @@ def plan_step(
     request: Request = USUAL,
     variables: Mapping[str, str] = NOTHING_GIVEN,
     now: datetime | None = None,
+    joins: str | None = None,
 ) -> PlannedStep:
     """What the next run of a table would read, as far as its own log tells.
 
-    `variables` are those that the run is given; `bad_variables` has found nothing wrong with them.
+    `variables` are those that the run is given; `bad_variables` has found nothing wrong with them. `joins` is what a
+    join would read, which depends on the logs of its sides.
     """
     if request.full_refresh and snapshot is not None:
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
         return PlannedStep(table.name, table.kept_by, reason)
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
+    if table.function:
+        reason = reason_to_fetch(table, snapshot, request.backfill, now or datetime.now(UTC))
+        return PlannedStep(table.name, table.kept_by, reason, layout)
     if request.backfill and table.reads_windows:
         return PlannedStep(table.name, table.kept_by, f"backfill {request.backfill}", layout)
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
     start = _start(table, snapshot, variables, now or datetime.now(UTC))
     gap = (f"{table.name}: {start.notice}",) if start.notice else ()
-    reason = _by_variables(table, snapshot, variables) or start.reason or _reason(table, snapshot)
+    reason = joins or _by_variables(table, snapshot, variables) or start.reason or _reason(table, snapshot)
     return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
+
+
+def changed_query(table: Table, snapshot: Snapshot | None, request: Request) -> tuple[str, ...]:
+    """What a run says of rows that it leaves as an old query made them; of an append's, its window tells."""
+    bounded = table.reads_windows and not isinstance(table.strategy, Append)
+    usual = not request.full_refresh and request.backfill is None
+    return (_changed_query(table),) if bounded and usual and _query_changed(table, snapshot) else ()
 
 
 def up_to_date(step: PlannedStep) -> PlannedStep:
@@ -111,9 +124,8 @@ def _query_changed(table: Table, snapshot: Snapshot | None) -> bool:
 
 
 def _changed_query(table: Table) -> str:
+    changed = f"{table.name}: its query changed since the last run"
     if not table.window:
-        return f"{table.name}: its query changed since the last run; the next run makes it anew"
-    return (
-        f"{table.name}: its query changed since the last run; rows before this window were made by the old one. "
-        f"Rebuild them with: tidemill run -s {table.name} --full-refresh"
-    )
+        return f"{changed}; the next run makes it anew"
+    again = f" Rebuild them with: tidemill run -s {table.name} --full-refresh" if table.reset_allowed else ""
+    return f"{changed}; rows before this window were made by the old one.{again}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.declare.joins import Join
 from tidemill.declare.producers import Query
+from tidemill.declare.starts import StartVariable
 from tidemill.declare.strategies import DeleteInsert
 from tidemill.declare.templates import WINDOW_PARAMETERS
 from tidemill.errors import ArgumentError, did_you_mean
@@ -25,7 +27,7 @@ _ENDS = ("end_dt", "end_date")  # the start of the run, which needs no window
 def bad_variables(
     table: Table, snapshot: Snapshot | None, request: Request, variables: Mapping[str, str], now: datetime
 ) -> list[ArgumentError]:
-    """What is wrong with the variables that a run of this table is given, as far as its log tells."""
+    """What is wrong with the variables and bounds that a run of this table is given, as far as its log tells."""
     first_run = snapshot is None or request.full_refresh
     started = request.starts(table)
     missing = missing_variables(table, variables, first_run=first_run, started=started)
@@ -35,6 +37,8 @@ def bad_variables(
         return missing
     window = window_for(table, variables, first_run=first_run, started=started)
     try:
+        if request.backfill and table.reads_windows:
+            request.backfill.bounds(known.kind)
         start_of(window, known.kind, known, variables, now)
     except ArgumentError as wrong_type:
         return [wrong_type]
@@ -63,6 +67,8 @@ def _needed(table: Table, *, first_run: bool, started: bool) -> Iterator[tuple[s
     if condition and not (first_run and free & set(condition.parameters)):
         known = free.union(WINDOW_PARAMETERS if table.window else _ENDS)
         yield from ((name, condition.origin) for name in condition.parameters if name not in known)
+    if isinstance(table.producer, Join) and isinstance(table.producer.up_to, StartVariable):
+        yield table.producer.up_to.name, table.producer.up_to.origin
     if isinstance(table.producer, Query):
         known = free.union(WINDOW_PARAMETERS)
         yield from ((name, table.producer.origin) for name in table.producer.parameters if name not in known)

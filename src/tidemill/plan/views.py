@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def plan_view(view: View, record: Record | None) -> PlannedStep:
-    """When its query is checked, as far as its own record tells."""
+    """When its query, and its checks if it has any, are tried, as far as its own record tells."""
     return PlannedStep(view.name, view.strategy, _reason(view, record))
 
 
@@ -21,4 +21,7 @@ def _reason(view: View, record: Record | None) -> str:
         return "first run"
     if record.sql_hash != view.sql_hash:
         return "its query changed, and is checked"
-    return "its query is checked when what it reads has changed"
+    if record.config_hash != view.config_hash:
+        return "its checks changed, and are run"
+    what = "its checks are run" if view.checks else "its query is checked"
+    return f"{what} when what it reads has changed"

@@ -28,7 +28,8 @@ class WindowPlan:
     """The window of one run. An open start reads everything; the end, where there is one, lies outside.
 
     `begin` is where a backfill starts, or a run whose start is given by a variable; `mark` is what the record keeps of
-    a backfill, so that it can be taken up again.
+    a backfill, so that it can be taken up again. `reached` is how far the table will have come, where that is known
+    before its rows are.
     """
 
     column: str
@@ -43,6 +44,12 @@ class WindowPlan:
     end: Cursor | None = None
     begin: Cursor | None = None
     mark: Mapping[str, str] | None = field(default=None)
+    reached: Cursor | None = None
+
+    @property
+    def moves_on(self) -> bool:
+        """Whether the table comes further by this window though no row may lie in it."""
+        return self.reached is not None and self._next(self.reached) != self.watermark
 
     @property
     def is_backfill(self) -> bool:
@@ -67,17 +74,33 @@ class WindowPlan:
         hidden = self.exclusive and self.null_time is NullTime.INCLUDE
         return bound if hidden else f"({bound} OR {column} IS NULL)"
 
+    @property
+    def told(self) -> str:
+        """What is read, and why."""
+        return self.reason
+
+    @property
+    def beyond(self) -> Cursor | None:
+        """Stored rows at or above it are newer than what is read, and stay."""
+        return self.end
+
     def next_watermark(self, highest: Cursor | None, now: datetime) -> Cursor | None:
         """The highest time committed, never moved back, and for times never past the start of the run.
 
         A backfill that begins above it leaves a gap, so it does not move it, and neither does a run that is given such
         a start.
         """
-        leaves_gap = self.begin and self.watermark and self.watermark < self.begin
-        if highest is None or leaves_gap:
+        if self.reached is not None:
+            return self._next(self.reached)
+        if highest is None:
             return self.watermark
-        reached = min(highest, present(self.kind, now)) if self.kind.is_time else highest
-        return reached if self.watermark is None else max(self.watermark, reached)
+        return self._next(min(highest, present(self.kind, now)) if self.kind.is_time else highest)
+
+    def _next(self, reached: Cursor) -> Cursor | None:
+        leaves_gap = self.begin and self.watermark and self.watermark < self.begin
+        if self.watermark is None or leaves_gap:
+            return reached if self.watermark is None else self.watermark
+        return max(self.watermark, reached)
 
     def to_json(self) -> dict[str, str]:
         found = {"column": self.column, "reason": self.reason}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from tidemill.declare.mistakes import FileErrors, suggestion
 from tidemill.declare.names import DEFAULT_SCHEMA, name_key, qualified
-from tidemill.declare.project_file import PROJECT_FILE, find_project
+from tidemill.declare.project_file import ALONE, PROJECT_FILE, find_project
 from tidemill.declare.sources import source_of
 from tidemill.declare.spark import LOCAL, SparkSettings
 from tidemill.declare.variables import Variables, as_text
@@ -82,11 +82,11 @@ class ProjectSettings:
         file = find_project(start)
         if file is not None:
             return _loaded(file, profile)
-        if start.suffix != ".sql":
+        if start.suffix not in ALONE:
             raise ArgumentError(
                 "project.not_found",
                 f"There is no {PROJECT_FILE} in {start.absolute()} or above it.",
-                "Make a project with tidemill init NAME, or name a pipeline file.",
+                "Make a project with tidemill init NAME, or name a pipeline file or a Python file.",
             )
         if profile is not None:
             raise _no_profile(profile, [])
@@ -97,7 +97,7 @@ class ProjectSettings:
     def pipelines(self) -> tuple[Path, ...]:
         """The pipeline files, sorted by name."""
         if self.lone_pipeline is not None:
-            return (self.lone_pipeline,)
+            return (self.lone_pipeline,) if self.lone_pipeline.suffix == ".sql" else ()
         return tuple(sorted((self.folder / "pipelines").glob("*.sql")))
 
     def table_path(self, name: str) -> str:

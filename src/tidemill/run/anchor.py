@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tidemill.stores.delta import DeltaStore
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,15 +21,20 @@ _UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "day
 
 
 def keep_anchor(store: AnyStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
-    """Copies the last record into a table property when the log may lose it before the next look."""
-    if snapshot is None or snapshot.record is None or snapshot.record_version is None:
+    """Copies the last record into a table property when the log may lose it before the next look; only Delta's does."""
+    if (
+        not isinstance(store, DeltaStore)
+        or snapshot is None
+        or snapshot.record is None
+        or snapshot.record_version is None
+    ):
         return
     if snapshot.anchored == snapshot.record_version or not _is_due(store, snapshot):
         return
     store.anchor(spark, snapshot.record, snapshot.record_version)
 
 
-def _is_due(store: AnyStore, snapshot: Snapshot) -> bool:
+def _is_due(store: DeltaStore, snapshot: Snapshot) -> bool:
     oldest_safe = datetime.now(UTC) - _retention(snapshot) / _SHARE
     last_copied = snapshot.anchored if snapshot.anchored is not None else 0
     commit = store.log.commit(last_copied)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import reduce
 from typing import TYPE_CHECKING
 
-from tidemill.change.checked import worst
-from tidemill.contracts import Counts
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TidemillError
+from tidemill.run.results import together
 from tidemill.run.step import run_step
 from tidemill.run.windows import cursor_of
 from tidemill.sources.protocol import Reading
@@ -72,20 +70,8 @@ def _together(results: list[StepResult], asked: Backfill, skipped: int) -> StepR
     done = "1 batch was" if skipped == 1 else f"{skipped} batches were"
     taken_up = (f"taken up where it stopped: {done} done already",) if skipped else ()
     window = replace(last.window, reason=f"backfill {asked}") if last.window else None
-    status = next((each.status for each in results if each.status != "unchanged"), "unchanged")
-    return replace(
-        last,
-        status=status,
-        counts=reduce(Counts.plus, (each.counts for each in results)),
-        rows_read=sum(each.rows_read for each in results),
-        seconds=sum(each.seconds for each in results),
-        first_run=results[0].first_run,
-        batches=len(results),
-        window=window,
-        files_rewritten=sum(each.files_rewritten for each in results),
-        notices=(*taken_up, *dict.fromkeys(notice for each in results for notice in each.notices)),
-        checks=worst(check for each in results for check in each.checks),
-    )
+    made = together(results)
+    return replace(made, window=window, notices=(*taken_up, *made.notices))
 
 
 def _kept(done: int, count: int, part: Part) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.declare.tables import Table
     from tidemill.declare.views import View
     from tidemill.run.outside import Outside
 
@@ -34,13 +35,14 @@ class Catalog:
     """Registers tables when a run needs them. `path_of` tells where a table of ours is, None for others'.
 
     `outside` has the data that others keep, `views` the declared views, by name in lower case; a name there is not
-    looked for anywhere else.
+    looked for anywhere else. `tables` are those that are declared, whether a run is about them or not.
     """
 
     path_of: Callable[[str], str | None]
     schema: str
     outside: Mapping[str, Outside] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
     _made: list[tuple[SparkSession, str]] = field(default_factory=list)
     _turn: threading.Lock = field(default_factory=threading.Lock)

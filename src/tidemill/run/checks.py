@@ -1,4 +1,7 @@
-"""Checks run on a change before its commit: rows that break one of severity error never enter."""
+"""Checks run on a change before its commit, and on views when they are made.
+
+Rows that break one of severity error never enter a table, and nothing is made of a view that has such rows.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from tidemill.contracts import Compiled, Operation, Record
     from tidemill.declare.checks import Check
     from tidemill.declare.tables import Table
+    from tidemill.declare.views import View
     from tidemill.run.prepare import Prepared
 
 
@@ -36,11 +40,11 @@ class FailedChecksError(CheckError):
     def __init__(self, table: str, checks: Sequence[Checked]) -> None:
         broken = sorted((each for each in checks if each.failures), key=lambda each: each.verdict is Verdict.WARNED)
         alone = len(broken) == 1
-        remedy = 'Correct the rows or their query; with "severity": "warn" such rows enter, and are told.'
+        enter = f"enter, and are told. {table} is unchanged." if broken[0].place.entering else "are told, and no more."
         super().__init__(
             "checks.failed",
             _one(table, broken[0]) if alone else _several(table, broken, len(checks)),
-            f"{remedy} {table} is unchanged.",
+            f'Correct the rows or their query; with "severity": "warn" such rows {enter}',
             origin=broken[0].check.origin if alone else None,
         )
         self.checks = tuple(checks)
@@ -67,8 +71,34 @@ def check_change(
             total=_total(compiled.operation, compiled, prepared, record.held or 0),
             held=record.held or 0,
         ).results(table.checks)
+    return _passed(table.name, results)
+
+
+def check_view(view: View, rows: DataFrame) -> tuple[Checked, ...]:
+    """Runs the view's checks on all its rows; raises when one of severity error does not hold."""
+    if not view.checks:
+        return ()
+    with _running(view.name):
+        results = check_rows(view, rows)
+    return _passed(view.name, results)
+
+
+def check_rows(node: Table | View, rows: DataFrame) -> tuple[Checked, ...]:
+    """How the checks fare on all rows of a table or view, in whose session the tables are that they name."""
+    strategy = node.strategy
+    keys = strategy.keys if isinstance(strategy, Merge) else ()
+    checking = Checking(
+        place=Place(node.name, entering=False),
+        rows=rows,
+        parent=lambda name: rows.sparkSession.table(quoted_name(name)),
+        told_by=told_by(keys, node.checks),
+    )
+    return checking.results(node.checks)
+
+
+def _passed(table: str, results: tuple[Checked, ...]) -> tuple[Checked, ...]:
     if any(each.verdict is Verdict.FAILED for each in results):
-        raise FailedChecksError(table.name, results)
+        raise FailedChecksError(table, results)
     return results
 
 

@@ -6,9 +6,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
+from tidemill.run.function import FunctionRows
+from tidemill.run.join import JoinSource
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -24,8 +29,17 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector, Reading
 
 
-def source_of(table: Table, catalog: Catalog, now: datetime, given: Mapping[str, str]) -> Connector:
-    """What gives a table its rows; asking for it starts no Spark."""
+def source_of(
+    table: Table,
+    catalog: Catalog,
+    now: datetime,
+    given: Mapping[str, str],
+    variables: Mapping[str, str] = NOTHING_GIVEN,
+) -> Connector:
+    """What gives a table its rows; asking for it starts no Spark.
+
+    `given` are the literals of a query's @names, `variables` what a function finds in the `vars` of its run.
+    """
     match table.producer:
         case Loaded(source):
             return connector_for(source)
@@ -33,6 +47,10 @@ def source_of(table: Table, catalog: Catalog, now: datetime, given: Mapping[str,
             variable = start_variable(table)
             name = variable.name if variable else None
             return QuerySource(table.name, query, table.inputs, catalog, now, given, name)
+        case Function() as function:
+            return FunctionRows(table, function, catalog, variables)
+        case Join() as join:
+            return JoinSource(table, join, catalog)
         case _:
             raise NotImplementedError(table.producer)
 
@@ -54,7 +72,7 @@ class QuerySource:
     variable: str | None = None
 
     def __str__(self) -> str:
-        return f"the query of {self.name}"
+        return f"The query of {self.name}"
 
     @property
     def settled(self) -> bool:

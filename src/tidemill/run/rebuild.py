@@ -14,7 +14,9 @@ from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TableError
+from tidemill.plan.dates import whole_of
 from tidemill.plan.layout import layout_notices
+from tidemill.run.fetching import FunctionStep
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
 from tidemill.stores.opened import attempting
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector
 
+FULL_REFRESH = "full refresh"  # what records call it
+
 
 def rebuild(
     spark: SparkSession,
@@ -46,10 +50,11 @@ def rebuild(
     """
     began = time.monotonic()
     run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
+    kind = _Rebuild if table.function is None else _FunctionRebuild
 
     def attempted(attempt: int) -> StepResult:
         with attempting(table, attempt):
-            return _Rebuild(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began)
+            return kind(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began)
 
     result = with_retries(table.name, attempted)
     return replace(result, rebuilt=not result.first_run)
@@ -75,7 +80,7 @@ class _Rebuild(Step):
 
     @property
     def _what(self) -> str:
-        return super()._what if self.snapshot is None else "full refresh"
+        return super()._what if self.snapshot is None else FULL_REFRESH
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if held is None or self.snapshot is None:
@@ -94,6 +99,22 @@ class _Rebuild(Step):
         record = self.snapshot.record if self.snapshot else None
         now = (self.table.sql_hash, self.table.config_hash, None, ())
         return record is None or (record.sql_hash, record.config_hash, record.floor, record.reset) != now
+
+
+class _FunctionRebuild(_Rebuild, FunctionStep):
+    """The function is asked for all dates that the table can have, in one call."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: Connector,
+        run_id: str,
+        now: datetime,
+        variables: Mapping[str, str],
+    ) -> None:
+        super().__init__(spark, table, source, run_id, now, variables)
+        self.fetch = whole_of(table, now) if table.window else None
 
 
 def _refuse_reset(table: Table, snapshot: Snapshot) -> None:

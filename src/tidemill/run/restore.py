@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.contracts import Record
+from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
 from tidemill.stores.delta import DeltaStore
@@ -18,29 +19,56 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.contracts import Snapshot
+    from tidemill.state.logs import AnyLog
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """`version` is the new version, which holds the rows and the progress of version `restored`."""
+    """`version` is the new version, which holds the rows and the progress of version `restored`, or of `backup`.
+
+    `undo` is the version that a restore goes back to which takes this one back; None if there was no table.
+    """
 
     version: int
-    restored: int
+    restored: int | None
     total: int
     watermark: str | None
     seconds: float
+    backup: str | None = None
+    undo: int | None = None
 
 
 def restore_table(spark: SparkSession, path: str, *, to: int) -> RestoreResult:
     """Restores the rows and the progress of version `to`, as new commits; itself it can be restored from."""
     began = time.monotonic()
     store = _store(path)
-    record = with_retries(path, lambda attempt: _restore(spark, store, to, attempt))
+    record, before = with_retries(path, lambda attempt: _restore(spark, store, to, attempt))
+    with_retries(path, lambda _: _keep_protected(spark, store, before))
     snapshot = store.snapshot()
     assert snapshot is not None  # noqa: S101  it was restored
     watermark = next((str(value) for value in record.progress.values()), None)
     total = store.read(spark).count()
-    return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began)
+    return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began, undo=before.version)
+
+
+def version_at(log: AnyLog, moment: datetime) -> int:
+    """The version that the table had at a moment, by the times that its log tells; reads no rows."""
+    oldest = None
+    for commit in log.commits():
+        if commit.at and datetime.fromisoformat(commit.at) <= moment:
+            return commit.version
+        oldest = commit
+    since = f" {oldest.at}" if oldest else ""
+    raise ArgumentError(
+        "restore.too_early",
+        f"{log.path} has no version of {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC: its log begins at{since}.",
+        "Choose a later time, or a version that tidemill history shows.",
+    )
+
+
+def signed(record: Record | None, table: str, *, sequence: int, what: str, attempt: int = 0) -> Record:
+    """The record with the state it had, under a new name; it counts no rows of its own."""
+    return _signed(record, table, f"{uuid.uuid4().hex}-{attempt}", sequence, _now(), what)
 
 
 def _store(path: str) -> DeltaStore:
@@ -51,24 +79,37 @@ def _store(path: str) -> DeltaStore:
     raise store.no_older_versions()
 
 
-def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> Record:
+def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> tuple[Record, Snapshot]:
     """Takes a sequence number before and after, so that a run planned on the old rows conflicts wherever it stands."""
     snapshot = store.snapshot()
     if snapshot is None:
         raise ArgumentError("table.missing", f"There is no table at {store.path}.", "Give the path of a table.")
-    run_id, now = f"{uuid.uuid4().hex}-{attempt}", datetime.now(UTC).isoformat(timespec="milliseconds")
+    run_id, now = f"{uuid.uuid4().hex}-{attempt}", _now()
     then = _record_at(store, snapshot, to)
     begins = _signed(snapshot.record, store.path, f"{run_id}-begins", snapshot.sequence + 1, now, "restore begins")
     ends = _signed(then, store.path, run_id, snapshot.sequence + 2, now, "restore").with_(restored_from=to)
     store.add_nothing(spark, begins, after=snapshot.version)
     store.restore(spark, to, ends)
     store.add_nothing(spark, ends, after=snapshot.version)
-    return ends
+    return ends, snapshot
+
+
+def _keep_protected(spark: SparkSession, store: DeltaStore, before: Snapshot) -> None:
+    """An older version has its own properties; those that keep a table from being dropped are not lifted by it."""
+    now = store.snapshot()
+    held = now.properties if now else {}
+    kept = {name: before.properties[name] for name in (RESET_ALLOWED, KEPT_FROM_RESET) if name in before.properties}
+    lost = {name: value for name, value in kept.items() if held.get(name) != value}
+    if lost:
+        store.set_properties(spark, lost)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _signed(record: Record | None, path: str, run_id: str, sequence: int, now: str, what: str) -> Record:
-    """The record with the state it had, under a new name; it counts no rows of its own."""
-    signature = {"run_id": run_id, "sequence": sequence, "strategy": what, "at": now.replace("+00:00", "Z")}
+    signature = {"run_id": run_id, "sequence": sequence, "strategy": what, "at": now}
     if record is None:
         return Record(table=path, **signature)  # type: ignore[arg-type]
     return record.with_(rows=0, counts={}, window={}, restored_from=None, base=None, held=None, **signature)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from tidemill.change.checked import worst
 from tidemill.contracts import Counts
+from tidemill.run.expected import summed
 from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidemill.change.checked import Checked
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
+    from tidemill.run.expected import Expected
+    from tidemill.run.join import Tally
     from tidemill.sources.protocol import Connector
 
 
@@ -20,7 +27,8 @@ if TYPE_CHECKING:
 class StepResult:
     """What one step did, in one commit or, as a backfill, in several. `version` is the table's version after it.
 
-    `checks` are those that were run on what it wrote; of several commits, the worst of each.
+    `checks` are those that were run on what it wrote; of several commits, the worst of each. `expectations` tell how
+    the rows of a function fared, over all commits.
     """
 
     table: str
@@ -41,11 +49,13 @@ class StepResult:
     commit_id: str | None = None
     notices: tuple[str, ...] = field(default=())
     checks: tuple[Checked, ...] = field(default=())
+    expectations: tuple[Expected, ...] = field(default=())
+    joined: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ViewResult:
-    """What became of a view: its query gives these columns. Nothing was read, and nothing written but its record."""
+    """What became of a view: its query gives these columns, and its `checks` hold. Only its record was written."""
 
     view: str
     status: str
@@ -53,6 +63,25 @@ class ViewResult:
     seconds: float = 0.0
     first_run: bool = False
     notices: tuple[str, ...] = field(default=())
+    checks: tuple[Checked, ...] = field(default=())
+
+
+def together(results: Sequence[StepResult]) -> StepResult:
+    """Several commits of one step as one result."""
+    last = results[-1]
+    return replace(
+        last,
+        status=next((each.status for each in results if each.status != "unchanged"), "unchanged"),
+        counts=reduce(Counts.plus, (each.counts for each in results)),
+        rows_read=sum(each.rows_read for each in results),
+        seconds=sum(each.seconds for each in results),
+        first_run=results[0].first_run,
+        batches=len(results),
+        files_rewritten=sum(each.files_rewritten for each in results),
+        notices=tuple(dict.fromkeys(notice for each in results for notice in each.notices)),
+        checks=worst(check for each in results for check in each.checks),
+        expectations=summed(expected for each in results for expected in each.expectations),
+    )
 
 
 def up_to_date(table: Table, source: Connector) -> StepResult | None:

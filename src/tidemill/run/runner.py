@@ -19,12 +19,15 @@ from tidemill.plan.requests import USUAL
 from tidemill.run.backfill import run_backfill
 from tidemill.run.describe import described
 from tidemill.run.events import Outcome, RunOutcome, Silent
+from tidemill.run.fetching import run_function
+from tidemill.run.function import FunctionRows
 from tidemill.run.query import QuerySource, source_of
 from tidemill.run.rebuild import rebuild
 from tidemill.run.results import up_to_date
 from tidemill.run.step import run_step
 from tidemill.run.views import run_view
 from tidemill.sources.protocol import Reading
+from tidemill.sources.remembering import remembering
 from tidemill.state.views import forget_view
 
 if TYPE_CHECKING:
@@ -51,8 +54,9 @@ AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait
 class Runner:
     """One run over a graph of tables, views and exports. `spark` is asked for a session when a step needs one.
 
-    `variables` are those that the run is given, `parameters` the same as literals, `notices` what is known of tables
-    and views before they run, by their names. Without a `memory` every export is written.
+    `variables` are those that the run is given, `parameters` the same as literals, `vars` those that functions find.
+    `notices` are what is known of tables and views before they run, by their names. Without a `memory` every export is
+    written.
     """
 
     spark: Callable[[], SparkSession]
@@ -67,24 +71,27 @@ class Runner:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     variables: Mapping[str, str] = field(default_factory=dict)
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    vars: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
         began = time.monotonic()
         try:
-            outcomes = _Walk(self).outcomes()
+            with remembering():
+                outcomes = _Walk(self).outcomes()
         finally:
             self.catalog.close()
         order = [node.name.lower() for node in self.graph.in_order()]
         return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
 
     def step(self, name: str) -> Outcome:
-        """One table, view or export, whatever comes of it."""
+        """One table, view or export, whatever comes of it. An error without a place has that of the declaration."""
         node = self.graph.nodes[name]
         self.listener.began(node.name)
         try:
             outcome = Outcome(node.name, self._done(node))
         except TidemillError as failure:
+            failure.origin = failure.origin or node.origin
             outcome = Outcome(node.name, error=failure)
         except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
             outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
@@ -96,10 +103,11 @@ class Runner:
             case Table():
                 made = described(self.spark, node, self._table(node, self.source_of(node)))
                 forget_view(node.path)
-                return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices))
+                unmet = [each.told(node.name) for each in made.expectations if each.unmet]
+                return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices, *unmet))
             case View():
                 viewed = run_view(self.spark, node, self.catalog, self.now)
-                return replace(viewed, notices=self.notices.get(node.name, ()))
+                return replace(viewed, notices=(*self.notices.get(node.name, ()), *viewed.notices))
             case Export():
                 return self._export(node)
             case _:
@@ -109,6 +117,9 @@ class Runner:
         asked, given = self.request.backfill, self.variables
         if self.request.full_refresh:
             return rebuild(self.spark(), table, source, now=self.now, variables=given)
+        if isinstance(source, FunctionRows):
+            told = partial(self.listener.moved, table.name)
+            return run_function(self.spark(), table, source, asked, now=self.now, told=told)
         if asked and table.reads_windows:
             told = partial(self.listener.moved, table.name)
             return run_backfill(self.spark(), table, source, asked, now=self.now, told=told, variables=given)
@@ -116,7 +127,7 @@ class Runner:
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""
-        return source_of(table, self.catalog, self.now, self.parameters)
+        return source_of(table, self.catalog, self.now, self.parameters, self.vars)
 
     def query_of(self, export: Export) -> QuerySource:
         """What gives the export its rows."""

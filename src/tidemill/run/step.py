@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
-from tidemill.change.operation import compile_change
+from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
 from tidemill.declare.names import of
-from tidemill.declare.producers import Loaded
+from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
@@ -28,6 +28,7 @@ from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.checks import check_change, warnings
+from tidemill.run.join import JoinSource
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
@@ -108,7 +109,7 @@ class Step:
         compiled = self._compile(prepared, held, window)
         record = self._record(prepared, compiled, window, input_version)
         checks = check_change(self.table, prepared, compiled, record, held)
-        committed = self._commit(compiled, record)
+        committed = self._commit(compiled, record) or self._note(compiled, record, held)
         result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
         return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
 
@@ -134,6 +135,10 @@ class Step:
                 "Drop the columns yourself, or use append_new_columns. The table is unchanged.",
             )
         self.store.drop_columns(self.spark, columns, self.snapshot)
+        return self._again()
+
+    def _again(self) -> Step:
+        """The same step, on the table as it is now."""
         return Step(self.spark, self.table, self.source, self.run_id, self.now, self.part, self.variables)
 
     @contextmanager
@@ -144,10 +149,11 @@ class Step:
             with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
                 yield
         except (PySparkException, Py4JError) as failure:
+            what = "query, or what it reads," if isinstance(producer, Query) else "source"
             raise SourceError(
                 "source.unreadable",
                 f"{self.source} could not be read: {one_line(failure)}",
-                f"Mend the source and run again. {self.table.name} is unchanged.",
+                f"Mend the {what} and run again. {self.table.name} is unchanged.",
             ) from failure
 
     def _refuse_missing(self) -> None:
@@ -163,7 +169,8 @@ class Step:
         started = self.part is not None and self.part.start is not None
         for missing in missing_variables(self.table, self.variables, first_run=self.known is None, started=started):
             raise missing
-        return window_of(self.spark, self.store, self.table, schema, self.known, self.now, self.part, self.variables)
+        asked = (self.known, self.now, self.part, self.variables, self.source)
+        return window_of(self.spark, self.store, self.table, schema, *asked)
 
     def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
         if self.snapshot is None or held is None:
@@ -176,12 +183,19 @@ class Step:
             rows=held,
             snapshot=self.snapshot,
             reach=self.store.log.reach,
-            window=window.predicate if window else None,
+            window=self._met(prepared, window),
             highest=known,
-            beyond=f"{of(HELD, window.column)} >= {window.end.literal()}" if window and window.end else None,
+            beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
             near=self.store.nearby(held.sparkSession),
         )
-        return compile_change(prepared.strategy, prepared.change, target)
+        compiled = compile_change(prepared.strategy, prepared.change, target)
+        if compiled.operation is None and window and window.moves_on:
+            return replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
+        return compiled
+
+    def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:  # noqa: ARG002  others ask the rows
+        """The rows of the table that those of an append may be the same as."""
+        return window.predicate if window else None
 
     def _record(
         self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None, input_version: str | None
@@ -219,7 +233,16 @@ class Step:
             backfill=self._backfill(window),
             base=self.snapshot.version if self.snapshot else None,
             held=self._held_rows(),
+            joined=self._joined(window),
         )
+
+    def _joined(self, window: WindowPlan | None) -> Mapping[str, int | str]:
+        """What a join has met in its newest window; a window of the past leaves that as it is."""
+        if not isinstance(self.source, JoinSource) or self.source.tally is None:
+            return {}
+        before = self.known.record.joined if self.known and self.known.record else {}
+        past = window is not None and window.is_backfill and not window.moves_on
+        return before if before and past else self.source.tally.to_json()
 
     def _stands_for(self, window: WindowPlan | None) -> bool:
         """Whether inputs that are the same mean that the next run has nothing to do."""
@@ -274,6 +297,16 @@ class Step:
         keep_anchor(self.store, self.spark, self.store.snapshot())
         return result
 
+    def _note(self, compiled: Compiled, record: Record, held: DataFrame | None) -> CommitResult | None:
+        """A commit without rows, where the last record tells of another declaration: else it would be news forever."""
+        before = self.snapshot.record if self.snapshot else None
+        if compiled.operation is not None or held is None or before is None or self.table.producer is None:
+            return None
+        if (before.sql_hash, before.config_hash) == (self.table.sql_hash, self.table.config_hash):
+            return None
+        noted = record.with_(counts=asdict(compiled.counts))
+        return self.store.commit(self.spark, AppendRows(held.where("false")), noted, self.snapshot)
+
     def _result(
         self,
         prepared: Prepared,
@@ -286,7 +319,7 @@ class Step:
         before = self.snapshot
         return StepResult(
             table=self.table.name,
-            status="created" if before is None else "changed" if committed else "unchanged",
+            status="created" if before is None else "changed" if compiled.operation else "unchanged",
             strategy=str(self.table.strategy),
             version=committed.version if committed else before.version if before else 0,
             counts=committed.counts if committed else compiled.counts,
@@ -299,6 +332,7 @@ class Step:
             files_rewritten=committed.files_rewritten if committed else 0,
             files_kept=committed.files_kept if committed else before.files if before else 0,
             commit_id=record.run_id if committed else None,
+            joined=self.source.tally if isinstance(self.source, JoinSource) else None,
             notices=(
                 *prepared.notices,
                 *compiled.notices,

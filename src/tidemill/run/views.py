@@ -1,4 +1,4 @@
-"""Views by their names, in the catalog of a Spark session, and the step that checks one."""
+"""Views by their names, in the catalog of a Spark session, and the step that looks at one."""
 
 from __future__ import annotations
 
@@ -26,26 +26,39 @@ OURS = "a view of a Tidemill run"  # how one that a killed run has left is known
 
 
 def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, now: datetime) -> ViewResult:
-    """Checks that Spark can analyse the view's query, and keeps its record; asks for Spark if something changed.
+    """Sees that Spark can analyse the view's query and that its checks hold, and keeps its record.
 
-    What reads it needs no such step: the catalog makes the view for whoever asks.
+    Asks for Spark if something changed. What reads it needs no such step: the catalog makes the view for whoever asks.
     """
+    from tidemill.run.checks import check_view, warnings  # noqa: PLC0415  plan imports this module, and no Spark
+
     began = time.monotonic()
     if idle := view_up_to_date(view, catalog):
         return idle
     before, versions = view_record(view.path), _versions(view, catalog)
-    columns = tuple(catalog.session(spark(), [view.name]).table(quoted_name(view.name)).columns)
+    rows = catalog.session(spark(), [view.name]).table(quoted_name(view.name))
+    checks, columns = check_view(view, rows), tuple(rows.columns)
     known = {name: version for name, version in versions.items() if version is not None}
-    said = (before.sql_hash, before.columns, before.input_versions) if before else None
-    if said != (view.sql_hash, columns, known):
+    said = (*_declared(before), before.columns, before.input_versions) if before else None
+    if said != (view.sql_hash, view.config_hash, columns, known):
         keep_view(view.path, _record(view, columns, known, before, now))
-    return ViewResult(view.name, _status(view, columns, before), columns, time.monotonic() - began, before is None)
+    return ViewResult(
+        view.name,
+        _status(view, columns, before),
+        columns,
+        time.monotonic() - began,
+        first_run=before is None,
+        notices=warnings(checks),
+        checks=checks,
+    )
 
 
 def view_up_to_date(view: View, catalog: Catalog) -> ViewResult | None:
-    """The result of a view whose query and inputs are known to be what they were, told without Spark; else None."""
+    """The result of a view whose query, checks and inputs are known to be what they were, told without Spark."""
     record = view_record(view.path)
-    if record is None or (record.sql_hash, record.input_versions) != (view.sql_hash, _versions(view, catalog)):
+    if record is None or _declared(record) != (view.sql_hash, view.config_hash):
+        return None
+    if record.input_versions != _versions(view, catalog):
         return None
     return ViewResult(view.name, "up to date", record.columns)
 
@@ -105,6 +118,10 @@ def is_name_of(spark: SparkSession, name: str, path: str) -> bool:
     return found is not None and str(found["location"]).removeprefix("file:") == path
 
 
+def _declared(record: Record) -> tuple[str | None, str | None]:
+    return record.sql_hash, record.config_hash
+
+
 def _versions(view: View, catalog: Catalog) -> dict[str, str | None]:
     return {name: catalog.version(name) for name in view.inputs}
 
@@ -125,6 +142,7 @@ def _record(
         strategy=view.strategy,
         at=now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         sql_hash=view.sql_hash,
+        config_hash=view.config_hash,
         input_versions=versions,
         columns=columns,
     )

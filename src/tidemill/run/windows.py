@@ -11,6 +11,7 @@ from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.declare.names import quote
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.windows import WindowPlan, plan_window
+from tidemill.run.join import JoinSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
+    from tidemill.sources.protocol import Connector
     from tidemill.stores.opened import AnyStore
 
 
@@ -35,6 +37,7 @@ def window_of(
     now: datetime,
     part: Part | None = None,
     variables: Mapping[str, str] = NOTHING_GIVEN,
+    source: Connector | None = None,
 ) -> WindowPlan | None:
     """What the next run reads of a source with this schema, or one batch of a backfill does.
 
@@ -54,6 +57,8 @@ def window_of(
         found = held.agg(exact(F.max(quote(spelling)), held_kind).alias("highest")).first()
         return highest(found["highest"] if found else None, held_kind)
 
+    if isinstance(source, JoinSource):
+        return source.window(spark, snapshot, held_highest, part, variables)
     return plan_window(table, kind, schema.names, snapshot, held_highest, now, part, variables)
 
 

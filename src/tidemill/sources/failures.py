@@ -42,13 +42,13 @@ def _told(source: Source, failure: Exception) -> Exception:
         return _unknown_kind(source)
     return ConnectorError(
         "source.unreadable",
-        f"The source {source} could not be read: {masking.mask(_said(failure))}",
+        f"The source {source} could not be read: {masking.mask(said(failure))}",
         "Mend it, or what is declared of it, and run again.",
         origin=source.origin,
     )
 
 
-def _said(failure: Exception) -> str:
+def said(failure: Exception) -> str:
     """Spark's errors in one line; others with their class, because `KeyError: 'id'` says more than `'id'`."""
     if hasattr(failure, "java_exception") or hasattr(failure, "getCondition"):
         return one_line(failure)

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
@@ -17,8 +18,9 @@ from tidemill.errors import ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from decimal import Decimal
     from email.message import Message
+
+    from tidemill.sources.pace import Pace
 
 FIRST_PAUSE = 0.5  # seconds; doubled each time
 LONGEST_PAUSE = 60.0
@@ -28,7 +30,7 @@ _REFUSED = frozenset({401, 403})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. Numbers with a fraction are `Decimal`s, so none loses a digit."""
+    """What came back. Numbers with a fraction are what `Fetcher.fraction` makes of them."""
 
     url: str
     body: Any
@@ -39,7 +41,9 @@ class Answer:
 class Fetcher:
     """Asks one host, again after 429, 5xx and lost connections: `retries` times, with pauses that double.
 
-    A `Retry-After` is honoured up to a minute. Headers go to the host of `url` only, never along a redirect elsewhere.
+    A `Retry-After` is honoured up to a minute, and no request comes before its turn by the `pace`. Headers go to the
+    host of `url` only, never along a redirect elsewhere. Numbers with a fraction are `Decimal`s, so none loses a digit,
+    unless `fraction` says otherwise.
     """
 
     url: str
@@ -49,6 +53,8 @@ class Fetcher:
     timeout: float = 30.0
     retries: int = 5
     sleep: Callable[[float], None] = time.sleep
+    pace: Pace | None = None
+    fraction: Callable[[str], object] = Decimal
 
     def fetch(self, url: str) -> Answer:
         for tried in range(self.retries + 1):
@@ -64,16 +70,26 @@ class Fetcher:
                 if last:
                     raise _unreachable(url, lost, tried) from None
                 pause = None
-            self.sleep(min(FIRST_PAUSE * 2**tried if pause is None else pause, LONGEST_PAUSE))
+            self._pause(pause, tried)
         raise AssertionError  # pragma: no cover  the last try returns or raises
 
+    def _pause(self, asked: float | None, tried: int) -> None:
+        """As long as the server asks, which then all wait who share the pace; else twice as long as before."""
+        seconds = min(FIRST_PAUSE * 2**tried if asked is None else asked, LONGEST_PAUSE)
+        if asked is not None and self.pace:
+            self.pace.hold(seconds)
+        else:
+            self.sleep(seconds)
+
     def _once(self, url: str) -> Answer:
+        if self.pace:
+            self.pace.wait()
         request = urllib.request.Request(url, data=self.body, method=self.method)  # noqa: S310  checked by `origin`
         for name, value in self._headers(url).items():
             request.add_header(name, value)
         opener = urllib.request.build_opener(_Redirects(self.url))
         with opener.open(request, timeout=self.timeout) as response:
-            return Answer(response.url, _json(url, response.read()), response.headers)
+            return Answer(response.url, _json(url, response.read(), self.fraction), response.headers)
 
     def _headers(self, url: str) -> dict[str, str]:
         if origin(url) != origin(self.url):
@@ -142,11 +158,9 @@ def _number(value: Decimal) -> str:
     return f"\0\1{value}\0\1"
 
 
-def _json(url: str, content: bytes) -> Any:
-    from decimal import Decimal  # noqa: PLC0415  only a type elsewhere
-
+def _json(url: str, content: bytes, fraction: Callable[[str], object]) -> Any:
     try:
-        return json.loads(content, parse_float=Decimal)
+        return json.loads(content, parse_float=fraction)
     except ValueError as bad:
         raise ConnectorError(
             "source.not_json",

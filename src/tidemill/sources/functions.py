@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from tidemill.sources.frames import as_arrow, is_spark_frame
 from tidemill.sources.kept import kept
 from tidemill.sources.narrow import picked
 from tidemill.sources.params import Params
+from tidemill.sources.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +30,16 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.sources import Source
     from tidemill.sources.protocol import Reading
+    from tidemill.sources.run import Mode
+
+
+def called(function: Callable[..., Any], run: Any) -> Iterator[Any]:
+    """What a function gives, one by one: it is called with the run, or without anything if it has no parameters."""
+    found = function(run) if inspect.signature(function).parameters else function()
+    if isinstance(found, Iterator):
+        yield from found
+    elif found is not None:
+        yield found
 
 
 def function_source(source: Source) -> FunctionSource:
@@ -66,9 +78,23 @@ class FunctionSource:
         return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        return self._read(reading, reading.run or self._run(reading, None), columns)
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002
+        """All that it gives: the function has `run.start` to go by."""
+        return self._read(reading, reading.run or self._run(reading, value), columns)
+
+    def _run(self, reading: Reading, since: Cursor | None) -> Run:
+        """What it is called with: a source has dates once it is read from a time on, up to today in UTC."""
+        start = since.value if since and since.kind.is_time else None
+        first = start.date() if isinstance(start, datetime) else start if isinstance(start, date) else None
+        mode: Mode = "first" if reading.like is None else "incremental"
+        return Run(first, datetime.now(UTC).date() if first else None, mode, session=lambda: reading.spark)
+
+    def _read(self, reading: Reading, run: Run, columns: Sequence[str]) -> DataFrame:
         with tempfile.TemporaryDirectory(prefix="tidemill-function-") as folder:
             batches = Batches(reading, Path(folder))
-            for given in self._given(reading.run):
+            for given in self._given(run):
                 self._add(batches, given)
             rows = batches.rows()
             if rows is None:
@@ -79,23 +105,12 @@ class FunctionSource:
                 )
             return kept(picked(rows, columns or self.source.columns, self))
 
-    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002
-        """All that it gives: the function has `run.start` to go by."""
-        return self.read(reading, columns)
-
     def version(self) -> str | None:
         return None
 
-    def _given(self, run: Any) -> Iterator[Any]:
+    def _given(self, run: Run) -> Iterator[Any]:
         with _importable(self.source.folder):
-            function = self._function()
-            found = function(run) if inspect.signature(function).parameters else function()
-            if found is None:
-                return
-            if isinstance(found, Iterator):
-                yield from found
-            else:
-                yield found
+            yield from called(self._function(), run)
 
     def _add(self, batches: Batches, given: Any) -> None:
         if is_spark_frame(given):

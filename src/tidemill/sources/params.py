@@ -53,6 +53,9 @@ class Params:
         found = self._take(name, _number, "a number of seconds above zero")
         return default if found is None else found
 
+    def rate(self, name: str) -> float | None:
+        return self._take(name, _number, "a number of requests a second, above zero")
+
     def retries(self, name: str, default: int) -> int:
         found = self._take(name, _whole, "a whole number")
         return default if found is None else found

@@ -14,6 +14,7 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.sources.fetch import Fetcher, as_json_line, with_query
 from tidemill.sources.kept import kept
 from tidemill.sources.narrow import picked
+from tidemill.sources.pace import Pace
 from tidemill.sources.pages import Pagination, pages, read_pagination
 from tidemill.sources.params import Params
 from tidemill.sources.text import Types, empty, read_json
@@ -46,6 +47,7 @@ def rest_source(source: Source) -> RestSource:
         None if body is None else json.dumps(body).encode(),
         params.seconds("timeout", 30.0),
         params.retries("retries", 5),
+        pace=_pace(params),
     )
     found = RestSource(
         source,
@@ -126,6 +128,11 @@ class RestSource:
                 'Give them in its params: "schema": "id BIGINT, updated_at TIMESTAMP".',
             )
         return rows
+
+
+def _pace(params: Params) -> Pace | None:
+    rate = params.rate("rate")
+    return Pace(rate) if rate else None
 
 
 def sent(value: Cursor, form: str) -> str:

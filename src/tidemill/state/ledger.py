@@ -7,7 +7,8 @@ The view `model_state` is for everyone, with any SQLite client. It has one row p
 that did not fail:
 
     model_name, path                the table, as the command named it, and where it is
-    strategy, mode, status          "merge upsert"; first | incremental | view; created | changed | unchanged | restored
+    strategy, mode                  "merge upsert"; first | incremental | view
+    status                          created | changed | unchanged | restored | dropped
     last_execution_timestamp        when that step began, UTC
     last_processed_value            the watermark, NULL for a table without a time column
     rows_read, rows_written         rows of the change; rows inserted or updated

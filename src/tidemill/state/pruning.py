@@ -24,7 +24,7 @@ _CUT = timedelta(milliseconds=1)  # Delta cuts the highest timestamp of a file t
 def reach(table: deltalake.DeltaTable, ranges: Sequence[KeyRange]) -> Reach:
     """The files that may hold a row within all ranges; a file without statistics may hold anything."""
     files = pa.table(table.get_add_actions())
-    names = _physical_names(table)
+    names = physical_names(table)
     chosen = [True] * files.num_rows
     for span in ranges:
         bounds = zip(*(_bounds(files, end, names[span.column.lower()]) for end in ("min", "max")), strict=True)
@@ -33,7 +33,7 @@ def reach(table: deltalake.DeltaTable, ranges: Sequence[KeyRange]) -> Reach:
     return Reach(sum(chosen), sum(size for size, kept in zip(sizes, chosen, strict=True) if kept))
 
 
-def _physical_names(table: deltalake.DeltaTable) -> dict[str, str]:
+def physical_names(table: deltalake.DeltaTable) -> dict[str, str]:
     """Under column mapping, statistics know a column by another name."""
     fields = json.loads(table.schema().to_json())["fields"]
     return {f["name"].lower(): f["metadata"].get("delta.columnMapping.physicalName", f["name"]) for f in fields}

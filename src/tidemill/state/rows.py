@@ -5,7 +5,6 @@ from __future__ import annotations
 import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
-from pyarrow import dataset
 
 from tidemill.declare.formats import PARQUET
 from tidemill.state.dataset_log import DatasetLog
@@ -27,6 +26,8 @@ def some_rows(path: str, limit: int) -> pa.Table | None:
 
 
 def _of_dataset(path: str, limit: int) -> pa.Table:
+    from pyarrow import dataset  # noqa: PLC0415  slow to import
+
     log = DatasetLog(path)
     files = [str(log.folder.root / each) for each in log.state().files]
     hive = dataset.HivePartitioning.discover(infer_dictionary=False)

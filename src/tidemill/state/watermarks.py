@@ -60,7 +60,12 @@ def _watermark(table: Table) -> Watermark:
 
 
 def kind_of_column(table: Table) -> CursorKind | None:
-    """The kind of the table's time column, by its log; None where there is no table or no such column."""
+    """The kind of the table's time column, by its log; None where there is no table or no such column.
+
+    What a function is asked for are always dates.
+    """
+    if table.function and table.window:
+        return CursorKind.DATE
     log = log_of(table)
     if table.window is None or log.snapshot() is None:
         return None

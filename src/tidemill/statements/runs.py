@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import DATABASE_KINDS
+from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.names import quote, quoted_text
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import DeleteInsert, Replace
@@ -13,9 +15,12 @@ from tidemill.declare.templates import Template
 from tidemill.language.volatile import output_columns
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.conditions import finding_rows_without_time, strategy_of
+from tidemill.plan.fetching import reason_to_fetch
+from tidemill.plan.joins import progress_of
 from tidemill.plan.starts import start_variable
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
+from tidemill.statements.joins import END, NOTES, START, join_query
 from tidemill.statements.operations import Entering, created, written
 from tidemill.statements.windows import Placeholder, Told, first_window, next_window
 
@@ -54,8 +59,21 @@ def statements_of(
     table: Table, snapshot: Snapshot | None, given: Mapping[str, str], now: datetime
 ) -> tuple[RunStatements, RunStatements]:
     """A first run of the table at `now`, and the next run of it as its log says it is."""
+    if isinstance(table.producer, Join):
+        return _joins(table, table.producer, known_of(table, snapshot))
     found = _Statements(table, known_of(table, snapshot), given, now)
     return found.first(), found.next()
+
+
+def _joins(table: Table, join: Join, snapshot: Snapshot | None) -> tuple[RunStatements, RunStatements]:
+    """Both windows of a join read alike; where they begin and end only a run knows."""
+    reads, window = join_query(join), f"{quote(join.time)} >= {START} AND {quote(join.time)} < {END}"
+    again = (_AGAIN,) if snapshot else ()
+    made, later = created(table), written(table.strategy, Entering(table, window, None))
+    done = progress_of(table, snapshot)
+    since = f"from behind {done} to what both sides have in full" if done else "from where the last window ended"
+    first = RunStatements(FIRST, "from the first row on", reads, window, made.sql, (*NOTES, *again, *made.notes))
+    return first, RunStatements(NEXT, since, reads, window, later.sql, (*NOTES, *later.notes[:1]))
 
 
 def view_statements(view: View) -> RunStatements:
@@ -70,11 +88,13 @@ class _Statements:
     now: datetime
 
     def first(self) -> RunStatements:
-        told = first_window(self.table, self.given, self.now) if self.table.window else None
+        told = first_window(self.table, self.given, self.now) if self.table.window and not self.table.function else None
         plan = told.plan if told else None
         literals = self._literals(plan, first_run=True)
         filters = self._filters(self._strategy(literals, plan, first_run=True), plan)
         reason = "it reads from its start on" if told and told.plan.start else "it reads everything"
+        if self.table.function:
+            reason = reason_to_fetch(self.table, None, None, self.now).removeprefix("first run: ")
         again = (_AGAIN,) if self.snapshot else ()
         return self._run(FIRST, reason, literals, filters, created(self.table), (*_why(told), *again))
 
@@ -85,11 +105,13 @@ class _Statements:
         strategy = self._strategy(literals, plan, first_run=False)
         entering = Entering(self.table, plan.predicate if plan else None, self._columns())
         reason = plan.reason if plan and self.table.reads_windows else "it reads everything"
+        if self.table.function:
+            reason = reason_to_fetch(self.table, self.snapshot, None, self.now)
         filters = self._filters(strategy, plan)
         return self._run(NEXT, reason, literals, filters, written(strategy, entering), _why(told))
 
     def _next_window(self) -> Told | None:
-        if self.table.window is None:
+        if self.table.window is None or self.table.function:
             return None
         return next_window(self.table, self._columns() or (), self.snapshot, self.given, self.now)
 
@@ -120,6 +142,8 @@ class _Statements:
             case Loaded(source):
                 columns = ", ".join(map(quote, source.columns)) or "*"
                 return f"SELECT {columns} FROM {source.name}", (_about(source),)
+            case Function(call) as function:
+                return f"SELECT * FROM {call.__name__}", (f"{call.__name__} is the function at {function.origin}",)
             case _:
                 raise NotImplementedError(self.table.producer)
 

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.change.checked import Place, Verdict
-from tidemill.change.checking import Checking
+from tidemill.change.checked import Verdict
 from tidemill.declare.checks import Relationships
-from tidemill.declare.names import quoted_name
-from tidemill.declare.strategies import Merge
 from tidemill.declare.views import View
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
-from tidemill.run.checks import told_by
+from tidemill.run.checks import check_rows
 from tidemill.run.query import QuerySource
 from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import store_of
@@ -48,7 +45,7 @@ class TableChecks:
 def table_checks(spark: SparkSession, node: Table | View, catalog: Catalog) -> TableChecks:
     """Runs the checks, and writes nothing; an error of the table is its result."""
     try:
-        return TableChecks(node.name, _results(_rows(spark, node, catalog), node))
+        return TableChecks(node.name, check_rows(node, _rows(spark, node, catalog)))
     except TidemillError as failure:
         return TableChecks(node.name, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
@@ -61,15 +58,3 @@ def _rows(spark: SparkSession, node: Table | View, catalog: Catalog) -> DataFram
         return QuerySource(node.name, node.query, node.inputs, catalog, datetime.now(UTC)).read(Reading(spark))
     named = [check.to for check in node.checks if isinstance(check, Relationships)]
     return store_of(node).read(catalog.session(spark, named))
-
-
-def _results(rows: DataFrame, node: Table | View) -> tuple[Checked, ...]:
-    strategy = None if isinstance(node, View) else node.strategy
-    keys = strategy.keys if isinstance(strategy, Merge) else ()
-    checking = Checking(
-        place=Place(node.name, entering=False),
-        rows=rows,
-        parent=lambda name: rows.sparkSession.table(quoted_name(name)),
-        told_by=told_by(keys, node.checks),
-    )
-    return checking.results(node.checks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.declare.strategies import Append, DeleteInsert, Merge
+from tidemill.declare.strategies import Append, DeleteInsert, IncrementalJoin, Merge
 from tidemill.plan.starts import start_variable
 from tidemill.verify.result import Found, Kind
 
@@ -19,21 +19,29 @@ if TYPE_CHECKING:
 _RUN = "tidemill run mends it"
 
 
-def remedies(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None) -> tuple[str, ...]:
-    """A line for each thing that was found; `reach` is the window of the next run, None where it reads everything."""
+def remedies(
+    table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None, *, requeried: bool = False
+) -> tuple[str, ...]:
+    """A line for each thing that was found; `reach` is the window of the next run, None where it reads everything.
+
+    `requeried`: some rows of the table were made by a query that it no longer has.
+    """
     return (
-        *_unread(table, found, reach),
-        *_extra(table, found.get(Kind.EXTRA, Found())),
+        *_unread(table, found, reach, requeried=requeried),
+        *_extra(table, found.get(Kind.EXTRA, Found()), requeried=requeried),
         *_kept(table.strategy, found.get(Kind.KEPT, Found())),
         *_ignored(found.get(Kind.IGNORED, Found())),
     )
 
 
-def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None) -> Iterator[str]:
+def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None, *, requeried: bool) -> Iterator[str]:
     """Rows that a full run has and the table lacks, or has otherwise: will the next run read them?"""
     missing, different = found.get(Kind.MISSING, Found()), found.get(Kind.DIFFERENT, Found())
     what, start = "has not been read yet or was changed here by somebody else", start_variable(table)
     count = missing.count + different.count
+    if isinstance(table.strategy, IncrementalJoin):
+        yield from _joined_too_early(table, count)
+        return
     if start:
         if count:
             yield f"{_rows(count)} {_have(count, what)}: a run with an early enough {start} mends it"
@@ -42,25 +50,55 @@ def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None)
     if soon:
         yield f"{_rows(soon)} {_have(soon, what)}: {_RUN}"
     since = f"what a run reads ({reach.column} from {reach.start} on)" if reach and reach.start else "what a run reads"
-    if missing.late:
+    late = missing.late + different.late
+    if late and requeried:
         yield (
-            f"{_rows(missing.late)} came later than the lookback, below {since}: a longer LOOKBACK takes such rows "
+            f"{_rows(late)} lie{_s(late)} below {since}: its query has changed since that time was read, or "
+            f"{'it' if late == 1 else 'they'} came later than the lookback. {_made_anew(table)}"
+        )
+    elif late:
+        yield from _came_late(missing.late, different.late, since, reach.column if reach else "cursor")
+
+
+def _came_late(missing: int, different: int, since: str, column: str) -> Iterator[str]:
+    if missing:
+        yield (
+            f"{_rows(missing)} came later than the lookback, below {since}: a longer lookback takes such rows "
             "in time, a backfill (tidemill run --start) takes these"
         )
-    if different.late:
+    if different:
         yield (
-            f"{_rows(different.late)} changed without a newer {reach.column if reach else 'cursor'}, below {since}: "
+            f"{_rows(different)} changed without a newer {column}, below {since}: "
             "a backfill (tidemill run --start) writes them again"
         )
 
 
-def _extra(table: Table, extra: Found) -> Iterator[str]:
+def _made_anew(table: Table) -> str:
+    now = "by the query as it is now"
+    if not table.reset_allowed:
+        return f"A backfill (tidemill run --start) makes those from a time on {now}"
+    backfill = "a backfill (tidemill run --start) those from a time on"
+    return f"tidemill run -s {table.name} --full-refresh makes all rows {now}, {backfill}"
+
+
+def _joined_too_early(table: Table, count: int) -> Iterator[str]:
+    if count:
+        late = "belongs to a window that was joined before it" if count == 1 else "belong to windows joined before them"
+        first = table.window.time_column if table.window else ""
+        yield (
+            f"{_rows(count)} {late}: rows of its sides came or changed behind it. A backfill over those windows (the "
+            f"samples have their {first}) joins them again: tidemill run -s {table.name} --start …"
+        )
+
+
+def _extra(table: Table, extra: Found, *, requeried: bool) -> Iterator[str]:
     if extra.copies:
         often = f"{_rows(extra.copies)} stand{_s(extra.copies)} here more often than in the source"
         yield f"{often}: {_doubled(table.strategy, table)}"
     others = extra.count - extra.copies
     if others:
-        yield f"{_rows(others)} {_are(others)} here that the source does not give: {_only_here(table.strategy)}"
+        made = "made by a query that it no longer has, " if requeried and isinstance(table.strategy, Append) else ""
+        yield f"{_rows(others)} {_are(others)} here that the source does not give: {made}{_only_here(table.strategy)}"
 
 
 @singledispatch
@@ -72,13 +110,18 @@ def _only_here(strategy: Strategy) -> str:  # noqa: ARG001  dispatched on
 def _(strategy: Append) -> str:  # noqa: ARG001  dispatched on
     return (
         "corrected there (then both versions are here), removed there, or added here by somebody else; "
-        "MODE MERGE ON the keys keeps one version of a row"
+        "a merge on the keys keeps one version of a row"
     )
 
 
 @_only_here.register(DeleteInsert)
 def _(strategy: DeleteInsert) -> str:  # noqa: ARG001  dispatched on
     return "tidemill run replaces those of its window, a backfill (tidemill run --start) the others"
+
+
+@_only_here.register(IncrementalJoin)
+def _(strategy: IncrementalJoin) -> str:  # noqa: ARG001  dispatched on
+    return "a backfill over their windows puts the join's in their place"
 
 
 @singledispatch
@@ -89,7 +132,7 @@ def _doubled(strategy: Strategy, table: Table) -> str:  # noqa: ARG001  dispatch
 @_doubled.register(Append)
 def _(strategy: Append, table: Table) -> str:  # noqa: ARG001  dispatched on
     if table.window is None:
-        return "APPEND without a cursor adds all rows each time; INCREMENTAL BY a time column lets each enter once"
+        return "an append without a cursor adds all rows each time; by a time column (INCREMENTAL BY) each enters once"
     return "somebody else added them; tidemill restore goes back to a version without them"
 
 
@@ -101,7 +144,7 @@ def _(strategy: Merge, table: Table) -> str:  # noqa: ARG001  dispatched on
 def _kept(strategy: Strategy, kept: Found) -> Iterator[str]:
     if kept.count and isinstance(strategy, Merge):
         gone = f"{kept.count:,} key{'' if kept.count == 1 else 's'} kept that the source no longer gives"
-        yield f"{gone}: MODE FULL_MERGE ON {', '.join(strategy.keys)} deletes such keys"
+        yield f"{gone}: a full_merge on {', '.join(strategy.keys)}, or a table made anew each run, lets them go"
 
 
 def _ignored(ignored: Found) -> Iterator[str]:

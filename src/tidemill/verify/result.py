@@ -51,7 +51,8 @@ class Verified:
     """How one table lies to a full run over its source as it is now.
 
     `rows` is how many rows a full run gives. `kept` are rows that the table keeps by its strategy though a full run
-    would not give them, `ignored` those that it leaves out by its strategy; neither makes a table unequal.
+    would not give them, `ignored` those that it leaves out by its strategy; neither makes a table unequal. A table that
+    is not `verifiable` was not looked at: its notes say why.
     """
 
     table: str
@@ -62,6 +63,7 @@ class Verified:
     notes: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     error: TidemillError | None = None
+    verifiable: bool = True
 
     @property
     def missing(self) -> Found:

@@ -1,45 +1,30 @@
-"""Verifies one table: what a full run over its source as it is now gives, against what it holds."""
+"""Verifies one table, however it is kept."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
-from tidemill.change.columns import align, widened
-from tidemill.declare.names import quote, spelled
+from tidemill.declare.functions import Function
+from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded
-from tidemill.declare.tables import SchemaPolicy
 from tidemill.declare.variables import NOTHING_GIVEN
-from tidemill.engine.translate import as_tidemill, one_line
-from tidemill.errors import SourceError, TidemillError
-from tidemill.plan.conditions import table_for
-from tidemill.plan.starts import start_variable, without_moving_start
+from tidemill.engine.translate import as_tidemill
+from tidemill.errors import TidemillError
 from tidemill.plan.windows import known_of
-from tidemill.run.prepare import Prepared, prepare
-from tidemill.run.windows import window_of
-from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import store_of
-from tidemill.verify.closeness import TOLERANCE, has_floats
-from tidemill.verify.remedies import remedies
+from tidemill.verify.fetched import AGAINST, FetchedAgain, not_verifiable
 from tidemill.verify.result import Verified
-from tidemill.verify.rows import Sides, compared
-from tidemill.verify.rules import bounds_of, rule_for
+from tidemill.verify.verifying import Verifying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
     from tidemill.declare.tables import Table
-    from tidemill.plan.windows import WindowPlan
+    from tidemill.plan.backfills import Backfill
     from tidemill.sources.protocol import Connector
-    from tidemill.stores.opened import AnyStore
 
 
 def verify_table(
@@ -48,99 +33,36 @@ def verify_table(
     source_of: Callable[[Table], Connector],
     now: datetime,
     variables: Mapping[str, str] = NOTHING_GIVEN,
+    dates: Backfill | None = None,
 ) -> Verified:
-    """How the table lies to a full run. Reads all of both, and writes nothing; an error of the table is its result."""
-    against = "a full load" if isinstance(table.producer, Loaded) else "its query"
+    """How the table lies to a full run. Reads all of both, and writes nothing; an error of the table is its result.
+
+    Of a table that a function keeps, `dates` are fetched again and compared.
+    """
+    against = _against(table)
     try:
         store = store_of(table)
         snapshot = known_of(table, store.snapshot())
         if snapshot is None:
             return Verified(table.name, against, there=False)
-        return _Verifying(spark, table, source_of(table), store, snapshot, now, variables).result(against)
+        if table.function is None:
+            return Verifying(spark, table, source_of(table), store, snapshot, now, variables).result(against)
+        if dates is None or table.window is None:
+            return not_verifiable(table)
+        return FetchedAgain(spark, table, source_of(table), store, snapshot, now, variables).compared_dates(dates)
     except TidemillError as failure:
         return Verified(table.name, against, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
         return Verified(table.name, against, error=as_tidemill(failure, doing=f"Verifying {table.name}"))
 
 
-class _Verifying:
-    """One table, on one snapshot of it."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        table: Table,
-        source: Connector,
-        store: AnyStore,
-        snapshot: Snapshot,
-        now: datetime,
-        variables: Mapping[str, str],
-    ) -> None:
-        self.spark, self.table, self.source, self.store = spark, table, source, store
-        self.snapshot, self.now, self.variables = snapshot, now, variables
-
-    def result(self, against: str) -> Verified:
-        rows = self._read()
-        whole = self._window(rows.schema, None)
-        if whole and whole.start and self.table.owns_window:
-            rows = self._read(whole)
-        here = self.store.read(rows.sparkSession, self.snapshot.version)
-        reach = self._window(rows.schema, self.snapshot)
-        table = table_for(self.table, whole, self.variables, self.now, first_run=True)
-        prepared = prepare(table, rows, whole, here, self.snapshot, settled=self.source.settled)
-        rule = rule_for(prepared.strategy)
-        sides = self._sides(prepared, here, whole, reach)
-        found = compared(sides, rule)
-        return Verified(
-            self.table.name,
-            against,
-            rows=prepared.change.profile.rows,
-            found=found,
-            notes=self._notes(prepared, sides, here.columns, values=rule.values),
-            remedies=remedies(self.table, found, reach),
-        )
-
-    def _read(self, window: WindowPlan | None = None) -> DataFrame:
-        reading = Reading(self.spark, self.store.schema(self.spark))
-        try:
-            if window is None or window.start is None:
-                return self.source.read(reading)
-            return self.source.read_since(replace(reading, until=window.end), window.column, window.start)
-        except (PySparkException, Py4JError) as failure:
-            raise SourceError(
-                "source.unreadable",
-                f"{self.source} could not be read: {one_line(failure)}",
-                "Mend the source and verify again.",
-            ) from failure
-
-    def _window(self, schema: StructType, snapshot: Snapshot | None) -> WindowPlan | None:
-        """The window of a run; where a run would have to be told its start and nobody does, from its watermark on."""
-        start = start_variable(self.table)
-        unknown = start is not None and start.name not in self.variables
-        table = without_moving_start(self.table) if unknown else self.table
-        return window_of(self.spark, self.store, table, schema, snapshot, self.now, variables=self.variables)
-
-    def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:
-        """Both sides with the columns that the source has: of others a full run would know nothing."""
-        full, _ = align(prepared.change.rows, here.schema, SchemaPolicy.APPEND_NEW_COLUMNS, self.table.name)
-        theirs = {name.lower() for name in prepared.columns}
-        full = full.select(*[quote(name) for name in full.columns if name.lower() in theirs])
-        bounded = here.where(bounds_of(prepared.strategy, whole.predicate if whole else None))
-        return Sides(full, widened(bounded, full.schema), prepared.change.volatile, reach.predicate if reach else None)
-
-    def _notes(self, prepared: Prepared, sides: Sides, held: Sequence[str], *, values: bool) -> tuple[str, ...]:
-        notes = [*prepared.notices]
-        unknown = [name for name in held if spelled(name, sides.full.columns) is None]
-        if unknown:
-            notes.append(f"not compared, as the source has no such column: {', '.join(unknown)}")
-        left_out = [name for name in sides.full.columns if name.lower() in prepared.change.volatile]
-        if left_out:
-            notes.append(f"not compared, as every run gives other values: {', '.join(left_out)}")
-        if not values:
-            notes.append(f"only its keys are compared: {self.table.strategy} keeps other values by its meaning")
-        elif any(has_floats(field.dataType) for field in sides.full.schema.fields):
-            notes.append(f"floats are the same within {TOLERANCE:g} of their size")
-        record = self.snapshot.record
-        if record and None not in (record.sql_hash, self.table.sql_hash) and record.sql_hash != self.table.sql_hash:
-            notes.append("its query changed since its last run")
-        return tuple(notes)
+def _against(table: Table) -> str:
+    match table.producer:
+        case Loaded():
+            return "a full load"
+        case Join():
+            return "one window over all of it"
+        case Function():
+            return AGAINST
+        case _:
+            return "its query"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.names import quote, quoted_text
 from tidemill.state.dataset_log import DatasetLog
-from tidemill.stores.parquet.store import ParquetStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
 def register_dataset(spark: SparkSession, name: str, path: str) -> None:
     """Gives a name, quoted already, to the dataset at a path, unless it has it."""
+    from tidemill.stores.parquet.store import ParquetStore  # noqa: PLC0415  imports PySpark
+
     store = ParquetStore(path)
     snapshot = store.snapshot()
     assert snapshot is not None  # noqa: S101  only what is there is registered

@@ -1,0 +1,120 @@
+"""`tidemill join-stats`: how far apart matches came, so that look back and look forward can be chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tidemill.cli import render
+from tidemill.cli.live import Live
+from tidemill.cli.options import output, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemill.cli.options import Load
+    from tidemill.join.arrivals import Arrivals
+    from tidemill.workspace import Workspace
+
+_BAR = 40
+_MOST_BARS = 45
+
+
+@click.command(
+    "join-stats",
+    short_help="Show how far apart the two sides of an incremental join come.",
+    epilog="\b\nExamples:\n  tidemill join-stats payments\n  tidemill join-stats payments --svg payments.svg",
+)
+@click.argument("table")
+@click.argument("target", required=False)
+@click.option("--within", metavar="LENGTH", help='Leave out pairs that are further apart, such as "60 days".')
+@click.option("--svg", "file", metavar="FILE", help="Draw the histogram into this file.")
+@variables
+@output
+def join_stats(
+    table: str, target: str | None, within: str | None, file: str | None, load: Load, form: str, quiet: bool
+) -> None:
+    """Count all pairs that meet the condition of TABLE's join, whenever they came, by how far apart that was.
+
+    Reads both sides whole, and changes nothing. TARGET is the project's folder or a pipeline file.
+    """
+    workspace = load(target)
+    found = _counted(workspace, table, within, shown=form == "text" and not quiet)
+    if file:
+        Path(file).write_text(_picture(workspace.short(table), found), encoding="utf-8")
+    if form == "json":
+        render.document({"table": table, **found.to_json(), "svg": file})
+    elif not quiet:
+        _show(workspace.short(table), found, file)
+
+
+def _counted(workspace: Workspace, table: str, within: str | None, *, shown: bool) -> Arrivals:
+    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+
+    ready = workspace.join_stats(table, within)
+    with Live(f"counting the matches of {table}", quiet=not shown):
+        return interruptible(ready)
+
+
+def _show(name: str, found: Arrivals, file: str | None) -> None:
+    render.say(f"{render.INDENT}{name}{render.SEPARATOR}{found.matches:,} matches, whenever they came")
+    if not found.matches:
+        return
+    render.say(f"{render.INDENT}in {found.unit}s; * as declared")
+    _shares("look back", found.steps_back(), found.back, found.look_back)
+    _shares("look forward", found.steps_forward(), found.forward, found.look_forward)
+    render.say(f"{render.INDENT}{_advice(found)}")
+    _bars(found)
+    if file:
+        render.say(f"{render.INDENT}drawn into {file}")
+
+
+def _advice(found: Arrivals) -> str:
+    """What the declared look forward catches, and what the next longer one would."""
+    more = [step for step in found.steps_forward() if step > found.look_forward][:1]
+    longer = [f"{_length(step, found.unit)} {_percent(found.forward(step))}" for step in more]
+    caught = _percent(found.forward(found.look_forward))
+    told = f"a look forward of {_length(found.look_forward, found.unit)} catches {caught}"
+    both = f"with the look back of {_length(found.look_back, found.unit)} it is {_percent(found.caught)}"
+    return f"{', '.join([f'{told} of the matches', *longer])}; {both}"
+
+
+def _length(count: int, unit: str) -> str:
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
+def _shares(word: str, steps: list[int], share: Callable[[int], float], declared: int) -> None:
+    """Two lines: lengths, with a star at the declared one, and the share of the matches that each catches."""
+    heads = [f"{step}{'*' if step == declared else ''}" for step in steps]
+    shares = [_percent(share(step)) for step in steps]
+    widths = [max(len(head), len(each)) for head, each in zip(heads, shares, strict=True)]
+    for first, cells in ((word, heads), ("catches", shares)):
+        line = " ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        render.say(f"{render.INDENT}{first.ljust(13)} {line}")
+
+
+def _bars(found: Arrivals) -> None:
+    if max(found.counts) - min(found.counts) >= _MOST_BARS:
+        return  # a picture tells more than hundreds of lines
+    most = max(found.counts.values())
+    for apart in range(min(found.counts), max(found.counts) + 1):
+        count = found.counts.get(apart, 0)
+        bar = f"{'█' * max(round(count / most * _BAR), 1)} {count:,}" if count else ""
+        render.say(f"{render.INDENT}{apart:>5} {bar}".rstrip())
+
+
+def _picture(name: str, found: Arrivals) -> str:
+    from tidemill.drawing.histogram import Histogram, histogram_svg  # noqa: PLC0415
+
+    title = f"{name}: {found.matches:,} matches, {_percent(found.caught)} within the look back and look forward"
+    unit = f"{found.unit}s from a to b"
+    return histogram_svg(Histogram(title, found.counts, -found.look_back, found.look_forward, unit))
+
+
+def _percent(share: float) -> str:
+    """Never rounded up to all, and never down to none."""
+    if share in {0.0, 1.0}:
+        return f"{share:.0%}"
+    return f"{min(max(share, 0.001), 0.999):.1%}"

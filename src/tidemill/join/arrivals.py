@@ -1,0 +1,89 @@
+"""How far apart the two rows of a match came: what look back and look forward are chosen by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column
+
+    from tidemill.join.sides import Sides
+
+_STEPS = (0, 1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 90, 120, 180, 270, 365)
+_WHOLE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """How many matches came so many units apart: `b` after `a` above zero, before it below.
+
+    A part of a unit counts as a whole one, so a look forward of n units catches what came at most n apart.
+    """
+
+    counts: Mapping[int, int] = field(default_factory=dict)
+    unit: str = "day"
+    look_back: int = 0
+    look_forward: int = 0
+
+    @property
+    def matches(self) -> int:
+        return sum(self.counts.values())
+
+    def forward(self, units: int) -> float:
+        """The share of the matches whose `b` came at most so long after its `a`, or before it."""
+        return self._share(lambda apart: apart <= units)
+
+    def back(self, units: int) -> float:
+        """The share of the matches whose `b` came at most so long before its `a`, or after it."""
+        return self._share(lambda apart: -apart <= units)
+
+    @property
+    def caught(self) -> float:
+        """The share of the matches that the join finds as it is declared."""
+        return self._share(lambda apart: -self.look_back <= apart <= self.look_forward)
+
+    def steps_forward(self) -> list[int]:
+        """Lengths worth a look, up to the first that catches all; the declared one is among them."""
+        return _steps(max((*self.counts, 0)), self.look_forward)
+
+    def steps_back(self) -> list[int]:
+        return _steps(-min((*self.counts, 0)), self.look_back)
+
+    def to_json(self) -> dict[str, Any]:
+        back = {str(length): self.back(length) for length in self.steps_back()}
+        forward = {str(length): self.forward(length) for length in self.steps_forward()}
+        return {
+            "matches": self.matches,
+            "unit": self.unit,
+            "look_back": {"declared": self.look_back, "caught": back},
+            "look_forward": {"declared": self.look_forward, "caught": forward},
+            "caught": self.caught,
+            "apart": {str(apart): self.counts[apart] for apart in sorted(self.counts)},
+        }
+
+    def _share(self, is_caught: Callable[[int], bool]) -> float:
+        found = sum(count for apart, count in self.counts.items() if is_caught(apart))
+        return found / self.matches if self.matches else _WHOLE
+
+
+def counts_apart(sides: Sides, on: Column, unit: int, within: int | None = None) -> dict[int, int]:
+    """How many pairs meet the condition so many units of ticks apart, whenever they came; or within so many ticks."""
+    from pyspark.sql import functions as F  # noqa: PLC0415  what is counted can be looked at without Spark
+
+    from tidemill.join.ticks import ticks  # noqa: PLC0415
+
+    a, b = (side.rows.alias(side.name) for side in (sides.a, sides.b))
+    times = [ticks(side.column(side.time), sides.kind) for side in (sides.a, sides.b)]
+    apart = times[1] - times[0]
+    near = on if within is None else on & apart.between(-within, within)
+    units = F.signum(apart) * F.ceil(F.abs(apart) / F.lit(unit))
+    found = a.join(b, near).groupBy(units.cast("bigint").alias("apart")).count().collect()
+    return {row["apart"]: row["count"] for row in found}
+
+
+def _steps(last: int, declared: int) -> list[int]:
+    below = [step for step in _STEPS if step < last]
+    return sorted({*below, last, declared})

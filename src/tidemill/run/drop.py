@@ -1,0 +1,57 @@
+"""Removes a table for good; refuses where its history is to be kept."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.errors import TableError
+from tidemill.state.folders import file_system
+from tidemill.stores.lock import only_writer
+
+if TYPE_CHECKING:
+    from tidemill.contracts import Snapshot
+    from tidemill.declare.tables import Table
+
+
+def refuse_drop(name: str, snapshot: Snapshot, declared: Table | None) -> None:
+    """Raises where the declaration, the table, or a declaration that is gone says that its history is to be kept."""
+    found = _protection(snapshot, declared)
+    if found is None:
+        return
+    said, lifted = found
+    rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
+    raise TableError(
+        "table.reset_refused",
+        f"{name} {said}: {rows} rows of history would be dropped.",
+        f"Take a backup (tidemill backup {name}), then {lifted}.",
+        origin=declared.origin if declared else None,
+    )
+
+
+def _protection(snapshot: Snapshot, declared: Table | None) -> tuple[str, str] | None:
+    """What says so, and how it is lifted deliberately."""
+    if declared is not None and not declared.reset_allowed:
+        return "is declared reset_allowed = false", "set reset_allowed to true where it is declared"
+    if snapshot.resists_reset:
+        lifted = "set that property to true: where it is declared, followed by a run, or with ALTER TABLE"
+        return f"has the property {RESET_ALLOWED} = false", lifted
+    if declared is None and snapshot.properties.get(KEPT_FROM_RESET, "true").lower() == "false":
+        return "was declared reset_allowed = false", "declare it with reset_allowed = true and run it once"
+    return None
+
+
+def drop_table(path: str) -> None:
+    """Removes the table at a path; on a local disk at once, so that a kill leaves no half of it."""
+    if "://" in path:
+        files, root = file_system(path)
+        files.delete_dir(root)
+        return
+    folder = Path(path)
+    going = folder.with_name(f".{folder.name}.tidemill-dropped-{uuid.uuid4().hex}")
+    with only_writer(path):
+        folder.rename(going)
+    shutil.rmtree(going)

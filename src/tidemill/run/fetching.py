@@ -1,0 +1,240 @@
+"""A table that a function keeps: it is called for the dates that are new, and each batch of them is one commit."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from tidemill.change.columns import require
+from tidemill.change.cursors import decoded, exact, highest, time_kind
+from tidemill.change.operation import ALL_COUNTS
+from tidemill.contracts import AppendRows, Conflict
+from tidemill.declare.names import quote
+from tidemill.declare.strategies import Append, Replace
+from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.errors import TidemillError
+from tidemill.plan.dates import Fetch, fetches_of, progress_of
+from tidemill.plan.windows import known_of
+from tidemill.run.expecting import Expecting
+from tidemill.run.results import together
+from tidemill.run.retry import with_retries
+from tidemill.run.step import Step
+from tidemill.sources.run import Run
+from tidemill.stores.opened import store_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import date
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.contracts import Compiled, Record, Snapshot
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.tables import Table
+    from tidemill.plan.backfills import Backfill
+    from tidemill.plan.dates import Progress
+    from tidemill.plan.windows import WindowPlan
+    from tidemill.run.function import FunctionRows
+    from tidemill.run.prepare import Prepared
+    from tidemill.run.results import StepResult
+    from tidemill.sources.protocol import Connector, Reading
+    from tidemill.stores.opened import AnyStore
+
+
+def run_function(
+    spark: SparkSession,
+    table: Table,
+    source: FunctionRows,
+    asked: Backfill | None = None,
+    *,
+    now: datetime | None = None,
+    told: Callable[[str], None] = lambda _: None,
+) -> StepResult:
+    """Brings the table up to date with what its function gives; `asked` are dates that somebody wants.
+
+    A function with dates is called once for each batch of them, and what is committed stays when a later one fails.
+    `told` hears of each date as it is fetched.
+    """
+    started = now or datetime.now(UTC)
+    if table.window is None:
+        return _step(spark, table, source, None, started, lambda _: None)
+    store = store_of(table)
+    snapshot = known_of(table, store.snapshot())
+    progress = progress_at(spark, store, table, snapshot, started)
+    done = snapshot.record.backfill if snapshot and snapshot.record else {}
+    fetches = fetches_of(table, progress, started, asked, done)
+    return _fetched(spark, table, source, fetches, started, told)
+
+
+def progress_at(
+    spark: SparkSession, store: AnyStore, table: Table, snapshot: Snapshot | None, now: datetime
+) -> Progress:
+    """How far the table has been fetched."""
+
+    def held_highest(version: int) -> Cursor | None:
+        """By a query: file statistics still know deleted rows."""
+        assert snapshot is not None  # noqa: S101  asked only of a table that is there
+        assert table.window is not None  # noqa: S101
+        held = store.read(spark, None if version == snapshot.version else version)
+        column = require([table.window.time_column], held.columns, "The time column", table.name)[0]
+        kind = time_kind(column, held.schema[column].dataType, table.name)
+        found = held.agg(exact(F.max(quote(column)), kind).alias("highest")).first()
+        return highest(found["highest"] if found else None, kind)
+
+    return progress_of(table, snapshot, held_highest, now)
+
+
+def _fetched(
+    spark: SparkSession,
+    table: Table,
+    source: FunctionRows,
+    fetches: list[Fetch],
+    now: datetime,
+    told: Callable[[str], None],
+) -> StepResult:
+    results: list[StepResult] = []
+    for number, fetch in enumerate(fetches):
+        dates = _Dates(told, fetches[0].first, sum(each.count for each in fetches))
+        try:
+            results.append(_step(spark, table, source, fetch, now, dates))
+        except TidemillError as failure:
+            failure.remedy += _kept(number, fetches)
+            raise
+    return replace(together(results), window=fetches[0].until(fetches[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Dates:
+    """Tells of each date that is fetched, counted over all batches."""
+
+    told: Callable[[str], None]
+    first: date
+    count: int
+
+    def __call__(self, day: date) -> None:
+        number = (day - self.first).days + 1
+        self.told(f"fetching {number} of {self.count} date{'' if self.count == 1 else 's'} · {day}")
+
+
+def _kept(done: int, fetches: Sequence[Fetch]) -> str:
+    """What to know about the batches before one that failed."""
+    if len(fetches) == 1:
+        return ""
+    who = "the same command" if fetches[0].is_backfill else "the next run"
+    return f" {done} of {len(fetches)} batches are in the table and stay; {who} goes on behind them."
+
+
+def _step(
+    spark: SparkSession,
+    table: Table,
+    source: FunctionRows,
+    fetch: Fetch | None,
+    now: datetime,
+    told: Callable[[date], None],
+) -> StepResult:
+    began, run_id = time.monotonic(), uuid.uuid4().hex
+    return with_retries(
+        table.name,
+        lambda attempt: FunctionStep(spark, table, source, f"{run_id}-{attempt}", now, fetch, told).run(began),
+    )
+
+
+class FunctionStep(Step):
+    """One call of a function, and the commit of what it gave."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: Connector,
+        run_id: str,
+        now: datetime,
+        fetch: Fetch | None = None,
+        told: Callable[[date], None] = lambda _: None,
+        variables: Mapping[str, str] = NOTHING_GIVEN,
+    ) -> None:
+        super().__init__(spark, table, source, run_id, now, variables=variables)
+        self.fetch, self.told = fetch, told
+        self.adopted = False
+        assert table.function is not None  # noqa: S101
+        self.expecting = Expecting(table, table.function.expectations)
+
+    def run(self, began: float) -> StepResult:
+        result = super().run(began)
+        written = result.counts.written or result.counts.deleted
+        status = result.status if written or result.first_run else "unchanged"
+        notices = (*result.notices, *self._saving(result))
+        return replace(result, status=status, notices=notices, expectations=self.expecting.results)
+
+    def _again(self) -> Step:
+        asked = (self.fetch, self.told, self.variables)
+        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, *asked)
+
+    def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
+        rows = self.source.read(replace(reading, run=self._run()))
+        window = self._planned(rows)
+        return self.expecting.met(self.spark, rows, self.now), window
+
+    def _run(self) -> Run:
+        fetch, snapshot = self.fetch, self.snapshot
+
+        def held() -> DataFrame | None:
+            return self.store.read(self.spark, snapshot.version) if self.known and snapshot else None
+
+        if fetch is None:
+            return Run(mode="incremental" if self.known else "first", held=held)
+        return Run(fetch.first, fetch.last, fetch.mode, held=held, told=self.told)
+
+    def _planned(self, rows: DataFrame) -> Fetch | None:
+        """The dates, with what is known of the table by the snapshot of this attempt."""
+        if self.fetch is None or self.table.window is None:
+            return None
+        column = require([self.table.window.time_column], rows.columns, "The time column", f"{self.source}")[0]
+        time_kind(column, rows.schema[column].dataType, self.table.name)
+        progress = progress_at(self.spark, self.store, self.table, self.known, self.now)
+        if progress.watermark is None and self.fetch.watermark is not None:
+            raise Conflict(f"{self.table.name} was emptied or reset since its dates were planned")
+        self.adopted = progress.adopted
+        return replace(self.fetch, column=column, watermark=progress.watermark)
+
+    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+        compiled = super()._compile(prepared, held, window)
+        if compiled.operation is None and held is not None and self._is_news(prepared, window):
+            nothing = AppendRows(held.where("false"))
+            return replace(compiled, operation=nothing, known=ALL_COUNTS, unique=True)
+        return compiled
+
+    def _is_news(self, prepared: Prepared, window: WindowPlan | None) -> bool:
+        """Whether the record has something new to say, though no row has changed."""
+        record = self.known.record if self.known else None
+        if self.adopted or record is None:
+            return window is not None
+        known = record.progress.get(self.table.input)
+        next_one = window.next_watermark(prepared.change.profile.highest, self.now) if window else None
+        return next_one != known or (window is not None and dict(record.backfill) != dict(self._backfill(window)))
+
+    def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:
+        """From the lowest time that was fetched on, which need not be one of the dates."""
+        column = prepared.change.time_column
+        if column is None or not isinstance(self.table.strategy, Append):
+            return super()._met(prepared, window)
+        kind = time_kind(column, prepared.change.rows.schema[column].dataType, self.table.name)
+        found = prepared.change.rows.agg(exact(F.min(quote(column)), kind).alias("lowest")).first()
+        low = decoded(found["lowest"], kind) if found else None
+        return f"({quote(column)} >= {low.literal()} OR {quote(column)} IS NULL)" if low else "true"
+
+    def _record(self, *given: Any) -> Record:
+        return super()._record(*given).with_(expectations=self.expecting.counts)
+
+    def _saving(self, result: StepResult) -> tuple[str, ...]:
+        """What a table that is replaced as a whole would save by keys."""
+        counts = result.counts
+        if not isinstance(self.table.strategy, Replace) or result.first_run or not counts.written:
+            return ()
+        rows = f"{result.rows_read:,} rows were written for {counts.inserted:,} that are new or differ"
+        return (f"{rows}; with keys=[…] the function may give only those, and a merge writes no others",)

@@ -1,0 +1,124 @@
+"""An incremental join as the source of a table: its windows, what they have met, and what still waits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.declare.joins import Span
+from tidemill.declare.starts import StartVariable
+from tidemill.declare.ticks import tick_of
+from tidemill.plan.joins import Known, SideState, big_window, join_window, progress_of, told_by_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.contracts import Snapshot
+    from tidemill.declare.cursors import Cursor
+    from tidemill.declare.joins import Join, JoinSide
+    from tidemill.declare.tables import Table
+    from tidemill.plan.backfills import Part
+    from tidemill.plan.windows import WindowPlan
+    from tidemill.run.catalog import Catalog
+    from tidemill.run.join_rows import JoinRows
+    from tidemill.sources.protocol import Reading
+
+_NOWHERE, _ALL = Span(0, 0), Span(-(2**62), 2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a window has met: pairs, those among them of which one side came later, and rows that were alone.
+
+    `waiting` rows have no partner at its end and are not outdated yet; `oldest` is the time of the first of them.
+    """
+
+    matched: int = 0
+    late: int = 0
+    outdated: int = 0
+    waiting: int = 0
+    oldest: str | None = None
+
+    def to_json(self) -> dict[str, int | str]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass
+class JoinSource:
+    """The rows of a join over tables of the catalog. `tally` is of the window that was read last."""
+
+    table: Table
+    join: Join
+    catalog: Catalog
+    tally: Tally | None = None
+
+    def __str__(self) -> str:
+        return f"the join of {self.table.name}"
+
+    @property
+    def settled(self) -> bool:
+        return True
+
+    def schema(self, reading: Reading) -> StructType:
+        return self.rows(reading.spark).window(_NOWHERE).schema
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        """The rows of all windows that there can be, lazily."""
+        rows = self.rows(reading.spark).window(_ALL)
+        return rows.select(*columns) if columns else rows
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
+        """The rows of the window from `value` up to where reading ends. They are counted on the way."""
+        del column
+        end = tick_of(reading.until) if reading.until else _ALL.end
+        rows, self.tally = self.rows(reading.spark).counted(Span(tick_of(value), end))
+        return rows.select(*columns) if columns else rows
+
+    def version(self) -> str | None:
+        """Those of both sides, and how far a run may go; None where one is not ours to know, or a variable decides."""
+        if isinstance(self.join.up_to, StartVariable):
+            return None
+        versions = {name: self.catalog.version(name) for name in (self.join.a.table, self.join.b.table)}
+        if None in versions.values():
+            return None
+        return json.dumps({**versions, "up to": self.join.up_to}, sort_keys=True)
+
+    def rows(self, spark: SparkSession) -> JoinRows:
+        """Both sides as they are now, in Spark."""
+        from tidemill.run.join_rows import JoinRows  # noqa: PLC0415  plans look at versions without Spark
+
+        return JoinRows.of(self.join, self.table.name, self.catalog, spark)
+
+    def window(
+        self,
+        spark: SparkSession,
+        snapshot: Snapshot | None,
+        held_highest: Callable[[int], Cursor | None],
+        part: Part | None,
+        variables: Mapping[str, str],
+    ) -> WindowPlan:
+        """The window of the next run, or of a batch of a backfill."""
+        rows = self.rows(spark)
+        return join_window(self.table, rows.kind, self._known(rows, snapshot, held_highest), part, variables)
+
+    def all_windows(self, spark: SparkSession, snapshot: Snapshot) -> WindowPlan:
+        """What the table has joined so far, as one window."""
+        rows = self.rows(spark)
+        return big_window(self.table, rows.kind, self._known(rows, snapshot, lambda _: None))
+
+    def _known(self, rows: JoinRows, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]) -> Known:
+        since = progress_of(self.table, snapshot, rows.kind)
+        states = [self._state(side, rows, since) for side in (self.join.a, self.join.b)]
+        return Known(snapshot, states, rows.lowest, held_highest)
+
+    def _state(self, side: JoinSide, rows: JoinRows, since: Cursor | None) -> SideState:
+        name = side.table.removeprefix(f"{self.catalog.schema}.")
+        told = told_by_log(self.catalog.tables.get(side.table.lower()), name, side.time)
+        if told and told.newest and told.newest.kind is rows.kind:
+            return told
+        newest = rows.highest(side, since)
+        return SideState(name, newest, newest)

@@ -1,0 +1,251 @@
+"""A join as a table of a pipeline: runs join what both sides have in full, and give the history of one window."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from oracle import Meaning, Row
+from support import moment
+
+from tidemill.plan.backfills import backfill_of
+from tidemill.plan.requests import Request
+from tidemill.run.results import StepResult
+from tidemill.state.delta_log import DeltaLog
+
+if TYPE_CHECKING:
+    from cli.conftest import Cli
+    from pipelines.conftest import Shop
+
+    from tidemill.verify.result import Verified
+
+PAYMENTS = """
+CREATE TABLE payments AS
+INCREMENTAL LEFT JOIN bank AS a BY process_date WITH sepa AS b BY process_date
+ON a.reference = b.reference LOOK BACK 6 DAYS LOOK FORWARD 10 DAYS
+SELECT a.*, b.amount AS sepa_amount;
+"""
+Given = tuple[int, int]  # a reference and a day of March
+
+
+class Bank:
+    """Two tables that others keep in the warehouse, and the join of a pipeline file over them."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.rows: dict[str, list[Given]] = {"bank": [], "sepa": []}
+
+    def gets(self, table: str, *rows: Given) -> None:
+        schema = pa.schema([("reference", pa.int64()), ("process_date", pa.date32()), ("amount", pa.int64())])
+        coming = [(key, date(2024, 3, 1).replace(day=day), key * 100 + day) for key, day in rows]
+        found = [dict(zip(schema.names, row, strict=True)) for row in coming]
+        deltalake.write_deltalake(str(self.shop.path(table)), pa.Table.from_pylist(found, schema=schema), mode="append")
+        self.rows[table] += rows
+
+    def run(self, **asked: str) -> StepResult:
+        request = Request(backfill=backfill_of(asked.get("start"), asked.get("end"), asked.get("batch")))
+        (outcome,) = self.shop.load().run(self.shop.spark, request=request).outcomes
+        assert isinstance(outcome.result, StepResult), outcome.error
+        return outcome.result
+
+    def verify(self) -> Verified:
+        (found,) = self.shop.load().verify((), self.shop.spark)
+        assert found.error is None
+        return found
+
+    def plan(self) -> str:
+        (step,) = self.shop.load().plan()
+        return step.reason
+
+    def held(self) -> list[tuple[Any, ...]]:
+        columns = ("reference", "process_date", "sepa_amount", "target_time", "join_status")
+        found = self.shop.spark.read.format("delta").load(str(self.shop.path("payments"))).select(*columns).collect()
+        return sorted((tuple(row) for row in found), key=repr)
+
+    def meant(self, last: int) -> list[tuple[Any, ...]]:
+        """What the join means up to a day of March, by the oracle."""
+        a, b = ([Row(n, key, day) for n, (key, day) in enumerate(self.rows[name])] for name in ("bank", "sepa"))
+        found = []
+        for out in Meaning(a, b, 6, 10).rows("left", lambda t: t <= last):
+            assert out.a is not None
+            amount = None if out.b is None else b[out.b].key * 100 + b[out.b].t
+            found.append((a[out.a].key, day_of(a[out.a].t), amount, day_of(out.target), out.status))
+        return sorted(found, key=repr)
+
+    def state(self) -> tuple[int, str]:
+        """The version of the table, and how far it says that it has come."""
+        snapshot = DeltaLog(str(self.shop.path("payments"))).snapshot()
+        assert snapshot is not None
+        assert snapshot.record is not None
+        return snapshot.version, str(snapshot.record.progress["shop"])
+
+
+def day_of(number: int) -> date:
+    return date(2024, 3, number)
+
+
+@pytest.fixture
+def bank(shop: Shop) -> Bank:
+    return Bank(shop.says(PAYMENTS))
+
+
+def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of_one_window(bank: Bank) -> None:
+    bank.gets("bank", (1, 2), (2, 3), (3, 6), (4, 6), (5, 8))
+    bank.gets("sepa", (1, 1), (2, 3), (3, 8))
+    assert bank.plan() == "first run: 2024-03-01 … 2024-03-07"
+    first = bank.run()
+    assert first.window is not None
+    assert (first.window.reason, first.status) == ("first run: 2024-03-01 … 2024-03-07", "created")
+    assert first.joined is not None
+    assert first.joined.to_json() == {"matched": 2, "late": 1, "outdated": 0, "waiting": 2, "oldest": "2024-03-06"}
+    assert bank.held() == bank.meant(7)
+    assert bank.state() == (0, "2024-03-07")
+    assert (bank.run().status, bank.plan()) == ("up to date", "up to date: its inputs are unchanged")
+
+    # the eighth was half filled, and one side goes quiet while the other one goes on for a week
+    bank.gets("bank", (4, 8), (6, 8), (6, 9), (7, 15))
+    behind = "sepa holds it back: its newest is 2024-03-08, that of bank 2024-03-15"
+    quiet = f"nothing new: joined up to 2024-03-07 · {behind}"
+    assert bank.plan() == quiet
+    waits = bank.run()
+    assert waits.window is not None
+    assert (waits.notices, waits.status, bank.state()) == ((behind,), "unchanged", (0, "2024-03-07"))
+
+    bank.gets("sepa", (5, 8), (6, 14), (7, 20))
+    assert bank.plan().startswith("2024-03-08 … 2024-03-14 · bank holds it back: its newest is 2024-03-15")
+    second = bank.run()
+    assert (second.status, second.counts.inserted, second.counts.deleted) == ("changed", 4, 0)
+    assert bank.held() == bank.meant(14)
+
+    # days without rows are joined too: what was never met becomes outdated in them
+    bank.gets("bank", (8, 29))
+    bank.gets("sepa", (9, 29))
+    bank.run()
+    assert bank.state() == (2, "2024-03-28")
+    assert bank.held() == bank.meant(28)
+    assert [row[4] for row in bank.held()].count("outdated") == 2
+
+    again = bank.run(start="2024-03-01", end="2024-03-31")
+    assert (again.status, again.counts.inserted, again.counts.deleted) == ("unchanged", 0, 0)
+    assert bank.state() == (2, "2024-03-28")
+    whole = bank.verify()
+    assert (whole.equal, whole.against) == (True, "one window over all of it")
+
+    # a row below what was joined: two outdated rows have found their partner
+    bank.gets("sepa", (4, 12))
+    late = bank.verify()
+    assert (late.missing.count, late.extra.count) == (2, 2)
+    assert late.remedies[0] == (
+        "2 rows belong to windows joined before them: rows of its sides came or changed behind it. A backfill over "
+        "those windows (the samples have their target_time) joins them again: tidemill run -s main.payments --start …"
+    )
+    mended = bank.run(start="2024-03-10")
+    assert (mended.counts.inserted, mended.counts.deleted) == (2, 2)
+    assert bank.held() == bank.meant(28)
+
+
+def test_the_command_line_shows_what_was_met_who_waits_and_how_far_apart_matches_come(bank: Bank, cli: Cli) -> None:
+    bank.gets("bank", (1, 2), (2, 3), (3, 6), (4, 6))
+    bank.gets("sepa", (1, 1), (2, 3), (3, 20), (3, 21))
+    run = cli("run", "shop.sql")
+    line = "joined           2 rows   first run: 2024-03-01 … 2024-03-05 · 2 matched · 1 arrived late   "
+    assert line in run.output
+    assert run.exit_code == 0
+    heads, line = cli("status", "shop.sql").output.splitlines()
+    assert "waiting" in heads
+    assert "none" in line
+
+    told = cli("join-stats", "payments", "shop.sql", "--svg", "payments.svg").output.splitlines()
+    assert told == [*STATS, "  drawn into payments.svg"]
+    assert Path("payments.svg").read_text().startswith("<svg")
+    near = json.loads(cli("join-stats", "payments", "shop.sql", "--within", "14 days", "--format", "json").output)
+    assert (near["matches"], near["apart"]) == (3, {"-1": 1, "0": 1, "14": 1})
+    wrong = cli("join-stats", "bank", "shop.sql")
+    assert "No table bank is declared.\n  The tables are payments." in wrong.stderr
+
+
+BAR = "█" * 40
+STATS = [
+    "  payments · 4 matches, whenever they came",
+    "  in days; * as declared",
+    "  look back         0    1   6*",
+    "  catches       75.0% 100% 100%",
+    "  look forward      0     1     2     3     5     7   10*    14   15",
+    "  catches       50.0% 50.0% 50.0% 50.0% 50.0% 50.0% 50.0% 75.0% 100%",
+    "  a look forward of 10 days catches 50.0% of the matches, 14 days 75.0%; with the look back of 6 days it is 50.0%",
+    *(f"  {apart:>5} {f'{BAR} 1' if apart in {-1, 0, 14, 15} else ''}".rstrip() for apart in range(-1, 16)),
+]
+
+HOURS = """
+CREATE TABLE met AS
+INCREMENTAL FULL JOIN bank AS x BY at WITH sepa AS y BY at ON x.k = y.k LOOK BACK 1 HOUR LOOK FORWARD 2 HOURS
+UP TO @moment SELECT x.k, y.k AS other, current_timestamp() AS loaded_at;
+CREATE TABLE again AS
+INCREMENTAL INNER JOIN met AS m BY target_time WITH bank AS x BY at ON m.k = x.k LOOK BACK 9 HOURS LOOK FORWARD 0 HOURS
+SELECT m.k, x.at;
+"""
+
+
+def stamps(shop: Shop, table: str, *rows: tuple[int, int]) -> None:
+    """Rows of a key and the hour at which it came."""
+    found = [{"k": key, "at": moment(hour)} for key, hour in rows]
+    schema = pa.schema([("k", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
+    deltalake.write_deltalake(str(shop.path(table)), pa.Table.from_pylist(found, schema=schema), mode="append")
+
+
+def test_windows_of_timestamps_are_half_open_and_a_join_of_a_join_knows_that_its_windows_are_final(shop: Shop) -> None:
+    shop.says(HOURS)
+    stamps(shop, "bank", (1, 0), (2, 1), (3, 4), (9, 9))
+    stamps(shop, "sepa", (1, 2), (4, 1), (3, 4))
+    shop.given = {"moment": "2024-01-01T04:00:00Z"}
+    assert shop.step("met").window is not None
+    columns = "hour(target_time)", "k", "other", "join_status"
+
+    def held(table: str, *named: str) -> list[tuple[Any, ...]]:
+        rows = shop.spark.read.format("delta").load(str(shop.path(table))).selectExpr(*named).collect()
+        return sorted((tuple(row) for row in rows), key=repr)
+
+    before = [(2, 1, 1, "b_late"), (2, None, 4, "outdated"), (3, 2, None, "outdated")]
+    assert held("met", *columns) == before
+    assert held("again", "k", "hour(target_time)") == [(1, 2), (2, 3)]
+    shop.given = {"moment": "2024-01-01T05:00:00Z"}
+    shop.run()
+    assert held("met", *columns) == [*before, (4, 3, 3, "same_time")]
+    assert held("again", "k", "hour(target_time)") == [(1, 2), (2, 3), (3, 4)]
+    assert {name: each.equal for name, each in verified(shop).items()} == {"main.met": True, "main.again": True}
+
+
+def verified(shop: Shop) -> dict[str, Verified]:
+    return {each.table: each for each in shop.load().verify((), shop.spark)}
+
+
+def test_what_is_wrong_with_a_join_leaves_its_table_as_it_was(bank: Bank) -> None:
+    bank.gets("bank", (1, 2), (2, 9))
+    bank.gets("sepa", (1, 1), (2, 9))
+    shop = bank.shop
+
+    def error() -> str:
+        (outcome,) = shop.load().run(shop.spark).outcomes
+        assert outcome.error is not None
+        return f"[{outcome.error.code}] {outcome.error.problem}"
+
+    shop.says(PAYMENTS.replace("a.*,", "a.*, 1 AS waited,"))
+    assert error() == (
+        "[join.column_taken] The SELECT of main.payments gives a column waited, which is one of the join's own."
+    )
+    shop.says(PAYMENTS.replace("b.amount", "b.amuont"))
+    assert error().startswith("[join.bad_select] The SELECT of main.payments cannot be read: ")
+    shop.says(PAYMENTS.replace("6 DAYS", "6 HOURS"))
+    assert error().startswith("[join.bad_length] look_back is 6 hours, which is no length between times of type date.")
+    shop.says(PAYMENTS.replace("b.reference", "b.ref"))
+    assert error().startswith("[join.bad_condition] The condition of the join does not fit its rows: ")
+    nameless = pa.table({"reference": [7], "process_date": pa.array([None], pa.date32()), "amount": [1]})
+    deltalake.write_deltalake(str(shop.path("sepa")), nameless, mode="append")
+    shop.says(PAYMENTS)
+    assert error().startswith("[join.null_times] 1 row of b has no process_date: nobody can say when it came")
+    assert not shop.path("payments").exists()
