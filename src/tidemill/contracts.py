@@ -261,7 +261,6 @@ class Profile:
     null_times: int = 0
     highest: Cursor | None = None
     ranges: tuple[KeyRange, ...] = ()
-    placed: Placed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +281,7 @@ class Target:
     `reach` tells how much of it a change can meet, `window` is the run's window as a filter, `highest` the highest time
     that the table can hold, where known. `beyond` holds for rows that the window ends before: they stay as they are.
     `near` gives the rows of those files only that a change with such keys can meet, with their PLACE, where the store
-    can tell them.
+    can tell them. `bring` lets the store meet a small change by itself, where it can: None where it has to be Spark.
     """
 
     name: str
@@ -293,6 +292,33 @@ class Target:
     highest: Cursor | None = None
     beyond: str | None = None
     near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
+    bring: Callable[[Bringing], Brought | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bringing:
+    """A change of `count` rows, no two with the same keys, for a store that takes it to its files by itself.
+
+    Known rows that differ in a `compared` column are updated, and new ones inserted, or not.
+    """
+
+    rows: DataFrame
+    count: int
+    keys: tuple[str, ...]
+    compared: tuple[str, ...]
+    ranges: tuple[KeyRange, ...]
+    updates: bool
+    inserts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """How many rows of how many keys of a change a store holds, how many are the same, and what it has staged."""
+
+    rows: int
+    keys: int
+    same: int
+    staged: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +341,7 @@ class UpsertRows:
     """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
 
     Both conditions call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows, and just
-    those that are new or differ.
+    those that are new or differ. `staged` is what the store has staged of them already.
     """
 
     rows: DataFrame
@@ -328,6 +354,7 @@ class UpsertRows:
     keys: tuple[str, ...] = ()
     ranges: tuple[KeyRange, ...] = ()
     placed: Placed | None = None
+    staged: object = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,6 +305,8 @@ def test_a_delta_table_is_no_dataset(spark: SparkSession, path: Path) -> None:
         tidemill.merge(rows((1, "a")), path, on="id", format="parquet", spark=spark)
     with pytest.raises(ArgumentError, match="'orc' is not a table format"):
         tidemill.merge(rows((1, "a")), path, on="id", format="orc", spark=spark)
+    with pytest.raises(ArgumentError, match="is kept as delta, and compression is for Parquet datasets"):
+        merge_table(path, "id", "upsert", compression="zstd")
     with pytest.raises(ArgumentError, match="dedup repairs Parquet datasets"):
         dedup(spark, str(path), ["id"], [])
 

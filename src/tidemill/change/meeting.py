@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
+    from pyspark.sql import types as t
 
     from tidemill.contracts import Change, KeyRange, Placed, Target
     from tidemill.declare.strategies import Merge
@@ -77,11 +78,15 @@ class Meeting:
     @property
     def differs(self) -> Column:
         """Some column that is compared is not the same; a column new to the table counts when it has a value."""
-        known, keys = self.target.rows.columns, self.strategy.keys
-        compared = [f for f in self.change.rows.schema.fields if f.name.lower() not in self.change.volatile]
-        values = [f for f in compared if not spelled(f.name, keys)]
-        filled = [F.col(of(COMING, f.name)).isNotNull() for f in values if f.name not in known]
-        return reduce(lambda a, b: a | b, filled, differs([f for f in values if f.name in known], HELD, COMING))
+        known = self.target.rows.columns
+        filled = [F.col(of(COMING, f.name)).isNotNull() for f in self.compared if f.name not in known]
+        return reduce(lambda a, b: a | b, filled, differs([f for f in self.compared if f.name in known], HELD, COMING))
+
+    @property
+    def compared(self) -> list[t.StructField]:
+        """The columns in which rows of one key may differ."""
+        fields = [f for f in self.change.rows.schema.fields if f.name.lower() not in self.change.volatile]
+        return [f for f in fields if not spelled(f.name, self.strategy.keys)]
 
     @property
     def newer(self) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from tidemill.change.keys import one_per_key, target_duplicates
 from tidemill.change.meeting import CHANGED, NEW, OLDER, SAME, Meeting
 from tidemill.change.operation import compile_change, has_rows, refuse_shrink, unchanged
-from tidemill.change.placing import compile_placed
+from tidemill.change.placing import compile_brought, compile_placed
 from tidemill.contracts import COMING, HELD, AppendRows, Compiled, Counts, OverwriteRows
 from tidemill.declare.names import of, quote
 from tidemill.declare.strategies import Merge, MergeStrategy
@@ -29,9 +29,9 @@ def _(strategy: Merge, change: Change, target: Target) -> Compiled:
         return unchanged(change)
     meeting = Meeting(strategy, change, target)
     if target.near is not None and strategy.form is not MergeStrategy.FULL_MERGE:
-        placed = compile_placed(meeting)
-        if placed is not None:
-            return placed
+        compiled = compile_brought(meeting) or compile_placed(meeting)
+        if compiled is not None:
+            return compiled
     if _collapses(meeting):
         return _collapsed(meeting)
     match strategy.form:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemill.change.meeting import FEW_KEYS, OLDER, SAME
+from tidemill.change.meeting import FEW_KEYS, FEW_ROWS, OLDER, SAME
 from tidemill.change.settled import settle
 from tidemill.contracts import (
     COMING,
@@ -18,6 +18,7 @@ from tidemill.contracts import (
     PLACE,
     REPLACE,
     AppendRows,
+    Bringing,
     Compiled,
     Counts,
     Placed,
@@ -47,6 +48,36 @@ class Met:
     def repeats(self) -> bool:
         """The target holds some key of the change more than once."""
         return self.same + self.older + self.changed > self.keys
+
+
+def compile_brought(meeting: Meeting) -> Compiled | None:
+    """What a store has staged that takes a small change to its files by itself; None where it does not."""
+    change, form = meeting.change, meeting.strategy.form
+    if meeting.target.bring is None or meeting.may_keep or change.profile.rows > FEW_ROWS:
+        return None
+    brought = meeting.target.bring(
+        Bringing(
+            rows=change.rows,
+            count=change.profile.rows,
+            keys=meeting.strategy.keys,
+            compared=tuple(field.name for field in meeting.compared),
+            ranges=change.profile.ranges,
+            updates=form is not MergeStrategy.INSERT,
+            inserts=form is not MergeStrategy.UPDATE,
+        )
+    )
+    if brought is None:
+        return None
+    new, changed = change.profile.rows - brought.keys, brought.rows - brought.same
+    match form:
+        case MergeStrategy.INSERT:
+            counts, changed, remainder = Counts(ignored=brought.keys), 0, "ignored"
+        case MergeStrategy.UPDATE:
+            counts, remainder, new = Counts(unchanged=brought.same, ignored=new), "unchanged", 0
+        case _:
+            counts, remainder = Counts(inserted=new, unchanged=brought.same), "unchanged"
+    operation = replace(meeting.upsert(change.rows), staged=brought.staged) if new or changed else None
+    return Compiled(operation, counts, PASSED_OVER, remainder, unique=True)
 
 
 def compile_placed(meeting: Meeting) -> Compiled | None:
