@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
 import shutil
+import statistics
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psutil
+from fsspeckit_beside import HANDLERS, Fsspeckit
 from merges import Claim
+from rich.table import Table
 from stage import seconds
 
 import tidemill
@@ -17,12 +21,16 @@ from tidemill.dataset import protocol
 from tidemill.stores.parquet import store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
     from rich.console import Console
 
+    Ways = dict[str, Callable[[Path, Path], float]]
+
 ROWS, PARTITIONS, CHANGED = 10_000_000, 100, 1_000
+PLAIN, OURS = "plain Spark, outer join", "Tidemill"
 BOUNDS = {"one partition": 0.1, "spread": 0.5}
 
 
@@ -51,7 +59,9 @@ class Dataset:
     def copy(self, name: str) -> Path:
         target = self.folder / name
         shutil.rmtree(target, ignore_errors=True)
-        return shutil.copytree(self.folder / "data", target)
+        shutil.copytree(self.folder / "data", target)
+        os.sync()  # or the merge, which waits for the disk, would wait for the copy too
+        return target
 
     def change(self, kind: str, number: int) -> Path:
         """A thousand rows with another amount: of one partition, or of all."""
@@ -65,10 +75,20 @@ class Dataset:
             some.selectExpr("k", "name", f"amount + {number + 1} AS amount", "at", "part").write.parquet(str(path))
         return path
 
-    def rewrite(self, change: Path, target: Path) -> None:
-        """What people do without a merge: join all, write all, swap the folders."""
+    def rewrite(self, change: Path, target: Path, *, outer: bool = True) -> None:
+        """What people do without a merge: join all, write all, swap the folders.
+
+        By an outer join, or by leaving out what the change has and adding it: faster where the change is small.
+        """
         new, old = self.spark.read.parquet(str(change)), self.spark.read.parquet(str(target))
-        rows = old.join(new, "k", "left_anti").unionByName(new)
+        if outer:
+            both = old.alias("old").join(new.alias("new"), "k", "full_outer")
+            names = [name for name in old.columns if name != "k"]
+            rows = both.selectExpr(
+                "k", *[f"if(new.part IS NOT NULL, new.{name}, old.{name}) AS {name}" for name in names]
+            )
+        else:
+            rows = old.join(new, "k", "left_anti").unionByName(new)
         rows.repartition(self.partitions, "part").write.partitionBy("part").parquet(f"{target}.new")
         shutil.rmtree(target)
         shutil.move(f"{target}.new", target)
@@ -97,23 +117,46 @@ class Dataset:
 
 
 def rewrites(data: Dataset, repeat: int, console: Console) -> list[Claim]:
-    """Each kind of change against a full rewrite; then how far memory went, and how long a commit was torn."""
-    claims = []
-    data.merge(data.change("spread", 99), data.copy("warm"))
+    """Each kind of change against a full rewrite; beside them others, how far memory went, and how long it was torn."""
+    ways: Ways = {
+        PLAIN: partial(seconds, data.rewrite),
+        "plain Spark, anti join": partial(seconds, partial(data.rewrite, outer=False)),
+        OURS: partial(seconds, data.merge),
+    }
+    others = _others(data, console)
+    claims, found = [], {}
     for kind, bound in BOUNDS.items():
-        data.torn.clear()
-        ours, plain = [], []
-        for number in range(repeat):
-            change = data.change(kind, number)
-            plain.append(seconds(data.rewrite, change, data.copy("plain")))
-            ours.append(seconds(data.merge, change, data.copy("ours")))
-        fair = sorted(plain)[repeat // 2], sorted(ours)[repeat // 2]
-        detail = f"rewrite {fair[0]:.2f} s, merge {fair[1]:.2f} s, torn for {max(data.torn) * 1000:.0f} ms"
-        claims.append(Claim(f"dataset, {kind}", fair[1] / fair[0], bound, at_least=False, detail=detail))
+        found[kind] = took = _timed(data, kind, ways, others, repeat)
+        torn = f"torn for {max(data.torn) * 1000:.0f} ms"
+        detail = f"rewrite {took[PLAIN]:.2f} s, merge {took[OURS]:.2f} s, {torn}"
+        claims.append(Claim(f"dataset, {kind}", took[OURS] / took[PLAIN], bound, at_least=False, detail=detail))
+    table = Table("way", *BOUNDS, box=None, header_style="dim")
+    for way in (*ways, *others):
+        table.add_row(way, *(f"{found[kind][way]:.2f} s" for kind in BOUNDS))
+    console.print(table)
     console.print(f"[dim]workers' largest memory: {_largest_worker() / 1e6:,.0f} MB[/dim]")
-    if importlib.util.find_spec("fsspeckit") is None:
-        console.print("[dim]fsspeckit is not installed: no comparison with it[/dim]")
     return claims
+
+
+def _others(data: Dataset, console: Console) -> Ways:
+    beside = Fsspeckit(data.folder / "fsspeckit")
+    missing = beside.install()
+    if missing is not None:
+        console.print(f"[dim]no comparison with fsspeckit: {missing}[/dim]")
+        return {}
+    return {f"fsspeckit, {handler}": partial(beside.merge, handler, CHANGED) for handler in HANDLERS}
+
+
+def _timed(data: Dataset, kind: str, ways: Ways, others: Ways, repeat: int) -> dict[str, float]:
+    """The median seconds of each way, on the same changes and on copies of the same data; a first round is for Java."""
+    times: dict[str, list[float]] = {name: [] for name in (*ways, *others)}
+    for way in ways.values():
+        way(data.change(kind, repeat), data.copy("target"))
+    data.torn.clear()
+    for number in range(repeat):
+        for name, way in {**ways, **others}.items():
+            times[name].append(way(data.change(kind, number), data.copy("target")))
+    return {name: statistics.median(each) for name, each in times.items()}
 
 
 def _largest_worker() -> int:

@@ -16,6 +16,7 @@ from tidemill.declare.strategies import Append, Merge, Strategy
 from tidemill.declare.tables import Table, Window, lookback
 from tidemill.run.step import run_step
 from tidemill.stores.delta import DeltaStore
+from tidemill.stores.opened import store_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -111,11 +112,8 @@ def _fingerprint(table: Table, loads: Sequence[pa.Table]) -> str:
 
 def held(spark: SparkSession, path: Path) -> list[tuple[int, float, str]]:
     """The rows of an events table as (id, hour, value), in order."""
-    found = (
-        spark.read.format("delta")
-        .load(str(path))
-        .selectExpr("id", "(unix_micros(at) - unix_micros(TIMESTAMP '2024-01-01T00:00:00Z')) / 3600e6 AS hour", "value")
-    )
+    hour = "(unix_micros(at) - unix_micros(TIMESTAMP '2024-01-01T00:00:00Z')) / 3600e6 AS hour"
+    found = store_at(str(path)).read(spark).selectExpr("id", hour, "value")
     return sorted((row["id"], row["hour"], row["value"]) for row in found.collect())
 
 

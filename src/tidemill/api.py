@@ -230,13 +230,20 @@ def merge_table(
             f"max_shrink guards full_merge; {form} deletes nothing.",
             "Leave it out, or use full_merge.",
         )
+    kept_as = known_format(format_) if format_ else format_at(_absolute(str(target))) or DELTA
+    if compression and kept_as != PARQUET:
+        raise ArgumentError(
+            "merge.compression",
+            f"{target} is kept as {kept_as}, and compression is for Parquet datasets.",
+            "Leave it out, or say that the table is a dataset: --table-format parquet.",
+        )
     return Table(
         name=str(target),
         path=str(target),
         strategy=Merge(_names(on), form, _names(dedup_order_by), only_newer, max_shrink),
         volatile=_names(volatile),
         schema_policy=schema_policy(policy),
-        format=known_format(format_) if format_ else format_at(_absolute(str(target))) or DELTA,
+        format=kept_as,
         properties={COMPRESSION: known_codec(compression)} if compression else {},
         partition_by=_names(partition_by),
     )

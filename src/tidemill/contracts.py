@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 RECORD_FORMAT = 1
 HELD = "__held"
 COMING = "__coming"
+PLACE = ("__tidemill_file", "__tidemill_row")  # the file and the place in it in which a stored row stands
+FATE = "__tidemill_fate"  # what becomes of it: one of those below, or it stays
+REPLACE, MOVE = "replace", "move"  # a row that moves leaves its file, and arrives in that of another partition
 PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change properties or columns only
 _NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY"})  # those among them that leave the columns alone
 
@@ -289,8 +292,9 @@ class Target:
 
     `reach` tells how much of it a change can meet, `window` is the run's window as a filter and `since` its start,
     `highest` the highest time that the table can hold, where known. `beyond` holds for rows that the window ends
-    before: they stay as they are. `near` gives the rows of those files only that a change with such keys can meet,
-    where the store can tell them.
+    before: they stay as they are. `near` gives the rows of those files only that a change with such keys can meet, with
+    their PLACE, where the store can tell them. `bring` lets the store meet a small change by itself, where it can: None
+    where it has to be Spark.
     """
 
     name: str
@@ -302,6 +306,33 @@ class Target:
     highest: Cursor | None = None
     beyond: str | None = None
     near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
+    bring: Callable[[Bringing], Brought | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bringing:
+    """A change of `count` rows, no two with the same keys, for a store that takes it to its files by itself.
+
+    Known rows that differ in a `compared` column are updated, and new ones inserted, or not.
+    """
+
+    rows: DataFrame
+    count: int
+    keys: tuple[str, ...]
+    compared: tuple[str, ...]
+    ranges: tuple[KeyRange, ...]
+    updates: bool
+    inserts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """How many rows of how many keys of a change a store holds, how many are the same, and what it has staged."""
+
+    rows: int
+    keys: int
+    same: int
+    staged: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +343,19 @@ class AppendRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Rows that change, with the PLACE and the FATE of those that they replace, and rows that are new."""
+
+    changed: DataFrame
+    new: DataFrame | None
+
+
+@dataclass(frozen=True, slots=True)
 class UpsertRows:
     """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
 
     Both conditions call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows, and just
-    those that are new or differ.
+    those that are new or differ. `staged` is what the store has staged of them already.
     """
 
     rows: DataFrame
@@ -328,6 +367,8 @@ class UpsertRows:
     delete_missing: bool = False
     keys: tuple[str, ...] = ()
     ranges: tuple[KeyRange, ...] = ()
+    placed: Placed | None = None
+    staged: object = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,8 @@ def _unknown_tables(wrong: Mistakes, found: Sequence[Declared], known: Container
 
 
 def _in_format(found: Declared, name: str) -> Declared:
-    """The tables are kept in the format of the warehouse."""
-    return replace(found, tables=tuple(replace(table, format=name) for table in found.tables))
+    """Tables are kept in the format of the warehouse, unless they say otherwise."""
+    return replace(found, tables=tuple(replace(table, format=table.format or name) for table in found.tables))
 
 
 def _is_model(file: Path) -> ArgumentError:

@@ -37,6 +37,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Literal, Required, TypeAlias, TypedDict
 
+TableFormat: TypeAlias = Literal["delta", "parquet"]
 Materialization: TypeAlias = Literal["table", "view", "incremental", "incremental_join"]
 JoinType: TypeAlias = Literal["inner", "left", "right", "full", "left_anti", "right_anti"]
 Strategy: TypeAlias = Literal["append", "merge", "delete_insert"]
@@ -186,6 +187,8 @@ class ModelMetadata(TypedDict, total=False):
     tags: Names
     partition_by: Names
     cluster_by: Names
+    format: TableFormat
+    """What the table is kept as: "delta", or "parquet" for a plain dataset; the warehouse's where it is left out."""
     on_schema_change: OnSchemaChange
     """What happens when the columns of the query are not the table's; "fail" is the default."""
     null_time: NullTime
@@ -238,6 +241,8 @@ class TableArguments(TypedDict, total=False):
     """Properties that are kept on the table."""
     partition_by: Names
     cluster_by: Names
+    format: TableFormat
+    """What the table is kept as: "delta", or "parquet" for a plain dataset; the warehouse's where it is left out."""
     reads: Names
     """The tables that the function reads with `run.read`: they are made before it is called."""
     tags: Names

@@ -15,6 +15,7 @@ import pytest
 from crash.worker import BATCH, source_up_to
 from support import events, events_table, feed, held
 
+import tidemill
 from tidemill.declare.strategies import Append, Merge
 from tidemill.stores.delta import DeltaStore
 from tidemill.stores.lock import only_writer
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent.parent
 
 
-def run_and_kill(path: Path, strategy: str, after: str, delay: float) -> None:
+def run_and_kill(path: Path, strategy: str, after: str, delay: float, kept_as: str = "delta") -> None:
     """Starts the worker in a process group of its own and kills all of it, `delay` seconds after a line of its."""
     worker = subprocess.Popen(
-        [sys.executable, str(TESTS / "crash" / "worker.py"), str(path), strategy],
+        [sys.executable, str(TESTS / "crash" / "worker.py"), str(path), strategy, kept_as],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -65,6 +66,20 @@ def test_a_killed_run_leaves_whole_batches_and_their_watermark(
     table = events_table(path, {"append": Append(), "merge": Merge(("id",))}[strategy], back="1 hour")
     feed(spark, table, events(*source_up_to(done + 1)))
     assert held(spark, path) == sorted(source_up_to(done + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_a_killed_run_leaves_a_dataset_whole(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """tests/dataset/test_kills.py kills by the hundred, without Spark."""
+    delay, path = random.Random(seed).uniform(0, 1.5), tmp_path / "events"
+    run_and_kill(path, "merge", "committed 1", delay, "parquet")
+    done = tidemill.read(path, spark=spark).count() // BATCH - 1
+    assert held(spark, path) == sorted(source_up_to(done)), f"killed after {delay:.2f} s"
+    table = events_table(path, Merge(("id",)), back="1 hour", format="parquet")
+    assert feed(spark, table, events(*source_up_to(done + 1))).counts.inserted == BATCH
+    assert held(spark, path) == sorted(source_up_to(done + 1))
+    assert list((path / "_tidemill" / "staging").iterdir()) == []
 
 
 def test_a_first_load_killed_before_its_commit_can_be_run_again(spark: SparkSession, tmp_path: Path) -> None:

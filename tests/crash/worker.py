@@ -24,8 +24,8 @@ def source_up_to(number: int) -> list[tuple[int, float, str]]:
 
 
 def main() -> None:
-    path, strategy = sys.argv[1], {"append": Append(), "merge": Merge(("id",))}[sys.argv[2]]
-    table = events_table(path, strategy, back="1 hour")
+    path, strategy, kept_as = sys.argv[1], {"append": Append(), "merge": Merge(("id",))}[sys.argv[2]], sys.argv[3]
+    table = events_table(path, strategy, back="1 hour", format=kept_as)
     spark = embedded()
     print("started", flush=True)
     for number in range(100):

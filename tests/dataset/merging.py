@@ -49,7 +49,8 @@ def _attempt(folder: Folder, rows: dict[int, str]) -> None:
             places = [(place, key) for place, key in enumerate(ids) if key in rows]
             known |= {key for _, key in places}
             if places:
-                report = splice(_actions(folder.root / path, places, rows), shape).to_pylist()[0]
+                actions = _actions(folder.root / path, places, rows)
+                report = next(splice(actions.to_batches(), shape)).to_pylist()[0]
                 added.append(_added(report, attempt.name, len(added), path))
         new = {key: value for key, value in rows.items() if key not in known}
         if new:

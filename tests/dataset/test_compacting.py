@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import resource
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +14,8 @@ from tidemill.cli.main import tidemill
 from tidemill.dataset import protocol
 from tidemill.dataset.compacting import compact
 from tidemill.dataset.folder import Folder
+from tidemill.errors import TableError
 from tidemill.state.dataset_log import DatasetLog
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -79,3 +78,31 @@ def test_a_size_that_is_none_and_a_folder_that_is_no_dataset_are_errors(folder: 
     assert "There is no dataset at" in nothing.output
     done = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "1.5 MB"])
     assert "files joined to" in done.output
+
+
+def test_a_disk_that_is_full_leaves_the_dataset_as_it_was(folder: Folder) -> None:
+    """A limit on the size of files ends a write as a full disk does."""
+    before = rows_of(folder)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
+    try:
+        with pytest.raises(TableError, match=r"could not be written to: .*File too large") as caught:
+            compact(folder, 1_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert caught.value.remedy == "Mend that and run again. The dataset is as it was."
+    assert rows_of(folder) == before
+    assert list(folder.staging.iterdir()) == []
+
+
+def test_a_dataset_that_may_not_be_written_to_says_so(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    compact(folder, 1_000_000)
+
+    def refused(*_: object) -> None:  # the tests may be run by root
+        raise PermissionError(13, "Permission denied", str(folder.root))
+
+    monkeypatch.setattr(Path, "open", refused)
+    told = CliRunner().invoke(tidemill, ["recover", str(folder)])
+    assert told.exit_code == 1
+    assert "error[dataset.not_written]" in told.output
+    assert "could not be written to: [Errno 13] Permission denied" in told.output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import resource
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,6 +68,11 @@ def actions(path: Path, fates: dict[int, str], new: dict[int, dict[str, object]]
     return pa.table({**marks, **{name: given.column(name) for name in KINDS.names}})
 
 
+def spliced(given: pa.Table, shape: Shape) -> dict[str, Any]:
+    """What a worker tells that gets the actions in batches of three."""
+    return next(splice(given.to_batches(max_chunksize=3), shape)).to_pylist()[0]
+
+
 @pytest.fixture
 def staging(tmp_path: Path) -> Path:
     folder = tmp_path / "staging"
@@ -81,7 +86,7 @@ def test_all_kinds_of_values_are_replaced_in_place_and_the_rest_stays(tmp_path: 
     pq.write_table(table(before), path, row_group_size=30, compression="zstd")
     fates = {99: REPLACE, 0: REPLACE, 31: DROP, 32: MOVE, 33: REPLACE, 34: REPLACE}
     new = {place: row(1000 + place, empty=place == 33) for place in fates}
-    report = splice(actions(path, fates, new), Shape(str(staging), KINDS)).to_pylist()[0]
+    report = spliced(actions(path, fates, new), Shape(str(staging), KINDS))
     after = [new[n] if fates.get(n) == REPLACE else old for n, old in enumerate(before) if n not in (31, 32)]
     found = pq.ParquetFile(staging / report["staged"])
     assert found.read().to_pylist() == table(after).to_pylist()
@@ -98,7 +103,7 @@ def test_many_changes_in_one_row_group_are_spliced_alike(tmp_path: Path, staging
     pq.write_table(table(before), path)
     fates = {n: REPLACE if n % 4 == 0 else DROP for n in range(0, 6000, 2)}
     new = {place: row(place + 1) for place in fates}
-    report = splice(actions(path, fates, new), Shape(str(staging), KINDS)).to_pylist()[0]
+    report = spliced(actions(path, fates, new), Shape(str(staging), KINDS))
     after = [new[n] if fates.get(n) == REPLACE else old for n, old in enumerate(before) if fates.get(n) != DROP]
     assert pq.read_table(staging / report["staged"]).to_pylist() == table(after).to_pylist()
 
@@ -106,9 +111,19 @@ def test_many_changes_in_one_row_group_are_spliced_alike(tmp_path: Path, staging
 def test_a_file_that_loses_all_its_rows_has_no_successor(tmp_path: Path, staging: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(table([row(1), row(2)]), path)
-    report = splice(actions(path, {0: DROP, 1: DROP}, {}), Shape(str(staging), KINDS)).to_pylist()[0]
+    report = spliced(actions(path, {0: DROP, 1: DROP}, {}), Shape(str(staging), KINDS))
     assert (report["staged"], report["dropped"]) == (None, 2)
     assert list(staging.iterdir()) == []
+
+
+def test_each_file_that_the_actions_name_is_rewritten(tmp_path: Path, staging: Path) -> None:
+    paths = [tmp_path / f"{n}.parquet" for n in range(12)]
+    for number, path in enumerate(paths):
+        pq.write_table(table([row(number), row(number)]), path)
+    both = pa.concat_tables([actions(path, {0: DROP, 1: REPLACE}, {1: row(100)}) for path in paths])
+    reports = [batch.to_pylist()[0] for batch in splice(both.to_batches(max_chunksize=3), Shape(str(staging), KINDS))]
+    assert [report["instead_of"] for report in reports] == [str(path) for path in paths]
+    assert {pq.read_table(staging / report["staged"]).column("id").to_pylist()[0] for report in reports} == {100}
 
 
 def test_a_file_gets_other_columns_where_they_are_asked_for(tmp_path: Path, staging: Path) -> None:
@@ -116,7 +131,7 @@ def test_a_file_gets_other_columns_where_they_are_asked_for(tmp_path: Path, stag
     pq.write_table(pa.table({"id": [1, 2], "old": ["a", "b"]}), path)
     wanted = pa.schema([("id", pa.int64()), ("new", pa.string())])
     only = pa.table({FILE: [str(path)], ROW: [-1], FATE: [STAY]})
-    report = splice(only, Shape(str(staging), wanted, exact=True)).to_pylist()[0]
+    report = spliced(only, Shape(str(staging), wanted, exact=True))
     assert pq.read_table(staging / report["staged"]).to_pylist() == [{"id": 1, "new": None}, {"id": 2, "new": None}]
 
 
@@ -127,7 +142,7 @@ def test_old_times_of_spark_stay_what_they_are(tmp_path: Path, staging: Path) ->
     pq.write_table(pa.table({"id": [1, 2], "at": [moment, None]}), path, use_deprecated_int96_timestamps=True)
     later = pa.array([moment.replace(tzinfo=dt.UTC, hour=13)], pa.timestamp("us", tz="UTC"))
     only = pa.table({FILE: [str(path)], ROW: [1], FATE: [REPLACE], "id": [2], "at": later})
-    report = splice(only, Shape(str(staging), pq.read_schema(path))).to_pylist()[0]
+    report = spliced(only, Shape(str(staging), pq.read_schema(path)))
     found = pq.ParquetFile(staging / report["staged"], coerce_int96_timestamp_unit="us")
     assert found.schema.column(1).physical_type == "INT96"
     assert found.read().column("at").to_pylist() == [moment, moment.replace(hour=13)]
@@ -162,7 +177,7 @@ def test_a_value_that_does_not_fit_is_an_error(tmp_path: Path, staging: Path) ->
     pq.write_table(pa.table({"small": pa.array([1], pa.uint8())}), path)
     only = pa.table({FILE: [str(path)], ROW: [0], FATE: [REPLACE], "small": [300]})
     with pytest.raises(pa.ArrowInvalid, match="not in range"):
-        splice(only, Shape(str(staging), pq.read_schema(path)))
+        spliced(only, Shape(str(staging), pq.read_schema(path)))
 
 
 def test_a_disk_that_is_full_is_an_error_of_the_task(tmp_path: Path, staging: Path) -> None:
@@ -173,6 +188,28 @@ def test_a_disk_that_is_full_is_an_error_of_the_task(tmp_path: Path, staging: Pa
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            splice(actions(path, {0: DROP}, {}), Shape(str(staging), KINDS))
+            spliced(actions(path, {0: DROP}, {}), Shape(str(staging), KINDS))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def peak_of(path: Path, staging: Path, groups: int) -> int:
+    """The most memory that Arrow has at once while it rewrites a file of so many row groups, one in each changed."""
+    size = 20_000
+    rows = pa.table({"id": list(range(size * groups)), "text": [f"row {n:050}" for n in range(size * groups)]})
+    pq.write_table(rows, path, row_group_size=size)
+    places = list(range(0, size * groups, size))
+    marks = {FILE: [str(path)] * groups, ROW: places, FATE: [REPLACE] * groups}
+    given = pa.table({**marks, "id": places, "text": ["new"] * groups})
+    before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.system_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        assert spliced(given, Shape(str(staging), rows.schema))["replaced"] == groups
+    finally:
+        pa.set_memory_pool(before)
+    return int(pool.max_memory())
+
+
+def test_memory_grows_with_a_row_group_and_not_with_the_file(tmp_path: Path, staging: Path) -> None:
+    few, many = (peak_of(tmp_path / f"{groups}.parquet", staging, groups) for groups in (2, 20))
+    assert many < 1.5 * few

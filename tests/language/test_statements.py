@@ -192,7 +192,8 @@ def test_options_are_checked_and_in_one_form(read):
         """SOURCE s TYPE CSV;
 LOAD t FROM s OPTIONS {
   "dedup_order_by": "at", "only_newer": true, "null_time": "SKIP", "on_schema_change": "append_new_columns",
-  "volatile": ["loaded_at"], "partition_by": ["a", "b"], "cluster_by": "c", /* a tenth */ "max_shrink": 0.1,
+  "volatile": ["loaded_at"], "partition_by": ["a", "b"], "cluster_by": "c", "format": "Parquet", /* a tenth */
+  "max_shrink": 0.1,
   "reset_allowed": false, "description": "it's -- not; a comment", "tags": ["raw"]   -- one
 } MODE MERGE ON id;"""
     )
@@ -205,6 +206,7 @@ LOAD t FROM s OPTIONS {
         "volatile": ("loaded_at",),
         "partition_by": ("a", "b"),
         "cluster_by": ("c",),
+        "format": "parquet",
         "max_shrink": 0.1,
         "reset_allowed": False,
         "description": "it's -- not; a comment",

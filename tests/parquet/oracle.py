@@ -38,11 +38,12 @@ SCHEMA = pa.schema(
         ("list", pa.list_(pa.int64())),
     ]
 )
+FLAT = pa.schema([item for item in SCHEMA if not pa.types.is_nested(item.type)])  # Arrow compares these, Spark the rest
 
 
-def some_rows(chance: random.Random, keys: Iterable[tuple[int, str]]) -> list[Row]:
+def some_rows(chance: random.Random, keys: Iterable[tuple[int, str]], schema: pa.Schema) -> list[Row]:
     rows = [{"k": k, "name": name, **_values(chance)} for k, name in keys]
-    return pa.Table.from_pylist(rows, schema=SCHEMA).to_pylist()  # values as Arrow spells them
+    return pa.Table.from_pylist(rows, schema=schema).to_pylist()  # values as Arrow spells them
 
 
 def _values(chance: random.Random) -> Row:
@@ -106,9 +107,9 @@ def _best(source: Sequence[Row]) -> list[Row]:
     return list(best.values())
 
 
-def write(folder: Path, rows: Sequence[Row], layout: str) -> None:
+def write(folder: Path, rows: Sequence[Row], layout: str, schema: pa.Schema) -> None:
     """The rows as a dataset that somebody else has made."""
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=schema)
     match layout:
         case "partitions":
             ds.write_dataset(
@@ -129,11 +130,11 @@ def write(folder: Path, rows: Sequence[Row], layout: str) -> None:
             pq.write_table(table, folder / "theirs.parquet", row_group_size=50)
 
 
-def read(folder: Path) -> list[Row]:
+def read(folder: Path, schema: pa.Schema) -> list[Row]:
     """The rows as any other tool finds them."""
     files = [str(file) for file in folder.rglob("*.parquet") if "_tidemill" not in file.parts]
     hive = ds.partitioning(pa.schema([("place", pa.string())]), flavor="hive")
-    rows = ds.dataset(files, format="parquet", partitioning=hive, partition_base_dir=str(folder), schema=SCHEMA)
+    rows = ds.dataset(files, format="parquet", partitioning=hive, partition_base_dir=str(folder), schema=schema)
     return rows.to_table().to_pylist()
 
 

@@ -45,7 +45,8 @@ def rows(*values: tuple[int, str], **more: Any) -> pa.Table:
 def held(path: Path) -> list[tuple[Any, ...]]:
     """What any other tool reads."""
     files = [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
-    return sorted(tuple(row.values()) for file in files for row in pq.ParquetFile(file).read().to_pylist())
+    found = [tuple(row.values()) for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    return sorted(found, key=lambda row: [(value is None, value) for value in row])
 
 
 def data_files(path: Path) -> list[Path]:
@@ -304,6 +305,8 @@ def test_a_delta_table_is_no_dataset(spark: SparkSession, path: Path) -> None:
         tidemill.merge(rows((1, "a")), path, on="id", format="parquet", spark=spark)
     with pytest.raises(ArgumentError, match="'orc' is not a table format"):
         tidemill.merge(rows((1, "a")), path, on="id", format="orc", spark=spark)
+    with pytest.raises(ArgumentError, match="is kept as delta, and compression is for Parquet datasets"):
+        merge_table(path, "id", "upsert", compression="zstd")
     with pytest.raises(ArgumentError, match="dedup repairs Parquet datasets"):
         dedup(spark, str(path), ["id"], [])
 

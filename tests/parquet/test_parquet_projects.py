@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+import tidemill as tm
 from tidemill.cli.main import tidemill
 from tidemill.dataset.folder import Folder
+from tidemill.state.logs import format_at
 from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -24,6 +26,23 @@ SOURCE orders TYPE CSV PARAMS {"path": "data/*.csv", "cursor_field": "at", "prim
 LOAD raw_orders FROM orders MODE MERGE ON id;
 CREATE TABLE by_region MODE MERGE ON region OPTIONS {"partition_by": ["region"]}
   AS SELECT region, count(*) AS orders, sum(amount) AS amount FROM raw_orders GROUP BY region;
+"""
+MODEL = "SELECT region, sum(amount) AS amount FROM main.raw_orders GROUP BY region"
+METADATA = """
+metadata = {
+    "format": "parquet",
+    "materialization": "incremental",
+    "incremental": {"strategy": "merge", "merge": {"unique_key": ["region"]}},
+}
+"""
+FUNCTION = """
+import tidemill
+
+@tidemill.table(
+    name="shop.days", keys="day", time_column="day", start="2024-01-01", schema="day DATE, rank INT", format="parquet"
+)
+def days(run):
+    return [{"day": day, "rank": day.day} for day in run.dates]
 """
 
 
@@ -46,8 +65,8 @@ def day(folder: Path, number: int, *rows: str) -> None:
     (folder / "data" / f"day{number}.csv").write_text("\n".join(lines) + "\n")
 
 
-def files(folder: Path, table: str) -> list[Path]:
-    found = (folder / "warehouse" / "main" / table).rglob("*.parquet")
+def files(folder: Path, table: str, schema: str = "main") -> list[Path]:
+    found = (folder / "warehouse" / schema / table).rglob("*.parquet")
     return sorted(file for file in found if "_tidemill" not in file.parts)
 
 
@@ -67,6 +86,38 @@ def test_a_project_of_datasets_is_kept_incrementally_and_proves_itself(spark: Sp
     assert pq.read_table(kept[0]).to_pylist() == [{"orders": 1, "amount": 10}]
     verified = cli("verify", "--format", "json")
     assert verified.exit_code == 0, verified.output
+
+
+def test_models_and_functions_of_a_delta_warehouse_may_be_datasets(spark: SparkSession, folder: Path) -> None:
+    (folder / "tidemill.toml").write_text('name = "shop"\n')
+    models = folder / "models" / "shop"
+    models.mkdir(parents=True)
+    (models / "totals.sql").write_text(MODEL)
+    (models / "totals.py").write_text(METADATA)
+    (models / "days.py").write_text(FUNCTION)
+    day(folder, 1, "1,eu,10", "2,us,20")
+    asked = {"select": ["+shop.totals", "shop.days"], "spark": spark}
+    first = tm.Project.load(folder).run(**asked, end="2024-01-02")
+    assert {step.table: step.error for step in first.steps} == dict.fromkeys(
+        ["main.raw_orders", "shop.totals", "shop.days"]
+    )
+    day(folder, 2, "3,us,1")
+    second = {step.table: step for step in tm.Project.load(folder).run(**asked, end="2024-01-03").steps}
+    assert (second["shop.totals"].updated, second["shop.totals"].unchanged) == (1, 1)
+    assert second["shop.days"].inserted == 1
+    formats = [format_at(str(folder / "warehouse" / name)) for name in ("main/raw_orders", "shop/totals", "shop/days")]
+    assert formats == ["delta", "parquet", "parquet"]
+    held = [pq.ParquetFile(file).read().to_pylist() for file in files(folder, "totals", "shop")]
+    assert sorted((row["region"], row["amount"]) for rows in held for row in rows) == [("eu", 10), ("us", 21)]
+
+
+def test_a_table_stays_in_the_format_that_it_was_made_in(spark: SparkSession, folder: Path) -> None:
+    day(folder, 1, "1,eu,10")
+    Workspace.load(folder).run(spark)
+    (folder / "tidemill.toml").write_text('name = "shop"\n')
+    told = cli("plan")
+    assert told.exit_code == 2
+    assert "raw_orders is a Parquet dataset, and main.raw_orders is declared with the format delta." in told.output
 
 
 def test_metadata_commands_know_datasets_without_spark(spark: SparkSession, folder: Path) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from tidemill.change.compare import differs
 from tidemill.change.keys import held_twice
 from tidemill.change.settled import settle
-from tidemill.contracts import COMING, HELD, UpsertRows
+from tidemill.contracts import COMING, FATE, HELD, PLACE, UpsertRows
 from tidemill.declare.names import of, quote, quoted_text, spelled
 from tidemill.engine.translate import MOVED
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
+    from pyspark.sql import types as t
 
-    from tidemill.contracts import Change, KeyRange, Target
+    from tidemill.contracts import Change, KeyRange, Placed, Target
     from tidemill.declare.strategies import Merge
 
 FEW_ROWS = 200_000  # as many are sent to every worker
 FEW_KEYS = 2_000_000  # as many keys are
 NEW, CHANGED, SAME, OLDER = "new", "changed", "same", "older"
-_FATE = "__tidemill_fate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Judged:
         return self.counts.get(fate, 0)
 
     def having(self, fates: Iterable[str]) -> DataFrame:
-        return self.rows.where(F.col(_FATE).isin(*fates)).drop(_FATE)
+        return self.rows.where(F.col(FATE).isin(*fates)).drop(FATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Meeting:
     @property
     def held(self) -> DataFrame:
         """The target's rows that may hold a key of the change; files that cannot are not read."""
-        return self._near(self.change.profile.ranges).where(" AND ".join(self._reach) or "true")
+        return self._near(self.change.profile.ranges).where(" AND ".join(self.reach) or "true")
 
     @property
     def met(self) -> DataFrame:
@@ -77,11 +77,15 @@ class Meeting:
     @property
     def differs(self) -> Column:
         """Some column that is compared is not the same; a column new to the table counts when it has a value."""
-        known, keys = self.target.rows.columns, self.strategy.keys
-        compared = [f for f in self.change.rows.schema.fields if f.name.lower() not in self.change.volatile]
-        values = [f for f in compared if not spelled(f.name, keys)]
-        filled = [F.col(of(COMING, f.name)).isNotNull() for f in values if f.name not in known]
-        return reduce(lambda a, b: a | b, filled, differs([f for f in values if f.name in known], HELD, COMING))
+        known = self.target.rows.columns
+        filled = [F.col(of(COMING, f.name)).isNotNull() for f in self.compared if f.name not in known]
+        return reduce(lambda a, b: a | b, filled, differs([f for f in self.compared if f.name in known], HELD, COMING))
+
+    @property
+    def compared(self) -> list[t.StructField]:
+        """The columns in which rows of one key may differ."""
+        fields = [f for f in self.change.rows.schema.fields if f.name.lower() not in self.change.volatile]
+        return [f for f in fields if not spelled(f.name, self.strategy.keys)]
 
     @property
     def newer(self) -> Column:
@@ -110,14 +114,14 @@ class Meeting:
         fate = F.when(~self.newer, OLDER).when(self.differs, CHANGED).otherwise(SAME)
         coming = self.change.rows.alias(COMING)
         if self.change.profile.rows <= FEW_ROWS:  # the change goes to the target's rows, and what they say comes back
-            met = self.held.join(self.coming, self.same_key).select(*self._held_keys, fate.alias(_FATE))
-            joined, found = coming.join(F.broadcast(met.alias(HELD)), self.same_key, "left"), F.col(of(HELD, _FATE))
+            met = self.held.join(self.coming, self.same_key).select(*self._held_keys, fate.alias(FATE))
+            joined, found = coming.join(F.broadcast(met.alias(HELD)), self.same_key, "left"), F.col(of(HELD, FATE))
         else:
             joined = coming.join(self.met.alias(HELD), self.same_key, "left")
             found = F.when(F.col(of(HELD, self.strategy.keys[0])).isNotNull(), fate)
         columns = [F.col(of(COMING, name)) for name in self.change.rows.columns]
-        rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(_FATE)))
-        return Judged(rows, {row[_FATE]: row["count"] for row in rows.groupBy(_FATE).count().collect()})
+        rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(FATE)))
+        return Judged(rows, {row[FATE]: row["count"] for row in rows.groupBy(FATE).count().collect()})
 
     def rows_out_of_reach(self, ranges: Sequence[KeyRange]) -> DataFrame:
         """The change's rows, where no file has a row in these ranges; one that comes before the write is a conflict.
@@ -138,18 +142,19 @@ class Meeting:
         """The keys of the change that the target holds more than once."""
         return held_twice(self.met.select(*self._held_keys), self.strategy.keys)
 
-    def upsert(self, rows: DataFrame, *, inserts: bool = True) -> UpsertRows:
+    def upsert(self, rows: DataFrame, *, inserts: bool = True, placed: Placed | None = None) -> UpsertRows:
         """The picked rows replace those of their keys. Columns that they lack keep what the table holds in them."""
         lacking = set(self.target.rows.columns) - set(rows.columns)
         return UpsertRows(
             rows=self._small(rows, FEW_KEYS).alias(COMING),
-            match=" AND ".join([*self._key_pairs, *self._reach]),
+            match=" AND ".join([*self._key_pairs, *self.reach]),
             changed=F.lit(True),  # noqa: FBT003
             columns=tuple(rows.columns),
             picked=not lacking,
             inserts=inserts,
             keys=self.strategy.keys,
             ranges=self.change.profile.ranges,
+            placed=placed,
         )
 
     def full_merge(self) -> UpsertRows:
@@ -171,12 +176,12 @@ class Meeting:
         return [F.col(of(HELD, key)).alias(key) for key in self.strategy.keys]
 
     @property
-    def _reach(self) -> list[str]:
+    def reach(self) -> list[str]:
         """What the profile knows of the keys, as filters on the target."""
         return _within(self.change.profile.ranges)
 
     def _near(self, ranges: Sequence[KeyRange]) -> DataFrame:
-        rows = self.target.near(ranges) if self.target.near else self.target.rows
+        rows = self.target.near(ranges).drop(*PLACE) if self.target.near else self.target.rows
         return rows.alias(HELD)
 
     def _small(self, rows: DataFrame, most: int) -> DataFrame:

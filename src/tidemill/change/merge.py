@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from tidemill.change.keys import one_per_key, target_duplicates
 from tidemill.change.meeting import CHANGED, NEW, OLDER, SAME, Meeting
 from tidemill.change.operation import compile_change, has_rows, refuse_shrink, unchanged
+from tidemill.change.placing import compile_brought, compile_placed
 from tidemill.contracts import COMING, HELD, AppendRows, Compiled, Counts, OverwriteRows
 from tidemill.declare.names import of, quote
 from tidemill.declare.strategies import Merge, MergeStrategy
@@ -27,6 +28,10 @@ def _(strategy: Merge, change: Change, target: Target) -> Compiled:
     if change.profile.rows == 0 and strategy.form is not MergeStrategy.FULL_MERGE:
         return unchanged(change)
     meeting = Meeting(strategy, change, target)
+    if target.near is not None and strategy.form is not MergeStrategy.FULL_MERGE:
+        compiled = compile_brought(meeting) or compile_placed(meeting)
+        if compiled is not None:
+            return compiled
     if _collapses(meeting):
         return _collapsed(meeting)
     match strategy.form:

@@ -153,11 +153,15 @@ def recover(target: str, form: str, quiet: bool) -> None:
 
 
 def _finish(target: str, form: str, *, quiet: bool) -> None:
+    from tidemill.dataset.folder import not_written  # noqa: PLC0415
     from tidemill.dataset.protocol import finishing, walk  # noqa: PLC0415
 
     folder = _folder(target)
     before = _staged_bytes(folder)
-    done = walk(finishing(folder))
+    try:
+        done = walk(finishing(folder))
+    except OSError as failure:
+        raise not_written(target, failure) from failure
     freed = max(before - _staged_bytes(folder), 0) if done.attempts else 0
     if form == "json":
         render.document({"table": target, "finished_commit": done.commit, "cleared": done.attempts, "bytes": freed})

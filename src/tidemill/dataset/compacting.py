@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.dataset.entries import Added, DataFile, Entry
+from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of
-from tidemill.dataset.protocol import beginning, committing, opening, walk
+from tidemill.dataset.protocol import Moved, beginning, committing, opening, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tidemill.dataset.folder import Attempt, Folder
     from tidemill.dataset.protocol import State
 
+_ROW_GROUP_BYTES = 16 * 1024 * 1024
 _INT96_AS = {"coerce_int96_timestamp_unit": "us"}
 
 
@@ -47,12 +49,17 @@ def compact(folder: Folder, target_size: int) -> Compacted:
     groups = list(_groups(state, target_size))
     if not groups:
         return Compacted(0, 0, len(state.files), state.number)
-    attempt = walk(beginning(folder))
-    with folder.ending(attempt):
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            added = list(pool.map(lambda item: _join(folder.root, attempt, *item), enumerate(groups)))
-        gone = [file for group in groups for file in group]
-        walk(committing(folder, state, _entry(folder, state, attempt, added, gone)))
+    gone = [file for group in groups for file in group]
+    try:
+        attempt = walk(beginning(folder))
+        with folder.ending(attempt):
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                added = list(pool.map(lambda item: _join(folder.root, attempt, *item), enumerate(groups)))
+            walk(committing(folder, state, _entry(folder, state, attempt, added, gone)))
+    except FileNotFoundError as failure:
+        raise Moved(f"{failure.filename or folder} has gone meanwhile") from failure
+    except (OSError, pa.ArrowException) as failure:
+        raise not_written(folder, failure) from failure
     return Compacted(len(gone), len(groups), len(state.files) - len(gone), state.number + 1)
 
 
@@ -75,7 +82,7 @@ def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) 
     schema, codec = _schema([root / file.path for file in files]), _codec(pq.read_metadata(root / files[0].path))
     with (attempt.folder / name).open("xb") as out:
         with pq.ParquetWriter(out, schema, compression=codec, use_deprecated_int96_timestamps=old_times) as writer:
-            rows = sum(_copy(root / file.path, writer, schema) for file in files)
+            rows = _copy([root / file.path for file in files], writer, schema)
         out.flush()
         os.fsync(out.fileno())
     seen = (attempt.folder / name).stat()
@@ -94,13 +101,19 @@ def _schema(paths: Sequence[Path]) -> pa.Schema:
     return found[0] if alike else pa.unify_schemas(found, promote_options="permissive")
 
 
-def _copy(path: Path, writer: pq.ParquetWriter, schema: pa.Schema) -> int:
-    rows = 0
-    with pq.ParquetFile(path, **_INT96_AS) as source:
-        for group in range(source.num_row_groups):
-            table = _widened(source.read_row_group(group), schema)
-            writer.write_table(table)
-            rows += table.num_rows
+def _copy(paths: Sequence[Path], writer: pq.ParquetWriter, schema: pa.Schema) -> int:
+    """Small row groups become larger ones, so that readers have less to do."""
+    rows, waiting = 0, []
+    for path in paths:
+        with pq.ParquetFile(path, **_INT96_AS) as source:
+            for group in range(source.num_row_groups):
+                waiting.append(_widened(source.read_row_group(group), schema))
+                rows += waiting[-1].num_rows
+                if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
+                    writer.write_table(pa.concat_tables(waiting))
+                    waiting = []
+    if waiting:
+        writer.write_table(pa.concat_tables(waiting))
     return rows
 
 

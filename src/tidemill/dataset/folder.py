@@ -182,6 +182,15 @@ class Folder:
         return DataFile(path, found.st_size, found.st_mtime_ns)
 
 
+def not_written(path: object, why: object) -> TableError:
+    """The error for what goes wrong before a commit point."""
+    return TableError(
+        "dataset.not_written",
+        f"{path} could not be written to: {why}",
+        "Mend that and run again. The dataset is as it was.",
+    )
+
+
 def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -6,6 +6,7 @@ from tidemill.errors import ArgumentError
 
 DELTA, PARQUET = "delta", "parquet"
 FORMATS = (DELTA, PARQUET)
+OF_WAREHOUSE = ""  # that of a declaration which says nothing of it, until its project is known
 COMPRESSION = "parquet.compression"  # the property of a dataset that says how its new files are compressed
 CODECS = ("snappy", "zstd", "gzip", "lz4", "none")
 

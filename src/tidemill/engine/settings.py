@@ -106,6 +106,8 @@ def _one_machine(folder: Path) -> dict[str, str]:
         "spark.sql.files.openCostInBytes": "1048576",
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(partitions),
+        # A local disk is listed sooner than a job for it is started.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.databricks.delta.snapshotPartitions": "1",  # the default of 50 makes a small read take seconds
         # Delta keeps what it knows of 10,000 tables, some 3 MB each: in a process that lives long, memory fills up.

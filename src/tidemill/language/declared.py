@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from tidemill.declare.exports import Export
+from tidemill.declare.formats import OF_WAREHOUSE
 from tidemill.declare.mistakes import FileErrors, in_order
 from tidemill.declare.names import name_key, qualified
 from tidemill.declare.producers import Loaded
@@ -207,6 +208,7 @@ class _Settings(TypedDict):
     schema_policy: SchemaPolicy
     partition_by: tuple[str, ...]
     cluster_by: tuple[str, ...]
+    format: str
     reset_allowed: bool
     description: str | None
     tags: tuple[str, ...]
@@ -221,6 +223,7 @@ def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
             "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
             "partition_by": options.get("partition_by", ()),
             "cluster_by": options.get("cluster_by", ()),
+            "format": options.get("format", OF_WAREHOUSE),
             "reset_allowed": options.get("reset_allowed", True),
             "description": options.get("description"),
             "tags": options.get("tags", ()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from tidemill.declare.formats import FORMATS
 from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.language.errors import LanguageError, suggestion
 
@@ -100,6 +101,12 @@ def _column_or_yes(value: JsonValue) -> str | bool:
     return value
 
 
+def _format(value: JsonValue) -> str:
+    if not isinstance(value, str) or value.lower() not in FORMATS:
+        raise _WrongError(f"one of {', '.join(FORMATS)}")
+    return value.lower()
+
+
 def _one_of(known: type[NullTime | SchemaPolicy]) -> Callable[[JsonValue], str]:
     def check(value: JsonValue) -> str:
         name = value.lower() if isinstance(value, str) else ""
@@ -118,6 +125,7 @@ OPTIONS: dict[str, Callable[[JsonValue], OptionValue]] = {
     "volatile": column_names,
     "partition_by": column_names,
     "cluster_by": column_names,
+    "format": _format,
     "max_shrink": _share,
     "reset_allowed": _yes_or_no,
     "description": _text,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from tidemill.declare.durations import duration
+from tidemill.declare.formats import OF_WAREHOUSE
 from tidemill.declare.functions import UTC, Function
 from tidemill.declare.mistakes import suggestion
 from tidemill.declare.names import RESET_ALLOWED, name_key, qualified, spelled
@@ -60,6 +61,7 @@ class Arguments:
                 schema_policy=SchemaPolicy(self.given.get("on_schema_change", SchemaPolicy.FAIL)),
                 partition_by=self._names("partition_by"),
                 cluster_by=self._names("cluster_by"),
+                format=self.given.get("format", OF_WAREHOUSE),
                 properties=properties,
                 input=INPUT,
                 origin=self.document.places.root.origin,

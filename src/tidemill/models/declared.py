@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemill.declare.checks import Relationships
+from tidemill.declare.formats import OF_WAREHOUSE
 from tidemill.declare.tables import SchemaPolicy, Table
 from tidemill.declare.views import View
 from tidemill.language.joins import kept_by_join
@@ -71,6 +72,7 @@ def declared(
         schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
         partition_by=meaning.names("partition_by"),
         cluster_by=meaning.names("cluster_by"),
+        format=meaning.value("format", OF_WAREHOUSE),
         sql_hash=sql_hash(producer),
         input=_INPUT,
         owns_window=meaning.window is not None and takes_charge(producer),
@@ -103,6 +105,7 @@ def _joined(
         schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
         partition_by=meaning.names("partition_by"),
         cluster_by=meaning.names("cluster_by"),
+        format=meaning.value("format", OF_WAREHOUSE),
         input=_INPUT,
         origin=join.origin,
         reset_allowed=meaning.value("reset_allowed", otherwise=True),

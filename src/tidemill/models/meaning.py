@@ -28,6 +28,7 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "max_shrink": ("table",),
     "partition_by": _KEPT,
     "cluster_by": _KEPT,
+    "format": _KEPT,
     "volatile": _KEPT,
     "reset_allowed": _KEPT,
 }

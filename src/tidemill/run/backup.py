@@ -116,4 +116,4 @@ def _watermark(record: Record) -> str | None:
 
 def _total(store: AnyStore, spark: SparkSession) -> int:
     snapshot = store.snapshot()
-    return snapshot.rows if snapshot and snapshot.rows is not None else store.read(spark).count()
+    return snapshot.rows if snapshot and snapshot.rows is not None else store.count(spark)

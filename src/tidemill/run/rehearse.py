@@ -40,6 +40,7 @@ class _Rehearsal(Step):
     """A step whose commit only counts."""
 
     told: tuple[str, ...] = ()
+    _stages = False
 
     def _commit(self, compiled: Compiled, record: Record) -> CommitResult | None:
         store = self.store

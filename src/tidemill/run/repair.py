@@ -17,7 +17,7 @@ from tidemill.contracts import Record
 from tidemill.declare.names import quote
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
-from tidemill.stores.opened import store_at
+from tidemill.stores.opened import attempting_at, store_at
 from tidemill.stores.parquet.store import ParquetStore
 from tidemill.stores.parquet.worker import FILE, ROW
 
@@ -80,7 +80,12 @@ def dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequenc
     Rows that have no key stay. Only files that lose a row are rewritten.
     """
     began = time.monotonic()
-    return with_retries(path, lambda _: _dedup(spark, path, keys, order_by, began))
+
+    def attempted(attempt: int) -> Repaired:
+        with attempting_at(path, attempt):
+            return _dedup(spark, path, keys, order_by, began)
+
+    return with_retries(path, attempted)
 
 
 def _dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequence[str], began: float) -> Repaired:

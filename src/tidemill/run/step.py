@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -81,6 +81,7 @@ class Step:
     """One attempt at a step, on one snapshot of the table. `known` is what of it counts for its rows."""
 
     request = USUAL
+    _stages = True  # may write what is not committed yet
 
     def __init__(
         self,
@@ -100,6 +101,10 @@ class Step:
         refuse(refusals(table, self.snapshot, self.request))
 
     def run(self, began: float) -> StepResult:
+        with closing(self.store):
+            return self._attempted(began)
+
+    def _attempted(self, began: float) -> StepResult:
         # Asked before its rows are read: what comes in between is then seen by the next run.
         input_version = self.source.version() if self.table.producer else None
         reading = Reading(self.spark, self.store.schema(self.spark) if self.known else None)
@@ -186,6 +191,7 @@ class Step:
             highest=known,
             beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
             near=self.store.nearby(held.sparkSession),
+            bring=self.store.bring if self._stages and not self.table.checks else None,
         )
         compiled = compile_change(prepared.strategy, prepared.change, target)
         if compiled.operation is None and window and window.moves_on:
@@ -263,11 +269,11 @@ class Step:
         """How many rows the table holds before this step; counted only where its log does not tell."""
         if self.snapshot is None:
             return 0
-        return self.store.read(self.spark).count() if self.snapshot.rows is None else self.snapshot.rows
+        return self.store.count(self.spark) if self.snapshot.rows is None else self.snapshot.rows
 
     def _total(self, held: int | None, committed: CommitResult | None) -> int:
         if held is None or (committed and not committed.alone):
-            return self.store.read(self.spark).count()
+            return self.store.count(self.spark)
         return held + committed.counts.inserted - committed.counts.deleted if committed else held
 
     def _stays_unique(self, compiled: Compiled) -> bool:

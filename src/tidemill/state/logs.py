@@ -34,15 +34,22 @@ def log_at(path: str) -> AnyLog:
 
 
 def log_of(table: Table) -> AnyLog:
-    """The log of a declared table; a Delta table in the place of a dataset is an error."""
+    """The log of a declared table; a Delta table in the place of a dataset is an error, and so is the reverse."""
     if table.format == PARQUET and format_at(table.path) == DELTA:
-        raise TableError(
-            "table.other_format",
-            f"{table.path} is a Delta table, and {table.name} is declared with the format parquet.",
-            "Use the format delta, or another path.",
-            origin=table.origin,
-        )
+        raise _other_format(table, "Delta table", DELTA)
+    # Parquet files alone may be what is left of a first write to a Delta table that was killed.
+    if table.format != PARQUET and Folder(table.path).newest() is not None and format_at(table.path) == PARQUET:
+        raise _other_format(table, "Parquet dataset", PARQUET)
     return _log(table.path, table.format)
+
+
+def _other_format(table: Table, called: str, held: str) -> TableError:
+    return TableError(
+        "table.other_format",
+        f"{table.path} is a {called}, and {table.name} is declared with the format {table.format or DELTA}.",
+        f"Use the format {held}, or another path.",
+        origin=table.origin,
+    )
 
 
 def _log(path: str, kind: str | None) -> AnyLog:

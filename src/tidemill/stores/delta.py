@@ -44,6 +44,8 @@ _UPDATES_MATTER = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 class DeltaStore:
     """The Delta table at one path."""
 
+    bring = None  # Delta has its MERGE
+
     def __init__(
         self, path: str, *, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ()
     ) -> None:
@@ -64,8 +66,15 @@ class DeltaStore:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.path)
 
+    def count(self, spark: SparkSession) -> int:
+        """How many rows there are."""
+        return self.read(spark).count()
+
     def nearby(self, spark: SparkSession) -> None:
         """Delta passes over files by itself."""
+
+    def close(self) -> None:
+        """Nothing is staged but by a commit."""
 
     def schema(self, spark: SparkSession) -> StructType:
         return self.read(spark).schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 def store_of(table: Table) -> AnyStore:
     """The store that keeps a declared table; a folder of another format is an error when it is looked at."""
+    log_of(table)  # a table of another format in its place is an error
     if table.format != PARQUET:
         return DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
     from tidemill.stores.parquet.store import ParquetStore  # noqa: PLC0415  only where it is needed
 
-    log_of(table)  # a Delta table in its place is an error
     return ParquetStore(table.path, properties=table.properties, partition_by=table.partition_by)
 
 
@@ -43,16 +43,18 @@ def store_at(path: str) -> AnyStore:
     return ParquetStore(path)
 
 
+def attempting(table: Table, attempt: int) -> AbstractContextManager[None]:
+    """One attempt at a step."""
+    return attempting_at(table.path, attempt) if table.format == PARQUET else nullcontext()
+
+
 @contextmanager
-def attempting(table: Table, attempt: int) -> Iterator[None]:
-    """One attempt at a step. After a conflict on a dataset the next one has it to itself, so that it cannot lose again.
+def attempting_at(path: str, attempt: int) -> Iterator[None]:
+    """One attempt to change the dataset at a path. After a conflict the next one has it to itself, and cannot lose.
 
     A file that has gone since the dataset was looked at is a conflict.
     """
-    if table.format != PARQUET:
-        yield
-        return
-    turn = Folder(table.path).lock if attempt else nullcontext()
+    turn = Folder(path).lock if attempt else nullcontext()
     try:
         with turn:
             yield
@@ -60,5 +62,5 @@ def attempting(table: Table, attempt: int) -> Iterator[None]:
         raise Conflict(str(failure)) from failure
     except (PySparkException, Py4JError) as failure:
         if file_is_gone(failure):
-            raise Conflict(f"files of {table.path} have gone since it was looked at") from failure
+            raise Conflict(f"files of {path} have gone since it was looked at") from failure
         raise

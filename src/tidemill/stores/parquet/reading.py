@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from datetime import date
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.dataset.footers import footers
-from tidemill.dataset.partitions import columns_of
+from tidemill.dataset.partitions import columns_of, values_of
 from tidemill.declare.names import quote
 from tidemill.errors import TableError
 from tidemill.stores.parquet.worker import FILE, ROW
@@ -53,21 +55,22 @@ def schema_of(spark: SparkSession, root: Path, state: State) -> t.StructType:
     found = footers(root, list(state.files.values()))
     for file, footer in zip(state.files.values(), found, strict=True):
         _refuse_nanoseconds(f"{root}/{file.path}", footer.schema, footer.int96)
-    alike = all(footer.schema.equals(found[0].schema) for footer in found)
-    paths = [_literal(f"{root}/{path}") for path in state.files]
-    reader = spark.read.option("basePath", str(root)).option("mergeSchema", str(not alike).lower())
-    return _wide_partitions(reader.parquet(*paths).schema, columns_of(state.files, str(root)))
+    unlike = {footer.schema: path for path, footer in zip(state.files, found, strict=True)}
+    paths = [_literal(f"{root}/{path}") for path in unlike.values()]
+    rows = spark.read.option("mergeSchema", str(len(paths) > 1).lower()).parquet(*paths)
+    guessed = [t.StructField(name, _guess(name, state.files)) for name in columns_of(state.files, str(root))]
+    named = {item.name.lower() for item in guessed}
+    return t.StructType([*(item for item in rows.schema.fields if item.name.lower() not in named), *guessed])
 
 
-def _wide_partitions(schema: t.StructType, partitions: tuple[str, ...]) -> t.StructType:
-    """Spark guesses the types of partitions from their paths; a source may well have the larger numbers."""
-    named = {name.lower() for name in partitions}
-
-    def widened(item: t.StructField) -> t.StructField:
-        is_guess = item.name.lower() in named and isinstance(item.dataType, t.IntegerType)
-        return t.StructField(item.name, t.LongType()) if is_guess else item
-
-    return t.StructType([widened(item) for item in schema.fields])
+def _guess(name: str, paths: Iterable[str]) -> t.DataType:
+    """The type of a partition's values by their texts: whole numbers, days, or texts."""
+    texts = {value for path in paths if (value := values_of(path)[name]) is not None}
+    for kind, read in ((t.LongType(), int), (t.DateType(), date.fromisoformat)):
+        with contextlib.suppress(ValueError):
+            if texts and all(read(text) is not None for text in texts):
+                return kind
+    return t.StringType()
 
 
 def _refuse_nanoseconds(path: str, schema: pa.Schema, int96: frozenset[str]) -> None:

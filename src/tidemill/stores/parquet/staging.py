@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
+from functools import reduce, singledispatchmethod
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from tidemill.contracts import Operation
+    from tidemill.contracts import Operation, Placed
     from tidemill.dataset.protocol import State
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
 _ROWS_PER_FILE = 1_000_000
 _MOST_TASKS = 64
-_PARTITION = "__tidemill_partition_"
+PARTITION = "__tidemill_partition_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,21 @@ class Staging:
 
     @_stage.register(UpsertRows)
     def _(self, operation: UpsertRows, staged: Staged) -> None:
+        if operation.placed is not None:
+            self._stage_placed(operation.placed, staged)
+            return
         spark = operation.rows.sparkSession
         actions = _settled(self._deleting(operation) if operation.delete_missing else self._updating(operation))
         self._splice(actions, spark, staged)
         if operation.inserts or staged.moved:
             self._write(self._arriving(operation, actions), staged)
+
+    def _stage_placed(self, placed: Placed, staged: Staged) -> None:
+        self._splice(placed.changed, placed.changed.sparkSession, staged)
+        moving = placed.changed.where(F.col(FATE) == MOVE).drop(FILE, ROW, FATE) if staged.moved else None
+        arriving = [rows for rows in (placed.new, moving) if rows is not None]
+        if arriving:
+            self._write(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), arriving), staged)
 
     def _updating(self, operation: UpsertRows) -> DataFrame:
         held = self._placed(operation.rows.sparkSession, self.near).alias(HELD)
@@ -198,8 +208,8 @@ class Staging:
             return
         shape = self._shape
         tasks = max(1, min(len(self.near) or len(files), _MOST_TASKS))
-        reports = actions.repartition(tasks, FILE).groupBy(FILE)
-        for report in reports.applyInArrow(lambda rows: splice(rows, shape), WRITTEN).collect():
+        by_file = actions.repartition(tasks, FILE).sortWithinPartitions(FILE)
+        for report in by_file.mapInArrow(lambda batches: splice(batches, shape), WRITTEN).collect():
             self._note(report, staged)
 
     def _note(self, report: Row, staged: Staged) -> None:
@@ -215,7 +225,7 @@ class Staging:
     def _write(self, rows: DataFrame, staged: Staged) -> None:
         """New files of rows; as few as is fair."""
         shape, folders = self._shape, self._folders
-        partitions = {f"{_PARTITION}{number}": name for number, name in enumerate(self.partition_by)}
+        partitions = {f"{PARTITION}{number}": name for number, name in enumerate(self.partition_by)}
         texts = [F.col(quote(name)).cast("string").alias(mark) for mark, name in partitions.items()]
         inside = [quote(name) for name in rows.columns if spelled(name, self.partition_by) is None]
         rows = rows.select(*inside, *texts)
@@ -224,7 +234,9 @@ class Staging:
             if partitions
             else rows.coalesce(max(1, -(-self.rows // _ROWS_PER_FILE)))
         )
-        written = rows.mapInArrow(lambda batches: write_rows(batches, shape, partitions, folders), WRITTEN)
+        self._arrived(rows.mapInArrow(lambda batches: write_rows(batches, shape, partitions, folders), WRITTEN), staged)
+
+    def _arrived(self, written: DataFrame, staged: Staged) -> None:
         for report in written.collect():
             staged.arrived += report["rows"]
             staged.add.append(self._added(report, report["folder"], staged))
@@ -260,12 +272,12 @@ class Staging:
         found = {}
         for path in self.state.files:
             values = tuple(values_of(path).values())
-            plain = tuple(_plain(value, kind) for value, kind in zip(values, kinds, strict=True))
-            found[plain] = f"{path.rpartition('/')[0]}/"
+            texts = tuple(plain(value, kind) for value, kind in zip(values, kinds, strict=True))
+            found[texts] = f"{path.rpartition('/')[0]}/"
         return found if self.partition_by else {}
 
 
-def _plain(value: str | None, kind: t.DataType) -> str | None:
+def plain(value: str | None, kind: t.DataType) -> str | None:
     """The text that Spark makes of a partition's value: `month=01` holds the number 1."""
     return str(int(value)) if value is not None and isinstance(kind, t.IntegralType) else value
 

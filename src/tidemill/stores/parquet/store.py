@@ -14,6 +14,7 @@ from pyspark.sql import types as t
 
 from tidemill.contracts import CommitResult, Conflict, OverwriteRows, UpsertRows
 from tidemill.dataset.entries import DataFile, Entry
+from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
 from tidemill.dataset.protocol import Moved, beginning, committing, walk
 from tidemill.declare.formats import COMPRESSION
@@ -22,6 +23,7 @@ from tidemill.engine.translate import file_is_gone, one_line
 from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
 from tidemill.state.dataset_log import DatasetLog, commit_of, partition_columns
+from tidemill.stores.parquet.direct import Direct
 from tidemill.stores.parquet.reading import rows_of, schema_of
 from tidemill.stores.parquet.rehearsing import Rehearsal
 from tidemill.stores.parquet.staging import DropRows, Staged, Staging
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.contracts import Commit, KeyRange, Operation, Record, Snapshot
+    from tidemill.contracts import Bringing, Brought, Commit, KeyRange, Operation, Record, Snapshot
+    from tidemill.dataset.folder import Attempt
     from tidemill.dataset.protocol import State
 
 
@@ -47,6 +50,7 @@ class ParquetStore:
         self._partition_by = tuple(partition_by)
         self._seen: State | None = None
         self._columns: tuple[State, t.StructType] | None = None
+        self._begun: Attempt | None = None
 
     def snapshot(self) -> Snapshot | None:
         self._seen = self.log.state()
@@ -65,13 +69,51 @@ class ParquetStore:
             raise self.no_older_versions()
         return rows_of(spark, self.log.folder.root, state.files.values(), self.schema(spark))
 
+    def count(self, spark: SparkSession) -> int:
+        """How many rows there are, as the footers tell."""
+        del spark
+        return sum(file.rows or 0 for file in self._counted(list(self._state.files.values()), self._state))
+
     def nearby(self, spark: SparkSession) -> Callable[[Sequence[KeyRange]], DataFrame]:
-        """Gives the rows of those files that may hold one within some ranges, by the footers' statistics."""
+        """Gives the rows, with their PLACE, of those files that may hold one within some ranges, by their footers."""
 
         def near(ranges: Sequence[KeyRange]) -> DataFrame:
-            return rows_of(spark, self.log.folder.root, self.log.near(self._state, ranges), self.schema(spark))
+            files = self.log.near(self._state, ranges)
+            return rows_of(spark, self.log.folder.root, files, self.schema(spark), placed=True)
 
         return near
+
+    def bring(self, change: Bringing) -> Brought | None:
+        """Takes a small change to the files that may hold its keys; what comes of it is staged for `commit`.
+
+        None where Spark has to meet it, because of its types, or because a key stands more than once.
+        """
+        state = self._state
+        direct = Direct(
+            root=self.log.folder.root,
+            state=state,
+            held=self.schema(change.rows.sparkSession),
+            schema=self.schema(change.rows.sparkSession),
+            partition_by=partition_columns(self.path, state),
+            folder="",
+            near=self.log.near(state, change.ranges),
+            rows=change.count,
+            compression=self._properties.get(COMPRESSION),
+        )
+        if not direct.can(change):
+            return None
+        with self._failures():
+            self.close()
+            self._begun = attempt = walk(beginning(self.log.folder))
+            direct.folder = str(attempt.folder)
+            brought = direct.bring(change, attempt.name)
+        return brought if brought.rows == brought.keys else None
+
+    def close(self) -> None:
+        """What was staged and not committed is gone."""
+        if self._begun is not None:
+            self._begun.drop()
+            self._begun = None
 
     def schema(self, spark: SparkSession) -> t.StructType:
         state = self._state
@@ -152,10 +194,11 @@ class ParquetStore:
 
     def _committed(self, state: State, record: Record | None, operation: Operation | DropRows) -> tuple[Entry, Staged]:
         with self._failures():
-            attempt = walk(beginning(self.log.folder))
+            staged = operation.staged if isinstance(operation, UpsertRows) else None
+            attempt = self._taken() if staged else walk(beginning(self.log.folder))
             with self.log.folder.ending(attempt):
                 staging = self._staging(Staging, state, operation, str(attempt.folder), record.rows if record else 0)
-                staged = staging.stage(operation, attempt.name)
+                staged = staged if isinstance(staged, Staged) else staging.stage(operation, attempt.name)
                 entry = replace(
                     self._next(state, _called(operation), notes=record is None),
                     attempt=attempt.name,
@@ -169,6 +212,12 @@ class ParquetStore:
                 )
                 walk(committing(self.log.folder, state, entry))
         return entry, staged
+
+    def _taken(self) -> Attempt:
+        """The attempt of what was brought; from here on it ends with its commit."""
+        assert self._begun is not None  # noqa: S101  nothing is brought without one
+        attempt, self._begun = self._begun, None
+        return attempt
 
     def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
         """What a commit would do, and how many files it would read; nothing is written."""
@@ -258,16 +307,9 @@ class ParquetStore:
         except (PySparkException, Py4JError) as failure:
             if file_is_gone(failure):
                 raise Conflict(f"files of {self.path} have gone since it was looked at") from failure
-            raise self._not_written(one_line(failure)) from failure
+            raise not_written(self.path, one_line(failure)) from failure
         except OSError as failure:
-            raise self._not_written(str(failure)) from failure
-
-    def _not_written(self, why: str) -> TableError:
-        return TableError(
-            "dataset.not_written",
-            f"{self.path} could not be written to: {why}",
-            "Mend that and run again. The dataset is as it was.",
-        )
+            raise not_written(self.path, failure) from failure
 
 
 def _result(entry: Entry, state: State, staged: Staged) -> CommitResult:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 import numpy as np
@@ -18,6 +20,14 @@ import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
+    from typing import Protocol
+
+    class Told(Protocol):
+        """Something that was done to files, and can be told of."""
+
+        def report(self) -> pa.RecordBatch: ...
+
 
 FILE, ROW, FATE = "__tidemill_file", "__tidemill_row", "__tidemill_fate"
 REPLACE, MOVE, DROP, STAY = "replace", "move", "drop", "stay"
@@ -29,6 +39,8 @@ _ROW_GROUP = 131_072
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _FILE_BYTES = 256 * 1024 * 1024
 _MANY_RUNS = 1000
+_ON_THE_WAY = 4
+_WORTH = 0.7
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in (*range(1, 0x20), 0x7F)}  # as Spark and Hive do
 
@@ -50,13 +62,19 @@ class Shape:
 class Output:
     """One new file in the staging folder; its rows are written in groups of a fair size."""
 
-    def __init__(self, shape: Shape, schema: pa.Schema, compression: Any, *, int96: bool) -> None:
+    def __init__(
+        self, shape: Shape, schema: pa.Schema, compression: str, *, int96: bool, dictionaries: bool | list[str] = True
+    ) -> None:
         self.name = f"{uuid.uuid4().hex}.parquet"
         self.path = f"{shape.staging}/{self.name}"
         self.rows = 0
         self._file = pa.OSFile(self.path, "wb")
         self._writer = pq.ParquetWriter(
-            self._file, schema, compression=compression, use_deprecated_int96_timestamps=int96
+            self._file,
+            schema,
+            compression=compression,
+            use_deprecated_int96_timestamps=int96,
+            use_dictionary=dictionaries,
         )
         self._waiting: list[pa.Table] = []
 
@@ -79,14 +97,44 @@ class Output:
     def size(self) -> int:
         return int(self._file.tell())
 
-    def end(self) -> tuple[int, int]:
-        """Its size and time, once it is on disk."""
+    def close(self) -> None:
         self.flush()
         self._writer.close()
         self._file.close()
+
+    def settle(self) -> tuple[int, int]:
+        """Its size and time, once it is on disk."""
         _to_disk(self.path)
         found = os.stat(self.path)  # noqa: PTH116
         return found.st_size, found.st_mtime_ns
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that is closed, or None where no row was left; and what that did to the rows of the one it replaces."""
+
+    output: Output | None
+    folder: str | None = None
+    instead_of: str | None = None
+    replaced: int = 0
+    moved: int = 0
+    dropped: int = 0
+
+    def report(self) -> pa.RecordBatch:
+        """One row of WRITTEN, once the file is on disk."""
+        size, mtime = self.output.settle() if self.output else (0, 0)
+        values = {
+            "staged": (self.output.name if self.output else None, pa.string()),
+            "folder": (self.folder, pa.string()),
+            "instead_of": (self.instead_of, pa.string()),
+            "rows": (self.output.rows if self.output else 0, pa.int64()),
+            "size": (size, pa.int64()),
+            "mtime": (mtime, pa.int64()),
+            "replaced": (self.replaced, pa.int64()),
+            "moved": (self.moved, pa.int64()),
+            "dropped": (self.dropped, pa.int64()),
+        }
+        return pa.record_batch({name: pa.array([value], kind) for name, (value, kind) in values.items()})
 
 
 def write_rows(
@@ -100,49 +148,132 @@ def write_rows(
     `partitions` are the columns that hold its values as text, and what they are called; they are not written.
     `folders` are those that there are already.
     """
+    yield from reports(_written(batches, shape, partitions, folders))
+
+
+def splice(batches: Iterable[pa.RecordBatch], shape: Shape) -> Iterator[pa.RecordBatch]:
+    """Rewrites each file that the actions name: rows at some places are replaced, or go. All else stays as it is.
+
+    Actions on one file come one after the other. Reads and writes one row group at a time. A file that has no rows left
+    is not written.
+    """
+    yield from reports(_rewritten(file, actions, shape) for file, actions in _by_file(batches))
+
+
+def reports(files: Iterable[Told]) -> Iterator[pa.RecordBatch]:
+    """What is told of each file. While some are on their way to the disk, the next is written."""
+    with ThreadPoolExecutor(_ON_THE_WAY) as disk:
+        waiting: deque[Future[pa.RecordBatch]] = deque()
+        for file in files:
+            waiting.append(disk.submit(file.report))
+            if len(waiting) > _ON_THE_WAY:
+                yield waiting.popleft().result()
+        for told in waiting:
+            yield told.result()
+
+
+def _written(
+    batches: Iterable[pa.RecordBatch],
+    shape: Shape,
+    partitions: dict[str, str],
+    folders: dict[tuple[str | None, ...], str],
+) -> Iterator[Written]:
     place: tuple[str | None, ...] = ()
     output, folder = None, ""
     for batch in batches:
         for values, rows in _by_partition(pa.Table.from_batches([batch]), list(partitions)):
             if output is not None and (values != place or output.size >= _FILE_BYTES):
-                yield _told(output, folder)
+                output.close()
+                yield Written(output, folder)
                 output = None
             if output is None:
                 folder = _folder(values, partitions, folders)
                 output, place = Output(shape, shape.schema, shape.compression or "snappy", int96=shape.int96), values
-            output.add(_fitted(rows, shape.schema))
+            output.add(fitted(rows, shape.schema))
     if output is not None:
-        yield _told(output, folder)
+        output.close()
+        yield Written(output, folder)
 
 
-def splice(actions: pa.Table, shape: Shape) -> pa.Table:
-    """Rewrites the file that the actions name: rows at some places are replaced, or go. All else stays as it is.
+def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    file: str | None = None
+    waiting: list[pa.Table] = []
+    for batch in batches:
+        for (name,), actions in _by_partition(pa.Table.from_batches([batch]), [FILE]):
+            if name != file and waiting:
+                yield str(file), pa.concat_tables(waiting)
+                waiting = []
+            file = name
+            waiting.append(actions)
+    if waiting:
+        yield str(file), pa.concat_tables(waiting)
 
-    Reads and writes one row group at a time. A file that has no rows left is not written.
-    """
+
+class Source:
+    """A file that is there, with its columns as its successor will have them. The row group read last is kept."""
+
+    def __init__(self, path: str, shape: Shape) -> None:
+        self.path = path
+        self.file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+        own = not shape.exact and _names(self.file.schema_arrow) >= _names(shape.schema)
+        schema = self.file.schema_arrow if own else shape.schema
+        self.old_times = _all_int96(self.file) if own else shape.int96
+        self.schema = schema if self.old_times else _without_int96(schema, self.file)
+        self._last: tuple[int, pa.Table] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def group(self, number: int) -> pa.Table:
+        """All columns of a row group."""
+        if self._last is None or self._last[0] != number:
+            self._last = None  # so that there are never two in memory
+            self._last = number, fitted(self.read(number), self.schema)
+        return self._last[1]
+
+    def read(self, number: int, columns: list[str] | None = None) -> pa.Table:
+        """Some columns of a row group, as they are."""
+        try:
+            return self.file.read_row_group(number, columns, use_threads=False)
+        except (pa.ArrowException, OSError) as failure:
+            raise OSError(f"{self.path} cannot be read: {failure}") from failure
+
+    def successor(self, shape: Shape) -> Output:
+        """A new file that is written as this one was."""
+        codec = shape.compression or _codecs(self.file)
+        dictionaries = _worth_a_dictionary(self.file, self.group(0))
+        return Output(shape, self.schema, codec, int96=self.old_times, dictionaries=dictionaries)
+
+
+def rewrite(source: Source, actions: pa.Table, shape: Shape) -> Written:
+    """The file with the actions done to it."""
     actions = actions.sort_by(ROW)
-    path = local_path(actions.column(FILE)[0].as_py())
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as source:
-        own = not shape.exact and _names(source.schema_arrow) >= _names(shape.schema)
-        schema = source.schema_arrow if own else shape.schema
-        old_times = _all_int96(source) if own else shape.int96
-        schema = schema if old_times else _without_int96(schema, source)
-        places = actions.column(ROW).to_numpy()
-        fates = np.array(actions.column(FATE).to_pylist(), dtype=object)
-        new = _fitted(actions.filter(pa.array(fates == REPLACE)), schema)
-        output, start, used = None, 0, 0
-        for group in range(source.num_row_groups):
-            held = _fitted(source.read_row_group(group), schema)
-            low, high = np.searchsorted(places, (start, start + held.num_rows))
-            coming = int((fates[low:high] == REPLACE).sum())
-            rows = _spliced(held, places[low:high] - start, fates[low:high], new.slice(used, coming))
-            start, used = start + held.num_rows, used + coming
-            if rows.num_rows:
-                output = output or Output(shape, schema, shape.compression or _codecs(source), int96=old_times)
-                output.add(rows)
-                output.flush()
+    places = actions.column(ROW).to_numpy()
+    fates = np.array(actions.column(FATE).to_pylist(), dtype=object)
+    new = fitted(actions.filter(pa.array(fates == REPLACE)), source.schema)
+    output, start, used = None, 0, 0
+    for group in range(source.file.num_row_groups):
+        held = source.group(group)
+        low, high = np.searchsorted(places, (start, start + held.num_rows))
+        coming = int((fates[low:high] == REPLACE).sum())
+        rows = _spliced(held, places[low:high] - start, fates[low:high], new.slice(used, coming))
+        start, used = start + held.num_rows, used + coming
+        if rows.num_rows:
+            output = output or source.successor(shape)
+            output.add(rows)
+            output.flush()
+    if output is not None:
+        output.close()
     moved, dropped = (int((fates == fate).sum()) for fate in (MOVE, DROP))
-    return _report(output, None, path, used, moved, dropped)
+    return Written(output, None, source.path, used, moved, dropped)
+
+
+def _rewritten(file: str, actions: pa.Table, shape: Shape) -> Written:
+    with Source(local_path(file), shape) as source:
+        return rewrite(source, actions, shape)
 
 
 def _spliced(held: pa.Table, places: np.ndarray, fates: np.ndarray, new: pa.Table) -> pa.Table:
@@ -163,7 +294,7 @@ def _spliced(held: pa.Table, places: np.ndarray, fates: np.ndarray, new: pa.Tabl
     return pa.concat_tables([both.slice(int(run[0]), len(run)) for run in runs if len(run)] or [both.slice(0, 0)])
 
 
-def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with just these columns and types, found by name without case; a column that they lack is NULL."""
     places = {name.lower(): place for place, name in enumerate(rows.column_names)}
     columns = [
@@ -214,39 +345,28 @@ def _to_disk(path: str) -> None:
         os.close(handle)
 
 
-def _told(output: Output, folder: str | None) -> pa.RecordBatch:
-    return _report(output, folder, None).to_batches()[0]
-
-
-def _report(
-    output: Output | None,
-    folder: str | None,
-    instead_of: str | None,
-    replaced: int = 0,
-    moved: int = 0,
-    dropped: int = 0,
-) -> pa.Table:
-    size, mtime = output.end() if output else (0, 0)
-    values = {
-        "staged": (output.name if output else None, pa.string()),
-        "folder": (folder, pa.string()),
-        "instead_of": (instead_of, pa.string()),
-        "rows": (output.rows if output else 0, pa.int64()),
-        "size": (size, pa.int64()),
-        "mtime": (mtime, pa.int64()),
-        "replaced": (replaced, pa.int64()),
-        "moved": (moved, pa.int64()),
-        "dropped": (dropped, pa.int64()),
-    }
-    return pa.table({name: pa.array([value], kind) for name, (value, kind) in values.items()})
-
-
 def local_path(address: str) -> str:
     """The path of a file whose address Spark tells: escaped, with a scheme."""
     bare = address.removeprefix("file:")
     path = "/" + bare.lstrip("/")
     decoded = unquote(path)
     return decoded if os.path.exists(decoded) else path  # noqa: PTH110
+
+
+def _worth_a_dictionary(source: pq.ParquetFile, held: pa.Table) -> list[str] | bool:
+    """The columns that a file holds in less space than plain values take; for others, trying costs half of the writing.
+
+    `held` are the rows of its first row group.
+    """
+    group = source.metadata.row_group(0)
+    sizes = {group.column(n).path_in_schema: group.column(n).total_uncompressed_size for n in range(group.num_columns)}
+    flat = [name for name in held.column_names if name in sizes]
+    nested = [path for path in sizes if path not in flat]
+    return [*nested, *(name for name in flat if sizes[name] < _WORTH * _plain_size(held.column(name)))]
+
+
+def _plain_size(column: pa.ChunkedArray) -> int:
+    return max(int(column.nbytes), 1)
 
 
 def _codecs(source: pq.ParquetFile) -> str:
