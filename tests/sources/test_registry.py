@@ -15,7 +15,7 @@ from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.sources.addresses import read_address
 from tidemill.sources.failures import failures_of
-from tidemill.sources.jdbc import between
+from tidemill.sources.jdbc import between, jdbc_source
 from tidemill.sources.protocol import Connector
 from tidemill.sources.registry import connector_for, known_kinds
 from tidemill.sources.rest import sent
@@ -32,6 +32,11 @@ def test_connectors_are_made_without_spark():
         "assert 'pyspark' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_empty_text_is_none_as_the_password_of_a_server_that_wants_none_is():
+    made = jdbc_source(Source("orders", "postgres", {**POSTGRES, "user": "shop", "password": ""}))
+    assert (made.address.user, made.address.password) == ("shop", None)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 
 class Params:
-    """Names count without case, as Spark's options do. A value of another type is an `ArgumentError`."""
+    """Names count without case, as Spark's options do. A value of another type is an `ArgumentError`, "" is none."""
 
     def __init__(self, source: Source, given: Mapping[str, object] | None = None, inside: str = "") -> None:
         self.source = source
@@ -103,7 +103,7 @@ class Params:
         self._asked.append(name)
         key = next((each for each in self._left if each.lower() == name.lower()), None)
         given = None if key is None else self._left.pop(key)
-        if given is None:
+        if given is None or given == "":  # as ${env:PASSWORD|} is where there is none
             return None
         value = read(given)
         if value is None:
