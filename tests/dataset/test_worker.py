@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import resource
+import subprocess
+import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import cloudpickle
 
+from tidemill.stores.parquet import direct
+from tidemill.stores.parquet.matching import meet
 from tidemill.stores.parquet.worker import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, Shape, splice, write_rows
 
 if TYPE_CHECKING:
@@ -213,3 +218,13 @@ def peak_of(path: Path, staging: Path, groups: int) -> int:
 def test_memory_grows_with_a_row_group_and_not_with_the_file(tmp_path: Path, staging: Path) -> None:
     few, many = (peak_of(tmp_path / f"{groups}.parquet", staging, groups) for groups in (2, 20))
     assert many < 1.5 * few
+
+
+def test_what_goes_to_workers_needs_no_tidemill_there(tmp_path: Path):
+    """By value goes a function with all that it calls."""
+    assert direct.meet is meet  # its module, and what that imports, say what goes by value
+    sent = tmp_path / "sent"
+    sent.write_bytes(cloudpickle.dumps((meet, write_rows)))
+    code = "import pickle, sys; sys.modules['tidemill'] = None; print(len(pickle.load(open(sys.argv[1], 'rb'))))"
+    there = subprocess.run([sys.executable, "-c", code, str(sent)], capture_output=True, text=True, check=False)
+    assert (there.stdout, there.returncode) == ("2\n", 0), there.stderr

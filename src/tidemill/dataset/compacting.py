@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.dataset.entries import Added, DataFile, Entry
+from tidemill.dataset.fitting import fitted
 from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of
@@ -107,7 +108,7 @@ def _copy(paths: Sequence[Path], writer: pq.ParquetWriter, schema: pa.Schema) ->
     for path in paths:
         with pq.ParquetFile(path, **_INT96_AS) as source:
             for group in range(source.num_row_groups):
-                waiting.append(_widened(source.read_row_group(group), schema))
+                waiting.append(fitted(source.read_row_group(group), schema))
                 rows += waiting[-1].num_rows
                 if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
                     writer.write_table(pa.concat_tables(waiting))
@@ -115,17 +116,6 @@ def _copy(paths: Sequence[Path], writer: pq.ParquetWriter, schema: pa.Schema) ->
     if waiting:
         writer.write_table(pa.concat_tables(waiting))
     return rows
-
-
-def _widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    places = {name.lower(): place for place, name in enumerate(table.column_names)}
-    columns = [
-        table.column(places[item.name.lower()]).cast(item.type)
-        if item.name.lower() in places
-        else pa.nulls(table.num_rows, item.type)
-        for item in schema
-    ]
-    return pa.table(columns, schema=schema)
 
 
 def _codec(found: pq.FileMetaData) -> str:

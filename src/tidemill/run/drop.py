@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
 
 
-def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None, lost: str = "dropped") -> None:
+def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None) -> None:
     """Raises where the declaration, the table, or a declaration that is gone says that its history is to be kept."""
     found = _protection(snapshot, declared)
     if found is None:
@@ -26,7 +26,7 @@ def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None, lost: st
     rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
     raise TableError(
         "table.reset_refused",
-        f"{name} {said}: {rows} rows of history would be {lost}.",
+        f"{name} {said}: {rows} rows of history would be dropped.",
         f"Take a backup (tidemill backup {name}), then {lifted}.",
         origin=declared.origin if declared else None,
     )

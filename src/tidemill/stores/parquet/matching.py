@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemill.dataset.fitting import fitted
 from tidemill.stores.parquet.worker import (
     FATE,
     MOVE,
@@ -24,7 +25,6 @@ from tidemill.stores.parquet.worker import (
     WRITTEN,
     Source,
     Written,
-    fitted,
     reports,
     rewrite,
     write_rows,

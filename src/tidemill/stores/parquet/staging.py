@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidemill.contracts import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
+from tidemill.dataset import fitting
 from tidemill.dataset.entries import Added, DataFile
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import values_of
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from tidemill.contracts import Operation, Placed
     from tidemill.dataset.protocol import State
 
-cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
+for sent in (fitting, worker):
+    cloudpickle.register_pickle_by_value(sent)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
 _ROWS_PER_FILE = 1_000_000
 _MOST_TASKS = 64
 PARTITION = "__tidemill_partition_"

@@ -1,6 +1,6 @@
 """What Spark's workers do: write rows to new files, and rewrite a file with some of its rows replaced or gone.
 
-Sent to them by value, so it imports nothing of Tidemill's. Every call writes to a name of its own: one that is
+Sent to them by value, and so is all that it imports of Tidemill's. Every call writes to a name of its own: one that is
 repeated, or that outlives its run, writes a file that nobody names.
 """
 
@@ -17,6 +17,8 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tidemill.dataset.fitting import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -292,18 +294,6 @@ def _spliced(held: pa.Table, places: np.ndarray, fates: np.ndarray, new: pa.Tabl
         return both.take(pa.array(order))
     runs = np.split(order, ends)  # pieces of the old and the new rows, none of them copied
     return pa.concat_tables([both.slice(int(run[0]), len(run)) for run in runs if len(run)] or [both.slice(0, 0)])
-
-
-def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with just these columns and types, found by name without case; a column that they lack is NULL."""
-    places = {name.lower(): place for place, name in enumerate(rows.column_names)}
-    columns = [
-        rows.column(places[field.name.lower()]).cast(field.type)
-        if field.name.lower() in places
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
 
 
 def _by_partition(rows: pa.Table, columns: list[str]) -> Iterator[tuple[tuple[str | None, ...], pa.Table]]:
