@@ -82,7 +82,7 @@ def _merges(arguments: argparse.Namespace, folder: Path, parts: list[str], conso
         stage.build()
     ten = stages[0]
     return {
-        "first": lambda: [merges.first_load(ten, repeat)],
+        "first": lambda: [merges.first_load(ten, repeat, small=small)],
         "single": lambda: merges.single_claims(stages, sizes, repeat, small=small),
         "ten": lambda: merges.ten_changes(ten, repeat),
         "tenth": lambda: [merges.tenth_changed(ten, repeat)],

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidemill.declare.spark import SparkSettings
 from tidemill.engine import session
 from tidemill.engine.jars import DRIVERS, ensure_jars
+from tidemill.engine.settings import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +63,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1100m")
+    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
-    yield session.embedded(small="TIDEMILL_WHOLE_ENGINE" not in os.environ)  # `make soak` has it, as long work does
+    # All work is small, but for `make soak`; but the engine lives long enough for Java to compile it well.
+    yield session.embedded(settings=SparkSettings(conf={} if "TIDEMILL_WHOLE_ENGINE" in os.environ else SMALL))
     session.stop(wait=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from delta_rows import delta_table
 
 from tidemill.declare.strategies import Append, Merge, Strategy
 from tidemill.declare.tables import Table, Window, lookback
 from tidemill.run.step import run_step
 from tidemill.stores.delta import DeltaStore
-from tidemill.stores.opened import store_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -110,11 +110,10 @@ def _fingerprint(table: Table, loads: Sequence[pa.Table]) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
-def held(spark: SparkSession, path: Path) -> list[tuple[int, float, str]]:
+def held(path: Path) -> list[tuple[int, float, str]]:
     """The rows of an events table as (id, hour, value), in order."""
-    hour = "(unix_micros(at) - unix_micros(TIMESTAMP '2024-01-01T00:00:00Z')) / 3600e6 AS hour"
-    found = store_at(str(path)).read(spark).selectExpr("id", hour, "value")
-    return sorted((row["id"], row["hour"], row["value"]) for row in found.collect())
+    found = delta_table(path, "id", "at", "value").to_pylist()
+    return sorted((row["id"], (row["at"] - moment(0)).total_seconds() / 3600, row["value"]) for row in found)
 
 
 def version(path: Path) -> int:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pyarrow as pa
 import pytest
+from delta_rows import delta_rows
 
 from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window, lookback
 from tidemill.errors import TidemillError
 from tidemill.run.step import run_step
 from tidemill.sources.frames import FrameSource
-from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,12 +66,9 @@ def version(path: Path) -> int:
     return deltalake.DeltaTable(str(path)).version()
 
 
-def held(spark: SparkSession, path: Path, *columns: str) -> Counter[tuple[Any, ...]]:
+def held(path: Path, *columns: str) -> Counter[tuple[Any, ...]]:
     """The rows of the table, each with how often it is there."""
-    rows = DeltaStore(str(path)).read(spark)
-    if columns:
-        rows = rows.select(*columns)
-    return Counter(tuple(row) for row in rows.collect())
+    return Counter(delta_rows(path, *columns))
 
 
 def bag(*rows: tuple[Any, ...]) -> Counter[tuple[Any, ...]]:

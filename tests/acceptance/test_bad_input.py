@@ -33,9 +33,9 @@ def target(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _untouched(spark: SparkSession, target: Path) -> Any:
+def _untouched(target: Path) -> Any:
     yield
-    assert held(spark, target) == bag(*ROWS)
+    assert held(target) == bag(*ROWS)
 
 
 def rows(*given: tuple[Any, ...]) -> pa.Table:

@@ -68,7 +68,7 @@ def test_delete_insert_checks_beside_what_its_predicate_leaves(spark: SparkSessi
     assert verdicts(replaced) == [("passed", 2), ("passed", 3)]
     assert failed(spark, declared, (2, "a", 10), (3, "b", 11)) == [("unique(v)", 1)]
     assert failed(spark, declared) == [("row_count(min 2, max 3)", 1)]
-    assert held(spark, tmp_path / "t", "id", "v") == bag((1, "a"), (2, "c"), (3, "b"))
+    assert held(tmp_path / "t", "id", "v") == bag((1, "a"), (2, "c"), (3, "b"))
 
 
 def test_full_merge_checks_only_what_is_new_or_changed_beside_what_stays(spark: SparkSession, tmp_path: Path):

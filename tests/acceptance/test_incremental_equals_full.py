@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pytest
+from delta_rows import delta_table
 from given import UTC_MICROS, commits_nothing, step, table
 from pyspark.sql import functions as F
 
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
-from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,8 +164,8 @@ class World:
         self.rows = kept
 
 
-def table_rows(spark: SparkSession, path: Path) -> Counter[tuple[Any, ...]]:
-    return rows_of(DeltaStore(str(path)).read(spark).toArrow())
+def table_rows(path: Path) -> Counter[tuple[Any, ...]]:
+    return rows_of(delta_table(path))
 
 
 def rows_of(found: pa.Table) -> Counter[tuple[Any, ...]]:
@@ -187,8 +187,8 @@ def run_history(spark: SparkSession, folder: Path, history: History) -> None:
     full = rows_of(history.frame(world.rows))  # every row of the source is a row of the table, in each strategy
     if history.full_run:
         step(spark, history.table(folder / "full"), rows, now=history.now(world.now))
-        check_equal(table_rows(spark, folder / "full"), full)
-    check_equal(table_rows(spark, folder / "incremental"), full)
+        check_equal(table_rows(folder / "full"), full)
+    check_equal(table_rows(folder / "incremental"), full)
 
 
 def check_equal(incremental: Counter[tuple[Any, ...]], full: Counter[tuple[Any, ...]]) -> None:

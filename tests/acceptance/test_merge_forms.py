@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import deltalake
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -161,7 +162,7 @@ def test_a_form_gives_the_rows_and_counts_of_the_oracle_and_again_commits_nothin
     result = tidemill.merge(situation.source, path, situation.keys, form, spark=spark)
     outcome = expected(form, situation)
     assert {name: getattr(result, name) for name in outcome.counts} == outcome.counts
-    assert set(held(spark, path)) == set(outcome.rows.values())
+    assert set(held(path)) == set(outcome.rows.values())
     assert result.total == len(outcome.rows)
     _again_commits_nothing(spark, path, situation, form, result.version)
 
@@ -181,7 +182,7 @@ def test_a_first_run_makes_the_table(spark: SparkSession, tmp_path: Path, form: 
     result = tidemill.merge(rows, tmp_path / "t", "k", form, spark=spark)
     assert (result.created, result.version, result.inserted) == (True, 0, rows.num_rows)
     assert (result.updated, result.deleted, result.unchanged, result.ignored) == (0, 0, 0, 0)
-    assert set(held(spark, tmp_path / "t")) == set(map(tuple, (row.values() for row in rows.to_pylist())))
+    assert set(held(tmp_path / "t")) == set(map(tuple, (row.values() for row in rows.to_pylist())))
 
 
 def test_update_of_a_table_that_is_not_there_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
@@ -268,9 +269,18 @@ def test_a_source_of_any_kind_gives_the_same(
     source = kind(spark, SIMPLE.source, tmp_path / "source")
     result = tidemill.merge(source, path, "k", spark=spark)
     assert {name: getattr(result, name) for name in outcome.counts} == outcome.counts
-    assert set(held(spark, path)) == set(outcome.rows.values())
+    assert set(held(path)) == set(outcome.rows.values())
     with commits_nothing(path):
         tidemill.merge(source, path, "k", spark=spark)
+
+
+@pytest.mark.parametrize("kind", [_as_spark, _as_parquet], ids=lambda f: f.__name__[4:])
+def test_a_small_change_is_one_file_of_the_table_however_many_it_came_in(
+    spark: SparkSession, tmp_path: Path, kind: Callable[..., Any]
+) -> None:
+    source = kind(spark, SIMPLE.source, tmp_path / "source")
+    tidemill.merge(source if kind is _as_parquet else source.repartition(3), tmp_path / "t", "k", spark=spark)
+    assert len(deltalake.DeltaTable(str(tmp_path / "t")).file_uris()) == 1
 
 
 def test_a_target_that_a_session_knows_by_name_is_merged_into(

@@ -38,8 +38,8 @@ def sales(*rows: tuple[int | None, str | None, int | None]) -> pa.Table:
     return frame(SALES, *[(None if day is None else date(2024, 1, day), region, v) for day, region, v in rows])
 
 
-def sold(spark: SparkSession, path: Path) -> Counter[tuple[int | None, str | None, int | None]]:
-    return Counter({(day and day.day, region, v): n for (day, region, v), n in held(spark, path).items()})
+def sold(path: Path) -> Counter[tuple[int | None, str | None, int | None]]:
+    return Counter({(day and day.day, region, v): n for (day, region, v), n in held(path).items()})
 
 
 def test_replace_counts_exactly_and_again_commits_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_replace_counts_exactly_and_again_commits_nothing(spark: SparkSession, t
     assert numbers(step(spark, orders, plain((1, "a"), (2, None), (3, "c"), (3, "c")))) == (4, 0, 0, 0)
     second = plain((2, None), (3, "c"), (4, "d"), (1, "changed"))
     assert numbers(step(spark, orders, second)) == (2, 0, 2, 2)
-    assert held(spark, tmp_path / "t") == bag((2, None), (3, "c"), (4, "d"), (1, "changed"))
+    assert held(tmp_path / "t") == bag((2, None), (3, "c"), (4, "d"), (1, "changed"))
     other_order = second.take([3, 1, 0, 2]).select(["v", "id"])
     for same in (second, other_order):
         with commits_nothing(tmp_path / "t"):
@@ -60,7 +60,7 @@ def test_replace_by_an_empty_source_empties_the_table_and_says_so(spark: SparkSe
     step(spark, orders, plain((1, "a"), (2, "b")))
     result = step(spark, orders, plain())
     assert (numbers(result), result.notices) == ((0, 0, 2, 0), ("the source is empty, and so is the table now",))
-    assert held(spark, tmp_path / "t") == bag()
+    assert held(tmp_path / "t") == bag()
     with commits_nothing(tmp_path / "t"):
         assert step(spark, orders, plain()).status == "unchanged"
 
@@ -81,7 +81,7 @@ def test_replace_takes_the_columns_of_its_source(spark: SparkSession, tmp_path: 
     step(spark, orders, plain((1, "a"), (2, "b")))
     wide = frame({"id": pa.int64(), "extra": pa.float64()}, (1, 1.5), (2, None), (3, None))
     result = step(spark, orders, wide)
-    assert (numbers(result), held(spark, tmp_path / "t")) == ((3, 0, 2, 0), bag((1, 1.5), (2, None), (3, None)))
+    assert (numbers(result), held(tmp_path / "t")) == ((3, 0, 2, 0), bag((1, 1.5), (2, None), (3, None)))
     with commits_nothing(tmp_path / "t"):
         step(spark, orders, wide)
 
@@ -94,17 +94,17 @@ def test_delete_insert_replaces_the_rows_of_its_predicate_and_no_others(spark: S
     result = step(spark, table(path, EU), change)
     assert (numbers(result), result.rows_read) == ((1, 0, 1, 2), 3)
     now_there = Counter({(1, "eu", 1): 1, (2, "eu", None): 1, (3, "eu", 3): 1, (1, "us", 1): 1, (2, None, 1): 1})
-    assert sold(spark, path) == now_there
+    assert sold(path) == now_there
     with commits_nothing(path):
         assert numbers(step(spark, table(path, EU), change)) == (0, 0, 0, 3)
     assert numbers(step(spark, table(path, EU), sales((9, "us", 9)))) == (0, 0, 3, 0)
-    assert sold(spark, path) == Counter({(1, "us", 1): 1, (2, None, 1): 1})
+    assert sold(path) == Counter({(1, "us", 1): 1, (2, None, 1): 1})
 
 
 def test_a_first_run_of_delete_insert_takes_the_rows_of_its_predicate(spark: SparkSession, tmp_path: Path) -> None:
     result = step(spark, table(tmp_path / "t", EU), sales((1, "eu", 1), (1, "us", 1), (1, None, 1)))
     assert (result.status, numbers(result)) == ("created", (1, 0, 0, 0))
-    assert sold(spark, tmp_path / "t") == Counter({(1, "eu", 1): 1})
+    assert sold(tmp_path / "t") == Counter({(1, "eu", 1): 1})
 
 
 @pytest.mark.parametrize("outside", [(1, "us", 1), (1, None, 1)], ids=["false", "NULL"])
@@ -141,7 +141,7 @@ def test_delete_insert_by_its_window_replaces_corrected_and_removed_rows_within_
     step(spark, orders, sales((1, "eu", 1), (4, "eu", 1), (5, "eu", 1), (5, "eu", 2)))
     change = sales((1, "eu", 99), (4, "eu", 10), (5, "eu", 1), (6, None, None))
     assert numbers(step(spark, orders, change)) == (2, 0, 2, 1)
-    assert sold(spark, path) == bag((1, "eu", 1), (4, "eu", 10), (5, "eu", 1), (6, None, None))
+    assert sold(path) == bag((1, "eu", 1), (4, "eu", 10), (5, "eu", 1), (6, None, None))
     with commits_nothing(path):
         step(spark, orders, change)
 
@@ -157,7 +157,7 @@ def test_rows_without_a_time_under_delete_insert(
     step(spark, orders, change)
     with commits_nothing(path):
         step(spark, orders, change)
-    rows = sold(spark, path)
+    rows = sold(path)
     assert (rows.total(), rows[None, "eu", 2] + rows[None, "eu", 3]) == (2 + nulls, nulls)
 
 
@@ -172,7 +172,7 @@ def test_rows_without_a_time_are_found_though_no_predicate_can_tell_of_them(
     assert numbers(step(spark, included, sales((1, "eu", 1), (None, "eu", 3)))) == (1, 0, 1, 1)
     skipped = table(path, since, time="day", null_time="skip")
     assert numbers(step(spark, skipped, sales((1, "eu", 2), (None, "eu", 4)))) == (1, 0, 1, 0)
-    assert sold(spark, path) == bag((1, "eu", 2), (None, "eu", 3))
+    assert sold(path) == bag((1, "eu", 2), (None, "eu", 3))
 
 
 def test_a_predicate_and_a_window_together_delete_only_what_both_hold(spark: SparkSession, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_predicate_and_a_window_together_delete_only_what_both_hold(spark: Spa
     step(spark, orders, sales((1, "eu", 1), (5, "eu", 1), (5, "us", 1)))
     change = sales((1, "eu", 1), (5, "eu", 2), (6, "eu", 1))
     assert numbers(step(spark, orders, change)) == (2, 0, 1, 0)
-    assert sold(spark, path) == bag((1, "eu", 1), (5, "eu", 2), (6, "eu", 1))
+    assert sold(path) == bag((1, "eu", 1), (5, "eu", 2), (6, "eu", 1))
     with commits_nothing(path):
         step(spark, orders, change)
 

@@ -78,7 +78,7 @@ def test_a_policy_gives_the_columns_and_rows_that_it_says(
     step(spark, orders, change)
     columns, rows = expected(strategy, policy, shape)
     assert spark.read.format("delta").load(str(path)).columns == columns
-    assert held(spark, path) == rows
+    assert held(path) == rows
     with commits_nothing(path):
         step(spark, orders, change)
 

@@ -151,7 +151,7 @@ def test_a_row_that_moves_to_another_partition_stays_one_row(
     step(spark, orders, frame(types, (1, "eu", first, "a"), (2, "eu", first, "b"), (3, "us", second, "c")))
     counts = step(spark, orders, frame(types, (1, "eu", second, "a"), (4, "us", first, "d"))).counts
     assert (counts.inserted, counts.updated, counts.deleted) == (1, 1, 0)
-    assert held(spark, tmp_path / "t") == bag(
+    assert held(tmp_path / "t") == bag(
         (1, "eu", second, "a"), (2, "eu", first, "b"), (3, "us", second, "c"), (4, "us", first, "d")
     )
 
@@ -167,7 +167,7 @@ def test_only_newer_keeps_a_stored_row_that_is_newer(spark: SparkSession, tmp_pa
     change = frame(TIMED, (1, 9, "older"), (2, 10, "tie"), (3, 11, "newer"), (4, 1, "was NULL"), (5, None, "is NULL"))
     result = tidemill.merge(change, path, "id", form, only_newer="AT", spark=spark)
     assert (result.updated, result.ignored, result.unchanged) == (3, 2, 0)
-    assert held(spark, path) == bag((1, 10, "a"), (2, 10, "tie"), (3, 11, "newer"), (4, 1, "was NULL"), (5, 10, "e"))
+    assert held(path) == bag((1, 10, "a"), (2, 10, "tie"), (3, 11, "newer"), (4, 1, "was NULL"), (5, 10, "e"))
     with commits_nothing(path):
         tidemill.merge(change, path, "id", form, only_newer="at", spark=spark)
 
@@ -228,7 +228,7 @@ def test_keys_that_the_target_holds_twice_collapse_to_the_row_of_the_source(
     path = made_elsewhere(spark, tmp_path / "t")
     result = tidemill.merge(CHANGE, path, "id", form, spark=spark)
     assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, deleted, 2)
-    assert held(spark, path) == bag((1, 2, "b"), (2, 5, "new"), (3, 1, "a"), (4, 1, "d"), *left)
+    assert held(path) == bag((1, 2, "b"), (2, 5, "new"), (3, 1, "a"), (4, 1, "d"), *left)
     with commits_nothing(path):
         assert tidemill.merge(CHANGE, path, "id", form, spark=spark).unchanged == 4
 
@@ -243,7 +243,7 @@ def test_a_collapse_keeps_what_the_table_holds_in_columns_that_the_source_lacks(
     change = frame({"id": BIG, "at": BIG}, (1, 5), (2, 2), (3, 3))
     result = tidemill.merge(change, path, "id", form, schema_policy="ignore", spark=spark)
     assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, 1, 1)
-    assert held(spark, path) == bag((1, 5, "old"), (2, 2, "kept"), (3, 3, None))
+    assert held(path) == bag((1, 5, "old"), (2, 2, "kept"), (3, 3, None))
 
 
 def test_a_collapse_that_could_drop_a_newer_stored_row_is_an_error(spark: SparkSession, tmp_path: Path) -> None:

@@ -58,14 +58,14 @@ def test_a_killed_run_leaves_whole_batches_and_their_watermark(
     snapshot = DeltaStore(str(path)).snapshot()
     done = -1
     if snapshot is not None:
-        rows = held(spark, path)
+        rows = held(path)
         done = len(rows) // BATCH - 1
         assert rows == sorted(source_up_to(done)), f"killed {delay:.2f} s after {after!r}"
         assert snapshot.record is not None
         assert str(snapshot.record.progress["source"]) == f"2024-01-01 {done:02d}:00:00 UTC"
     table = events_table(path, {"append": Append(), "merge": Merge(("id",))}[strategy], back="1 hour")
     feed(spark, table, events(*source_up_to(done + 1)))
-    assert held(spark, path) == sorted(source_up_to(done + 1))
+    assert held(path) == sorted(source_up_to(done + 1))
 
 
 @pytest.mark.slow
@@ -75,10 +75,10 @@ def test_a_killed_run_leaves_a_dataset_whole(spark: SparkSession, tmp_path: Path
     delay, path = random.Random(seed).uniform(0, 1.5), tmp_path / "events"
     run_and_kill(path, "merge", "committed 1", delay, "parquet")
     done = tidemill.read(path, spark=spark).count() // BATCH - 1
-    assert held(spark, path) == sorted(source_up_to(done)), f"killed after {delay:.2f} s"
+    assert held(path) == sorted(source_up_to(done)), f"killed after {delay:.2f} s"
     table = events_table(path, Merge(("id",)), back="1 hour", format="parquet")
     assert feed(spark, table, events(*source_up_to(done + 1))).counts.inserted == BATCH
-    assert held(spark, path) == sorted(source_up_to(done + 1))
+    assert held(path) == sorted(source_up_to(done + 1))
     assert list((path / "_tidemill" / "staging").iterdir()) == []
 
 
@@ -89,7 +89,7 @@ def test_a_first_load_killed_before_its_commit_can_be_run_again(spark: SparkSess
     (path / "part-00000-left-behind.snappy.parquet").write_bytes(b"PAR1 cut short")
     result = feed(spark, events_table(path), events(*source_up_to(0)))
     assert result.first_run
-    assert held(spark, path) == sorted(source_up_to(0))
+    assert held(path) == sorted(source_up_to(0))
 
 
 def test_a_first_load_that_failed_before_it_wrote_anything_can_be_run_again(

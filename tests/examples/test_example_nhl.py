@@ -69,7 +69,7 @@ def check(spark: SparkSession, nhl: Project, today: date) -> None:
     """Every layer holds what the league says on this day."""
     league, begin = nhl.hockey.league, season(today)
     nhl.hockey.today = today
-    assert nhl.held(spark) == nhl.hockey.truth(begin, today)
+    assert nhl.held() == nhl.hockey.truth(begin, today)
     over = {game["gameId"]: game for day in days(begin, today) for game in league.games(day, today)}
     games = {row["game_id"]: row for row in rows(spark, nhl, "silver.games")}
     final = {key: (row["home_score"], row["away_score"]) for key, row in games.items() if row["status"] == "final"}

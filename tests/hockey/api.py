@@ -18,6 +18,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from delta_rows import delta_rows
+
 from tidemill.state.delta_log import DeltaLog
 from tidemill.workspace import Workspace
 
@@ -151,9 +153,9 @@ class Project:
         assert isinstance(progress.value, date)
         return progress.value
 
-    def held(self, spark: SparkSession) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        rows = spark.read.format("delta").load(str(self.path())).select(*COLUMNS).collect()
-        found = by_key(tuple(row) for row in rows)
+    def held(self) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        rows = delta_rows(self.path(), *COLUMNS)
+        found = by_key(rows)
         assert len(found) == len(rows), "no key comes twice"
         return found
 

@@ -30,11 +30,11 @@ def test_a_run_killed_in_the_middle_of_a_batch_leaves_no_part_of_it_and_skips_no
     _run_and_kill(nhl, f"/v1/stats/{first + 4 * DAY}", delay)
     reached = nhl.watermark()
     assert reached in {first + (number * BATCH - 1) * DAY for number in (1, 2, 3)}, f"killed after {delay:.2f} s"
-    assert nhl.held(spark) == nhl.hockey.truth(first, reached), f"killed after {delay:.2f} s"
+    assert nhl.held() == nhl.hockey.truth(first, reached), f"killed after {delay:.2f} s"
     nhl.hockey.fetched()
     nhl.run(spark)
     assert nhl.hockey.fetched() == days(reached, today)
-    assert nhl.held(spark) == nhl.hockey.truth(first, today)
+    assert nhl.held() == nhl.hockey.truth(first, today)
 
 
 def _run_and_kill(nhl: Project, path: str, delay: float) -> None:

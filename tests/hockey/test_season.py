@@ -26,7 +26,7 @@ def play(nhl: Project, spark: SparkSession, count: int) -> int:
     for day in days(FIRST, FIRST + (count - 1) * DAY):
         done = nhl.run(spark, day)
         truth = nhl.hockey.truth(FIRST, day)
-        assert nhl.held(spark) == truth, day
+        assert nhl.held() == truth, day
         assert nhl.watermark() == day
         assert nhl.hockey.fetched() == days(max(FIRST, day - 2 * DAY), day)
         corrected = differing(before, truth)
@@ -57,7 +57,7 @@ def test_after_each_day_the_table_is_what_the_league_says(
     nhl.write(f'start="{FIRST}", lookback="1 day", comment="Statistics"', ANOTHER_CODE)
     done = nhl.run(spark, today + DAY)
     assert (done.first_run, nhl.hockey.fetched()) == (False, days(today - DAY, today + DAY))
-    assert nhl.held(spark) == nhl.hockey.truth(FIRST, today + DAY), "other code leaves history as it is"
+    assert nhl.held() == nhl.hockey.truth(FIRST, today + DAY), "other code leaves history as it is"
 
 
 @SLOW
@@ -91,7 +91,7 @@ def test_a_table_restored_from_a_backup_goes_on_where_the_backup_ends(nhl: Proje
         done = nhl.run(spark, today)
         assert nhl.hockey.fetched() == [yesterday, today], way.__name__
         expected = {**nhl.hockey.truth(FIRST, today), **_as_of(nhl, yesterday)}
-        assert nhl.held(spark) == expected, way.__name__
+        assert nhl.held() == expected, way.__name__
         assert (done.first_run, nhl.watermark()) == (False, today), way.__name__
 
 
@@ -122,4 +122,4 @@ def test_days_without_a_game_and_games_months_ahead_leave_the_dates_as_few_as_th
     ahead = spark.read.format("delta").load(str(nhl.path("bronze.schedule"))).selectExpr("max(gameDate)").first()
     assert ahead is not None
     assert ahead[0] > date(2026, 12, 1)
-    assert nhl.held(spark).keys() == nhl.hockey.truth(last - DAY, last).keys(), "its last two days are all it has"
+    assert nhl.held().keys() == nhl.hockey.truth(last - DAY, last).keys(), "its last two days are all it has"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from delta_rows import delta_rows
 from support import moment
 
 from tidemill.cli.main import tidemill
@@ -202,8 +203,7 @@ class Shop:
         return {each.table.removeprefix("my_schema."): each for each in found}
 
     def rows(self, model: str, *columns: str) -> list[tuple[Any, ...]]:
-        found = self.spark.read.format("delta").load(self.path(model)).select(*columns or "*").collect()
-        return sorted((tuple(row) for row in found), key=repr)
+        return sorted(delta_rows(self.path(model), *columns), key=repr)
 
     def version(self, model: str) -> int:
         return deltalake.DeltaTable(self.path(model)).version()

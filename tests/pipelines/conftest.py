@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from delta_rows import delta_rows
 
 from tidemill.run.results import StepResult
 from tidemill.state.delta_log import DeltaLog
@@ -59,8 +60,7 @@ class Shop:
         return result
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
-        found = self.spark.read.format("delta").load(str(self.path(table))).collect()
-        return sorted((tuple(row) for row in found), key=repr)
+        return sorted(delta_rows(self.path(table)), key=repr)
 
     def path(self, table: str) -> Path:
         return self.folder / "warehouse" / "main" / table

@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import functions as F
+from delta_rows import delta_rows, delta_table
 
-import tidemill
 from tidemill.cli.main import tidemill as command_line
-from tidemill.declare.names import quote
 from tidemill.engine import session
 from tidemill.project.dotenv import read_dotenv
 from tidemill.state.counting import counts_of
@@ -33,8 +31,6 @@ from tidemill.state.delta_log import DeltaLog
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
-
 SCENARIOS = sorted(Path(__file__).with_name("golden").iterdir())
 COMMANDS = "commands.sh"
 OF_THE_MOMENT = {"run_id", "at", "input_versions"}
@@ -42,8 +38,9 @@ NOT_TO_READ = {"sql_hash", "config_hash", "format"}  # nobody could say whether 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda folder: folder.name)
+@pytest.mark.usefixtures("spark")
 def test_each_step_prints_and_leaves_what_stands_in_its_folder(
-    scenario: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".state"))
@@ -52,7 +49,7 @@ def test_each_step_prints_and_leaves_what_stands_in_its_folder(
     seen_before = log.stat().st_size
     differences: list[str] = []
     for step in sorted(folder for folder in scenario.iterdir() if folder.is_dir()):
-        found = played(step, tmp_path, spark)
+        found = played(step, tmp_path)
         logged = log.read_bytes()[seen_before:]
         assert places_of_secrets(tmp_path, {**found, "Spark's log": logged.decode(errors="replace")}) == []
         if pytestconfig.getoption("--renew-golden"):
@@ -62,7 +59,7 @@ def test_each_step_prints_and_leaves_what_stands_in_its_folder(
         pytest.fail("\n".join(differences), pytrace=False)
 
 
-def played(step: Path, folder: Path, spark: SparkSession) -> dict[str, str]:
+def played(step: Path, folder: Path) -> dict[str, str]:
     """What the commands of a step print, by the name it is kept under, and the state that they leave."""
     shutil.copytree(step, folder, ignore=_told, copy_function=shutil.copy, dirs_exist_ok=True)
     commands = step / COMMANDS if (step / COMMANDS).exists() else step.parent / COMMANDS
@@ -72,7 +69,7 @@ def played(step: Path, folder: Path, spark: SparkSession) -> dict[str, str]:
         printed = _printed(shlex.split(command, comments=True))
         if kept_as:
             found[kept_as] = settled(printed, folder)
-    return {**found, "state.txt": settled("".join(f"{line}\n" for line in state(folder, spark)), folder)}
+    return {**found, "state.txt": settled("".join(f"{line}\n" for line in state(folder)), folder)}
 
 
 def _told(_folder: str, names: list[str]) -> set[str]:
@@ -97,16 +94,16 @@ def settled(text: str, folder: Path) -> str:
     return re.sub(r"Tidemill \d[\d.]*", "Tidemill #", text)
 
 
-def state(folder: Path, spark: SparkSession) -> Iterator[str]:
+def state(folder: Path) -> Iterator[str]:
     """Every table with its version, its last record and its rows, and every exported file."""
     for log in sorted(folder.glob("warehouse/*/*/_delta_log")):
-        yield from _table(log.parent, spark)
+        yield from _table(log.parent)
     for file in sorted(folder.glob("out/*.csv")):
         yield f"{file.relative_to(folder)}"
         yield from (f"  {line}" for line in file.read_text().splitlines())
 
 
-def _table(path: Path, spark: SparkSession) -> Iterator[str]:
+def _table(path: Path) -> Iterator[str]:
     log = DeltaLog(str(path))
     snapshot = log.snapshot()
     assert snapshot is not None
@@ -118,11 +115,13 @@ def _table(path: Path, spark: SparkSession) -> Iterator[str]:
     record["counts"] = asdict(counts_of(commit))
     for name in sorted(record.keys() - OF_THE_MOMENT - NOT_TO_READ):
         yield f"  {name}: {json.dumps(record[name], ensure_ascii=False)}"
-    rows = tidemill.read(path, spark=spark)
-    yield f"  {' | '.join(rows.columns)}"
-    texts = [F.coalesce(F.col(quote(name)).cast("string"), F.lit("NULL")).alias(name) for name in rows.columns]
-    for row in rows.orderBy(*map(quote, rows.columns)).select(*texts).collect():
-        yield f"  {' | '.join(row)}"
+    yield f"  {' | '.join(delta_table(path).column_names)}"
+    for row in sorted(delta_rows(path), key=lambda row: [(value is not None, value) for value in row]):
+        yield f"  {' | '.join(map(_text, row))}"
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def places_of_secrets(folder: Path, texts: dict[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import StructType
 
 from tidemill.declare.cursors import cursor
@@ -48,6 +49,19 @@ def test_csv_has_a_header_and_its_types_are_inferred(spark, tmp_path):
     assert types(spark, files(tmp_path, "CSV")) == {"id": "int", "day": "date", "at": "timestamp", "name": "string"}
     at = datetime.fromisoformat("2024-01-02T10:00:00.123456")
     assert rows(spark, files(tmp_path, "csv")) == [(1, date(2024, 1, 2), at, 'say "hi"'), (2, None, None, None)]
+
+
+def test_few_bytes_are_read_by_one_task_and_many_by_several(spark, tmp_path):
+    for name in "abc":
+        put(tmp_path, f"few/{name}.csv", "id,name", f"1,{name}")
+        put(tmp_path, f"many/{name}.csv", "id,name", *[f"{n},{name * 100}" for n in range(10_000)])
+
+    def tasks(path: str) -> int:
+        rows = connector_for(files(tmp_path, "csv", path)).read(Reading(spark))
+        return rows.select(spark_partition_id()).distinct().count()
+
+    assert tasks("few") == 1
+    assert tasks("many") > 1
 
 
 def test_csv_takes_the_types_of_its_table(spark, tmp_path):

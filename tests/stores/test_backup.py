@@ -69,7 +69,7 @@ def test_rows_and_progress_come_back_from_a_backup_and_go_again(spark: SparkSess
     snapshot = log.snapshot()
     assert snapshot is not None
     assert snapshot.resists_reset, "what was protected since stays so"
-    assert ids(held(spark, path)) == [1, 2, 3]
+    assert ids(held(path)) == [1, 2, 3]
     assert version_at(log, datetime.fromisoformat(first.at)) == 0
     with pytest.raises(tidemill.TidemillError) as caught:
         version_at(log, datetime(2001, 1, 1, tzinfo=UTC))
@@ -80,7 +80,7 @@ def test_rows_and_progress_come_back_from_a_backup_and_go_again(spark: SparkSess
     assert (made.version, made.undo) == (0, None)
     again = feed(spark, table, LATER)
     assert (since(again), again.first_run) == (AFTER_DAY_1, False)
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 def test_a_backup_made_by_others_is_taken_as_far_as_its_rows_go(spark: SparkSession, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_backup_made_by_others_is_taken_as_far_as_its_rows_go(spark: SparkSess
     assert (back.total, back.watermark) == (3, None)
     again = feed(spark, table, LATER)
     assert since(again) == "since its highest at 2024-01-02 06:00:00 UTC"
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 def test_what_is_there_is_not_replaced_by_a_backup_and_what_is_not_there_is_none(

@@ -38,7 +38,7 @@ def test_two_runs_of_the_same_input_at_once_leave_each_row_once(
     wanted = [3, 4] if isinstance(strategy, Append) else [1, 2, 3, 4]
     failures = together(*[lambda: feed(spark, table, source)] * 2)
     assert failures == []
-    assert [i for i in ids(held(spark, path)) if i in wanted] == wanted
+    assert [i for i in ids(held(path)) if i in wanted] == wanted
 
 
 def test_two_first_runs_at_once_make_one_table(spark: SparkSession, path: Path) -> None:
@@ -48,7 +48,7 @@ def test_two_first_runs_at_once_make_one_table(spark: SparkSession, path: Path) 
         lambda: feed(spark, table, events((2, 2, "b"), (3, 3, "c"))),
     )
     assert failures == []
-    assert ids(held(spark, path)) == [1, 2, 3]
+    assert ids(held(path)) == [1, 2, 3]
 
 
 def test_writers_of_different_keys_lose_nothing(spark: SparkSession, path: Path) -> None:
@@ -57,7 +57,7 @@ def test_writers_of_different_keys_lose_nothing(spark: SparkSession, path: Path)
     jobs = [lambda n=n: feed(spark, table, events(*[(n * 10 + k, 1, "x") for k in range(5)])) for n in (1, 2, 3)]
     failures = together(*jobs)
     assert failures == []
-    assert ids(held(spark, path)) == [0, *[n * 10 + k for n in (1, 2, 3) for k in range(5)]]
+    assert ids(held(path)) == [0, *[n * 10 + k for n in (1, 2, 3) for k in range(5)]]
 
 
 def test_a_replace_and_a_merge_at_once_end_as_one_after_the_other(spark: SparkSession, path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_replace_and_a_merge_at_once_end_as_one_after_the_other(spark: SparkSe
         lambda: feed(spark, keyed(path), events((2, 2, "merged"), (3, 3, "merged"))),
     )
     assert failures == []
-    after = held(spark, path)
+    after = held(path)
     merged_last = [(1, 1.0, "replaced"), (2, 2.0, "merged"), (3, 3.0, "merged")]
     replaced_last = [(1, 1.0, "replaced")]
     assert after in (merged_last, replaced_last)
@@ -81,7 +81,7 @@ def test_a_full_merge_and_an_insert_at_once_end_as_one_after_the_other(spark: Sp
         lambda: feed(spark, keyed(path, form=MergeStrategy.INSERT), events((3, 3, "new"))),
     )
     assert failures == []
-    assert ids(held(spark, path)) in ([1], [1, 3])
+    assert ids(held(path)) in ([1], [1, 3])
 
 
 def test_a_commit_that_delta_skips_silently_is_a_conflict(spark: SparkSession, path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_commit_that_delta_skips_silently_is_a_conflict(spark: SparkSession, p
     with pytest.raises(Conflict) as caught:
         store.commit(spark, AppendRows(rows), ours, store.snapshot())
     assert str(caught.value) == f"sequence number 2 of {path} was taken by another run"
-    assert ids(held(spark, path)) == [1, 2]
+    assert ids(held(path)) == [1, 2]
 
 
 def test_a_run_planned_on_an_older_version_is_a_conflict(spark: SparkSession, path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_run_planned_on_an_older_version_is_a_conflict(spark: SparkSession, pa
     with pytest.raises(Conflict) as caught:
         store.commit(spark, AppendRows(rows), ours, planned)
     assert str(caught.value) == f"{path} was changed since it was looked at"
-    assert ids(held(spark, path)) == [1, 2]
+    assert ids(held(path)) == [1, 2]
 
 
 def test_two_processes_at_once_lose_nothing(spark: SparkSession, path: Path) -> None:
@@ -118,4 +118,4 @@ def test_two_processes_at_once_lose_nothing(spark: SparkSession, path: Path) -> 
     command = [sys.executable, str(tests / "stores" / "writer.py"), str(path)]
     writers = [subprocess.Popen([*command, str(n)], env=environment) for n in (1, 2)]
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert held(spark, path) == [(0, 0.0, "start"), *rows_of(1), *rows_of(2)]
+    assert held(path) == [(0, 0.0, "start"), *rows_of(1), *rows_of(2)]

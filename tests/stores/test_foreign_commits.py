@@ -62,7 +62,7 @@ def test_a_foreign_append_of_rows_that_the_source_gives_too_doubles_nothing(
         feed(spark, table, ALL)
     else:
         feed(spark, table, ALL, meanwhile=append)
-    assert held(spark, path) == WHOLE
+    assert held(path) == WHOLE
 
 
 @pytest.mark.parametrize(("strategy", "when"), [(Append(), "between"), (Merge(("id",)), "during")], ids=str)
@@ -73,7 +73,7 @@ def test_an_optimize_changes_nothing(spark: SparkSession, path: Path, strategy: 
     if when == "between":
         optimize()
     result = feed(spark, table, ALL, meanwhile=None if when == "between" else optimize)
-    assert held(spark, path) == WHOLE
+    assert held(path) == WHOLE
     assert result.window is not None
     assert result.window.reason == "since 2024-01-01 03:00:00 UTC, less 3 hours"
 
@@ -99,7 +99,7 @@ def test_rows_that_somebody_deleted_from_the_end_come_back(
     else:
         feed(spark, table, source, meanwhile=delete)
         feed(spark, table, source)
-    assert ids(held(spark, path)) == [1, 2, 3, 4, 5]
+    assert ids(held(path)) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
@@ -110,7 +110,7 @@ def test_an_emptied_table_is_read_from_the_beginning(spark: SparkSession, path: 
     result = feed(spark, table, ALL)
     assert result.window is not None
     assert result.window.reason == "the table is empty: everything is read"
-    assert held(spark, path) == WHOLE
+    assert held(path) == WHOLE
 
 
 @pytest.mark.parametrize("when", ["between", "during"])
@@ -126,7 +126,7 @@ def test_an_overwrite_by_an_older_copy_is_continued_from_its_own_highest_time(
     feed(spark, table, ALL, meanwhile=None if when == "between" else overwrite)
     if when == "during":
         feed(spark, table, ALL)
-    assert held(spark, path) == WHOLE
+    assert held(path) == WHOLE
 
 
 def test_a_table_made_by_hand_is_adopted_from_its_highest_time(spark: SparkSession, path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_table_made_by_hand_is_adopted_from_its_highest_time(spark: SparkSessi
     assert result.window is not None
     assert result.window.reason == "adopted: since its highest at 2024-01-01 03:00:00 UTC"
     assert result.counts.inserted == 1
-    assert held(spark, path) == WHOLE
+    assert held(path) == WHOLE
 
 
 def test_keys_doubled_by_somebody_else_are_an_error_and_not_updated_twice(spark: SparkSession, path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_foreign_append_during_the_write_itself_makes_the_run_plan_again(
     foreign_append(spark, path, events((5, 4, "e")))()
     gate.open()
     writer.join()
-    assert held(spark, path) == WHOLE
+    assert held(path) == WHOLE
 
 
 class Gate:

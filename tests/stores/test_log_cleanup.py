@@ -56,7 +56,7 @@ def test_the_watermark_survives_a_log_and_files_that_are_kept_for_no_time(spark:
     result = feed(spark, table, DAY_3)
     assert result.window is not None
     assert result.window.reason == "since 2024-01-02 06:00:00 UTC"
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 def test_a_rerun_writes_no_second_copy_of_the_record(spark: SparkSession, path: Path) -> None:
@@ -78,7 +78,7 @@ def test_without_a_copy_the_highest_time_of_the_rows_is_the_watermark(spark: Spa
     result = feed(spark, table, DAY_3)
     assert result.window is not None
     assert result.window.reason == "adopted: since its highest at 2024-01-02 06:00:00 UTC"
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_a_merge_goes_on_as_before_after_the_log_was_cleaned_up(spark: SparkSess
     age_and_clean(spark, path)
     result = feed(spark, table, events((3, 30, "C"), (4, 60, "d")))
     assert (result.counts.inserted, result.counts.updated) == (1, 1)
-    assert held(spark, path)[-2:] == [(3, 30.0, "C"), (4, 60.0, "d")]
+    assert held(path)[-2:] == [(3, 30.0, "C"), (4, 60.0, "d")]
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_rows_removed_by_somebody_in_the_part_of_the_log_that_is_gone_come_back(
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id > 1")
     age_and_clean(spark, path)
     feed(spark, table, DAY_3)
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 def test_the_commit_that_keeps_the_copy_is_not_shown_as_somebody_elses(spark: SparkSession, path: Path) -> None:

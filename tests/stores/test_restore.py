@@ -33,11 +33,11 @@ def test_rows_and_watermark_go_back_together(spark: SparkSession, path: Path) ->
     fed(spark, table, DAY_1, DAY_2, DAY_3)
     result = tidemill.restore(path, to=0, spark=spark)
     assert (result.restored, result.total, result.watermark) == (0, 2, "2024-01-01 02:00:00 UTC")
-    assert ids(held(spark, path)) == [1, 2]
+    assert ids(held(path)) == [1, 2]
     again = feed(spark, table, DAY_3)
     assert again.window is not None
     assert again.window.reason == "since 2024-01-01 02:00:00 UTC"
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 def test_a_restore_is_a_commit_with_a_record_and_can_be_undone(spark: SparkSession, path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_restore_is_a_commit_with_a_record_and_can_be_undone(spark: SparkSessi
     assert (newest.record.strategy, newest.record.restored_from) == ("restore", 0)
     result = tidemill.restore(path, to=1, spark=spark)
     assert result.watermark == "2024-01-02 06:00:00 UTC"
-    assert ids(held(spark, path)) == [1, 2, 3]
+    assert ids(held(path)) == [1, 2, 3]
 
 
 def test_a_version_that_is_not_there_is_an_error_that_says_which_are(spark: SparkSession, path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_restore_while_a_run_is_under_way_makes_it_plan_again(
     table = events_table(path, strategy, back=None)
     fed(spark, table, DAY_1, DAY_2)
     feed(spark, table, DAY_3, meanwhile=lambda: tidemill.restore(path, to=0, spark=spark))
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 def test_a_restore_and_a_run_at_once_lose_nothing(spark: SparkSession, path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_restore_and_a_run_at_once_lose_nothing(spark: SparkSession, path: Pat
     failures = together(lambda: feed(spark, table, DAY_3), lambda: tidemill.restore(path, to=0, spark=spark))
     assert failures == []
     feed(spark, table, DAY_3)
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 def test_a_restore_cut_short_after_its_rows_is_whole(spark: SparkSession, path: Path) -> None:
@@ -95,4 +95,4 @@ def test_a_restore_cut_short_after_its_rows_is_whole(spark: SparkSession, path: 
     again = feed(spark, table, DAY_3)
     assert again.window is not None
     assert again.window.reason == "since 2024-01-01 02:00:00 UTC"
-    assert ids(held(spark, path)) == [1, 2, 3, 4]
+    assert ids(held(path)) == [1, 2, 3, 4]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 from click.testing import CliRunner
+from delta_rows import delta_rows
 
 from tidemill.cli.main import tidemill
 from tidemill.declare.mistakes import FileErrors, excerpt
@@ -129,8 +130,7 @@ class League:
         return found
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        found = self.spark.read.format("delta").load(self.path(table)).select(*columns or "*").collect()
-        return sorted((tuple(row) for row in found), key=repr)
+        return sorted(delta_rows(self.path(table), *columns), key=repr)
 
     def path(self, table: str) -> str:
         name = table if "." in table else f"bronze.{table}"

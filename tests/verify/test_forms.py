@@ -54,7 +54,7 @@ def test_an_insert_lacks_only_new_keys_and_then_equals_a_full_run(
     feed(spark, table, SINCE)
     after = verified(spark, table, SINCE)
     assert (after.equal, counts(after)) == (True, (0, 0, 1, 0))
-    assert held(spark, tmp_path / "events") == [(1, 1.0, "a"), (2, 2.0, "b"), (3, 3.0, "c")]
+    assert held(tmp_path / "events") == [(1, 1.0, "a"), (2, 2.0, "b"), (3, 3.0, "c")]
 
 
 def test_an_update_ignores_new_keys(spark: SparkSession, tmp_path: Path, made: Callable[[Path], Path]) -> None:

@@ -22,6 +22,8 @@ _EVERYWHERE = {
     # With it every column that Python makes asks Java several times, to know in which line that was.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Groups that a task counts before it takes a slower way: twice the default hold the keys of a first load.
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "17",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -29,7 +31,7 @@ _EVERYWHERE = {
 }
 # For small work: code that Spark generates costs a fifth of it and runs too briefly to be worth that, and what is
 # planned anew after every stage is planned for as few rows as before.
-_SMALL = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
+SMALL = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
 # Spark keeps for its web interface what ran, with every plan as a text, whether the interface is there or not.
 _UNSEEN = {
     "spark.ui.enabled": "false",
@@ -85,7 +87,7 @@ def engine_settings(
     master = given.get("spark.master", master)
     ours = _EVERYWHERE | {"spark.master": master}
     ours |= _one_machine(folder) if is_local(master) else {"spark.jars": ",".join(map(str, jars))}
-    ours |= _SMALL if small else {}
+    ours |= SMALL if small else {}
     ours |= _UNSEEN if is_local(master) and given.get("spark.ui.enabled") != "true" else {}
     return ours | dict(given) | {name: _joined(given[name], ours[name]) for name in _LISTS & given.keys() & ours.keys()}
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidemill.plan.windows import WindowPlan
 
 
+ONE_TASK = 10_000  # rows that one task handles sooner than several can share them; and they are one file then
 _FLOATS = (t.FloatType, t.DoubleType)
 
 
@@ -93,6 +94,7 @@ class _Preparing:
         read = found.rows
         if isinstance(self.strategy, Merge):
             rows, found = self._one_row_per_key(rows, found, self.strategy)
+        rows = rows.coalesce(1) if found.rows <= ONE_TASK else rows
         return Change(rows, found, self.volatile, self._time_column(rows)), read
 
     def notices(self, read: int, change: Change) -> tuple[str, ...]:

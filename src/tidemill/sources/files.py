@@ -36,6 +36,8 @@ FORMATS = {
 }
 _COLUMNAR = {"parquet", "orc", "delta"}
 _LARGE = 64 * 1024 * 1024
+_ONE_TASK = 1024 * 1024  # bytes, where opening a file counts as much as reading some
+_OPENING = 16 * 1024
 
 
 def file_source(source: Source) -> FileSource:
@@ -132,11 +134,16 @@ class FileSource:
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         """All rows, lazily; JSON is read once before, to find its columns, and CSV where a column has no type yet."""
-        return picked(self._all(reading), columns or self.columns, self)
+        return picked(self._gathered(reading), columns or self.columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         """Columnar files that hold no such row are passed over."""
-        return picked(since(self._all(reading), column, value, self), columns or self.columns, self)
+        return picked(since(self._gathered(reading), column, value, self), columns or self.columns, self)
+
+    def _gathered(self, reading: Reading) -> DataFrame:
+        """All rows, from one task where they are few: what is computed of them then needs no exchange."""
+        rows, found = self._all(reading), self._listing
+        return rows.coalesce(1) if found.size + _OPENING * len(found.files) <= _ONE_TASK else rows
 
     def _all(self, reading: Reading) -> DataFrame:
         found = self._now
