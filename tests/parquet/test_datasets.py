@@ -271,6 +271,15 @@ def test_a_dry_run_says_what_a_merge_then_does(spark: SparkSession, path: Path) 
         assert getattr(would, name) == getattr(did, name), name
 
 
+def test_a_dry_run_drops_no_columns(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a"), (2, "b")))
+    before = {file: file.read_bytes() for file in data_files(path)}
+    table = merge_table(path, "id", "upsert", policy="sync_all_columns")
+    with pytest.raises(ArgumentError, match=r"merge.dry_run.* v would leave .* in a commit of its own"):
+        run_merge(pa.table({"id": [3]}), table, spark, dry_run=True)
+    assert {file: file.read_bytes() for file in data_files(path)} == before
+
+
 def test_keys_are_checked_and_repaired(spark: SparkSession, path: Path) -> None:
     null = pa.table({"id": pa.array([None, 4], pa.int64()), "v": ["n", "d"]})
     plain(path, rows((1, "a"), (2, "b")), rows((2, "z"), (3, "c")), null)

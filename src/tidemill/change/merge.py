@@ -62,7 +62,7 @@ def _upsert(meeting: Meeting) -> Compiled:
     if apart := meeting.out_of_reach:
         return Compiled(AppendRows(meeting.rows_out_of_reach(apart)), unique=True)
     judged = meeting.judged()
-    known = Counts(inserted=judged[NEW], unchanged=judged[SAME], ignored=judged[OLDER])
+    known = Counts(inserted=judged[NEW], updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER])
     if judged[CHANGED]:
         picked = meeting.upsert(judged.having([NEW, CHANGED]), inserts=judged[NEW] > 0)
         return Compiled(picked, known, _PASSED_OVER, unique=True)
@@ -72,7 +72,7 @@ def _upsert(meeting: Meeting) -> Compiled:
 
 def _update(meeting: Meeting) -> Compiled:
     judged = meeting.judged()
-    known = Counts(unchanged=judged[SAME], ignored=judged[OLDER] + judged[NEW])
+    known = Counts(updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER] + judged[NEW])
     operation = meeting.upsert(judged.having([CHANGED]), inserts=False) if judged[CHANGED] else None
     return Compiled(operation, known, _PASSED_OVER, unique=True)
 
@@ -105,11 +105,18 @@ def _full_merge(meeting: Meeting) -> Compiled:
     )
     if meeting.strategy.max_shrink is not None:
         refuse_shrink(meeting.strategy.max_shrink, seen["missing"], seen["held"], target.name)
-    if not seen["missing"] and not seen["new"] and not seen["changed"]:
-        return Compiled(None, Counts(unchanged=change.profile.rows - seen["older"], ignored=seen["older"]))
+    counts = Counts(
+        inserted=seen["new"],
+        updated=seen["changed"],
+        deleted=seen["missing"],
+        unchanged=change.profile.rows - seen["new"] - seen["changed"] - seen["older"],
+        ignored=seen["older"],
+    )
+    if not counts.written and not counts.deleted:
+        return Compiled(None, counts)
     return Compiled(
         meeting.full_merge(),
-        Counts(ignored=seen["older"]),
+        counts,
         frozenset({"ignored"}),
         unique=True,
         notices=_EMPTIED if change.profile.rows == 0 else (),

@@ -25,6 +25,7 @@ Examples:
   tidemill merge new_orders.csv lake/orders --on order_id
   tidemill merge staging/orders lake/orders --on order_id,region --strategy full_merge --max-shrink 0.1
   tidemill merge events.json lake/events --on id --strategy deduplicate --dedup-order-by updated_at
+  tidemill merge new_orders.csv lake/orders --on order_id --dry-run
 
 \b
 Strategies:
@@ -72,7 +73,7 @@ Strategies:
 )
 @columns("--partition-by", help="The columns by which a new table is partitioned.")
 @click.option("--compression", help="Of the files that are written to a dataset: snappy, zstd, gzip, lz4 or none.")
-@click.option("--dry-run", is_flag=True, help="Into a Parquet dataset: say what would happen, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would happen, and write nothing.")
 @output
 def merge(
     source: str,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidemill.plan.windows import WindowPlan
 
 
-ONE_TASK = 10_000  # rows that one task handles sooner than several can share them; and they are one file then
+ONE_TASK = 10_000  # rows that one task handles sooner than several would, and that are one file of the table then
 _FLOATS = (t.FloatType, t.DoubleType)
 
 
@@ -76,6 +76,8 @@ def prepare(
     _check_sums(table, rows, volatile)
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
     change, read = preparing.change(rows if settled else settle(rows))
+    if change.profile.rows <= ONE_TASK and not settled:  # what a source keeps may be much more than what is read of it
+        change = replace(change, rows=change.rows.coalesce(1))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
 
 
@@ -94,7 +96,6 @@ class _Preparing:
         read = found.rows
         if isinstance(self.strategy, Merge):
             rows, found = self._one_row_per_key(rows, found, self.strategy)
-        rows = rows.coalesce(1) if found.rows <= ONE_TASK else rows
         return Change(rows, found, self.volatile, self._time_column(rows)), read
 
     def notices(self, read: int, change: Change) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a step would do to a dataset; nothing is written."""
+"""What a step would do to its table; nothing is written."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tidemill.contracts import AppendRows, CommitResult
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
+from tidemill.state.counting import completed
 from tidemill.stores.opened import attempting
 from tidemill.stores.parquet.store import ParquetStore
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import CommitResult, Compiled, Record
+    from tidemill.contracts import Compiled, Operation, Record
     from tidemill.declare.tables import Table
     from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector
 
 
 def rehearse_step(spark: SparkSession, table: Table, source: Connector) -> StepResult:
-    """The result that `run_step` would have, with a notice of how many files it would read."""
+    """The result that `run_step` would have, with a notice of what it would do to files."""
     began = time.monotonic()
 
     def attempted(attempt: int) -> StepResult:
@@ -42,18 +46,30 @@ class _Rehearsal(Step):
     told: tuple[str, ...] = ()
     _stages = False
 
+    def _without(self, columns: Sequence[str]) -> Step:
+        raise ArgumentError(
+            "merge.dry_run",
+            f"{', '.join(columns)} would leave {self.table.name} before the merge, in a commit of its own, and a dry "
+            "run makes none.",
+            "Ask with --schema-policy append_new_columns what the merge would do after that.",
+        )
+
     def _commit(self, compiled: Compiled, record: Record) -> CommitResult | None:
-        store = self.store
-        if not isinstance(store, ParquetStore):
-            raise ArgumentError(
-                "merge.dry_run",
-                f"{self.table.name} is a Delta table, and a dry run is for Parquet datasets.",
-                "Merge it; tidemill restore takes it back.",
-            )
+        store, operation = self.store, compiled.operation
         files = self.snapshot.files if self.snapshot else 0
-        if compiled.operation is None:
+        if operation is None:
             self.told = (f"would write nothing: {files:,} files stay",)
             return None
-        result, read = store.rehearse(compiled.operation, record, self.snapshot)
+        if not isinstance(store, ParquetStore):
+            return self._counted(compiled, operation, record)
+        result, read = store.rehearse(operation, record, self.snapshot)
         self.told = (f"would read {read:,} of {files:,} files and rewrite {result.files_rewritten:,}",)
         return result
+
+    def _counted(self, compiled: Compiled, operation: Operation, record: Record) -> CommitResult:
+        """Of a Delta table only the rows are told: which files it rewrites, Delta finds while it writes."""
+        appends = isinstance(operation, AppendRows)
+        counts = completed(record, {"inserted": operation.rows.count()}) if appends else compiled.counts
+        before = self.snapshot.version if self.snapshot else -1
+        self.told = (f"would be version {before + 1}",)
+        return CommitResult(max(before, 0), alone=True, counts=counts, files_rewritten=0, files_kept=0)

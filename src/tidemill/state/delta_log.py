@@ -161,7 +161,7 @@ class DeltaLog:
             raise TableError(
                 "table.unreadable",
                 f"The log of {self.path} cannot be read: {_first_line(failure)}",
-                "Look at its _delta_log folder; tidemill restore can go back to a version that is whole.",
+                "Put its _delta_log back from a copy; or move the table away, and restore a backup or run it anew.",
             ) from failure
 
     def _actions(self, version: int) -> list[dict[str, Any]] | None:
