@@ -76,6 +76,18 @@ class TableError(TidemillError):
     """The target is not a table that this step may write to; it is unchanged."""
 
 
+class FileError(TableError):
+    """A file of the dataset at `path` cannot be read; the dataset is as it was."""
+
+    def __init__(self, code: str, problem: str, remedy: str, *, origin: Origin | None = None, path: str = "") -> None:
+        super().__init__(code, problem, remedy, origin=origin)
+        self.path = path
+
+
+class FilesGoneError(FileError):
+    """Files that a frame reads have gone: the dataset at `path` was written to since. Reading it again helps."""
+
+
 class CheckError(TidemillError, ValueError):
     """A check of the table does not hold of the rows that would enter it, or cannot be run; the table is unchanged."""
 

@@ -12,8 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from support import events, events_table, feed, together
 
 import tidemill
@@ -21,7 +19,6 @@ from tidemill.api import merge_table, run_merge
 from tidemill.dataset import protocol
 from tidemill.dataset.folder import Attempt, Folder
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
-from tidemill.engine.translate import translated
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError, TidemillError
 from tidemill.run.repair import check_keys, dedup
 from tidemill.state.dataset_log import DatasetLog
@@ -197,24 +194,6 @@ def _nobody_clears(_: Folder, attempt: Any) -> Iterator[None]:
         yield
     finally:
         attempt.alive.close()  # as the kernel does
-
-
-def test_a_lazy_frame_reads_its_commit_or_says_that_its_files_have_gone(spark: SparkSession, path: Path) -> None:
-    plain(path, rows((1, "a")), rows((2, "b")))
-    frame = tidemill.read(path, spark=spark)
-    assert frame.count() == 2
-    tidemill.merge(rows((3, "c")), path, on="id", spark=spark)
-    assert frame.count() == 2
-    tidemill.merge(rows((1, "A")), path, on="id", spark=spark)
-    with pytest.raises((PySparkException, Py4JError), match=r"FAILED_READ_FILE\.FILE_NOT_EXIST"):
-        frame.collect()
-    with pytest.raises(TableError) as caught, translated("Counting"):
-        frame.collect()
-    assert (caught.value.code, caught.value.remedy) == (
-        "table.files_gone",
-        "Somebody has written to the table meanwhile. Read it again.",
-    )
-    assert tidemill.read(path, spark=spark).count() == 3
 
 
 def test_all_strategies_keep_a_dataset_with_its_watermark(spark: SparkSession, path: Path) -> None:

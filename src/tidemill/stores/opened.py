@@ -12,6 +12,7 @@ from tidemill.contracts import Conflict
 from tidemill.dataset.folder import Folder
 from tidemill.declare.formats import PARQUET
 from tidemill.engine.translate import file_is_gone
+from tidemill.errors import FilesGoneError
 from tidemill.state.logs import format_at, log_of
 from tidemill.stores.delta import DeltaStore
 
@@ -58,7 +59,7 @@ def attempting_at(path: str, attempt: int) -> Iterator[None]:
     try:
         with turn:
             yield
-    except FileNotFoundError as failure:
+    except (FileNotFoundError, FilesGoneError) as failure:
         raise Conflict(str(failure)) from failure
     except (PySparkException, Py4JError) as failure:
         if file_is_gone(failure):

@@ -20,7 +20,7 @@ from tidemill.dataset.protocol import Moved, beginning, committing, walk
 from tidemill.declare.formats import COMPRESSION
 from tidemill.declare.names import spelled
 from tidemill.engine.translate import file_is_gone, one_line
-from tidemill.errors import TableError
+from tidemill.errors import FilesGoneError, TableError
 from tidemill.state.counting import counts_of
 from tidemill.state.dataset_log import DatasetLog, commit_of, partition_columns
 from tidemill.stores.parquet.direct import Direct
@@ -302,7 +302,7 @@ class ParquetStore:
         """What goes wrong before the commit point leaves the dataset as it was."""
         try:
             yield
-        except Moved as moved:
+        except (Moved, FilesGoneError) as moved:
             raise Conflict(str(moved)) from moved
         except (PySparkException, Py4JError) as failure:
             if file_is_gone(failure):
