@@ -30,8 +30,18 @@ def gone(root: str, file: str) -> FilesGoneError:
 def corrupt(root: str, file: str, why: object) -> FileError:
     return FileError(
         "dataset.corrupt_file",
-        f"{file} cannot be read as a Parquet file: {_first_line(why)}",
+        f"{file} cannot be read as a Parquet file: {_first_line(why)}.",
         "Put it back from a backup, or remove it and merge its rows again. The dataset is as it was.",
+        path=root,
+    )
+
+
+def unopened(root: str, why: object) -> FileError:
+    """The error for a dataset whose folders cannot be looked at."""
+    return FileError(
+        "dataset.not_readable",
+        f"{root} cannot be read: {_first_line(why)}.",
+        "Mend that and run again. The dataset is as it was.",
         path=root,
     )
 
@@ -39,11 +49,13 @@ def corrupt(root: str, file: str, why: object) -> FileError:
 def _forbidden(root: str, file: str, why: object) -> FileError:
     return FileError(
         "dataset.not_readable",
-        f"{file} may not be read: {_first_line(why)}",
+        f"{file} may not be read: {_first_line(why)}.",
         "Let the user who runs this read it. The dataset is as it was.",
         path=root,
     )
 
 
 def _first_line(why: object) -> str:
-    return next(iter(str(why).strip().splitlines()), "")
+    """Damaged bytes may be quoted in it, so only what can be shown is."""
+    line = next(iter(str(why).strip().splitlines()), "")
+    return "".join(char for char in line if char.isprintable()).rstrip(" .:")
