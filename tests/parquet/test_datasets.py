@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,7 +16,7 @@ from support import events, events_table, feed, together
 import tidemill
 from tidemill.api import merge_table, run_merge
 from tidemill.dataset import protocol
-from tidemill.dataset.folder import Attempt, Folder
+from tidemill.dataset.folder import Folder
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError, TidemillError
 from tidemill.run.repair import check_keys, dedup
@@ -26,6 +25,7 @@ from tidemill.stores.parquet.store import ParquetStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -132,26 +132,6 @@ def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) ->
         tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
     with pytest.raises(ArgumentError, match="'lzo' is no compression that datasets are written with"):
         tidemill.merge_parquet_dataset(rows((1, "b")), path, "id", compression="lzo", spark=spark)
-
-
-def test_files_that_cannot_be_staged_leave_the_dataset_as_it_was(
-    spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain(path, rows((1, "a")))
-    begin = Folder.begin
-
-    def full(self: Folder) -> Attempt:
-        attempt = begin(self)
-        attempt.folder = Path("/dev/full")
-        return attempt
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Folder, "begin", full)
-        with pytest.raises(TableError) as caught:
-            tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
-    assert caught.value.code == "dataset.not_written"
-    assert "The dataset is as it was." in caught.value.remedy
-    assert held(path) == [(1, "a")]
 
 
 @pytest.mark.parametrize(
