@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os.path
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,10 @@ class FileError(TableError):
     def __init__(self, code: str, problem: str, remedy: str, *, origin: Origin | None = None, path: str = "") -> None:
         super().__init__(code, problem, remedy, origin=origin)
         self.path = path
+
+    def is_of(self, path: str) -> bool:
+        """Whether it is about a file of the dataset at this path."""
+        return os.path.normpath(self.path) == os.path.normpath(path)
 
 
 class FilesGoneError(FileError):

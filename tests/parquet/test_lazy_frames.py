@@ -65,6 +65,8 @@ def test_whoever_runs_a_frame_whose_files_have_gone_is_told_to_read_again(
         ), name
     with pytest.raises(SourceError, match=r"has changed since it was read.*Read it again.*other is unchanged"):
         tidemill.merge(frame, tmp_path / "other", on="id", spark=spark)
+    with pytest.raises(FilesGoneError):
+        tidemill.merge(frame, path, on="id", spark=spark)
     again = tidemill.read(path, spark=spark)
     assert sorted(map(tuple, again.collect())) == [(1, "A"), (2, "b"), (3, "c")]
 

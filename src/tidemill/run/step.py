@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os.path
 import time
 import uuid
 from contextlib import closing, contextmanager, nullcontext
@@ -162,7 +161,7 @@ class Step:
             with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
                 yield
         except FileError as failure:
-            if os.path.normpath(failure.path) == os.path.normpath(self.table.path):
+            if failure.is_of(self.table.path):
                 raise
             raise SourceError(
                 "source.unreadable",

@@ -22,7 +22,7 @@ from tidemill.dataset.unreadable import unread
 from tidemill.declare.formats import COMPRESSION
 from tidemill.declare.names import spelled
 from tidemill.engine.translate import file_is_gone, one_line
-from tidemill.errors import FileError, FilesGoneError, TableError
+from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
 from tidemill.state.dataset_log import DatasetLog, commit_of, partition_columns
 from tidemill.stores.parquet.direct import Direct
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidemill.contracts import Bringing, Brought, Commit, KeyRange, Operation, Record, Snapshot
     from tidemill.dataset.folder import Attempt
     from tidemill.dataset.protocol import State
+    from tidemill.errors import FileError
 
 
 class ParquetStore:
@@ -305,7 +306,7 @@ class ParquetStore:
         """What goes wrong before the commit point leaves the dataset as it was."""
         try:
             yield
-        except (Moved, FilesGoneError) as moved:
+        except Moved as moved:
             raise Conflict(str(moved)) from moved
         except (PySparkException, Py4JError) as failure:
             if file_is_gone(failure):
