@@ -27,7 +27,7 @@ _AGAIN = "--again"
 def give_up_rights() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
     kernel = ctypes.CDLL(None)
-    for right in _PASSING_OVER:
+    for right in _PASSING_OVER if sys.platform == "linux" else ():
         kernel.prctl(_DROP, right, 0, 0, 0)  # it fails where there is no such right to lose
     os.execv(sys.executable, [sys.executable, __file__, _AGAIN, *sys.argv[1:]])
 

@@ -18,7 +18,7 @@ from tidemill.api import merge_table, run_merge
 from tidemill.dataset import protocol
 from tidemill.dataset.folder import Folder
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
-from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError, TidemillError
+from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
 from tidemill.run.repair import check_keys, dedup
 from tidemill.state.dataset_log import DatasetLog
 from tidemill.stores.parquet.store import ParquetStore
@@ -114,6 +114,9 @@ def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: Sp
     for kind, text, source, strategy in cases:
         with pytest.raises(kind, match=text):
             tidemill.merge_parquet_dataset(source, path, "id", strategy, spark=spark)
+    midway = spark.range(1, 4).selectExpr("id", "if(id < 3, 'x', raise_error('the line is dead')) AS v")
+    with pytest.raises(SourceError, match=r"could not be read: .*the line is dead"):
+        tidemill.merge_parquet_dataset(midway, path, "id", "full_merge", spark=spark)
     assert {file: file.read_bytes() for file in data_files(path)} == before
     result = tidemill.merge(rows((2, "one")), path, on="id", strategy="deduplicate", spark=spark)
     assert (result.updated, result.deleted) == (1, 1)
