@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os.path
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,22 @@ class ExportError(TidemillError):
 
 class TableError(TidemillError):
     """The target is not a table that this step may write to; it is unchanged."""
+
+
+class FileError(TableError):
+    """A file of the dataset at `path` cannot be read; the dataset is as it was."""
+
+    def __init__(self, code: str, problem: str, remedy: str, *, origin: Origin | None = None, path: str = "") -> None:
+        super().__init__(code, problem, remedy, origin=origin)
+        self.path = path
+
+    def is_of(self, path: str) -> bool:
+        """Whether it is about a file of the dataset at this path."""
+        return os.path.normpath(self.path) == os.path.normpath(path)
+
+
+class FilesGoneError(FileError):
+    """Files that a frame reads have gone: the dataset at `path` was written to since. Reading it again helps."""
 
 
 class CheckError(TidemillError, ValueError):

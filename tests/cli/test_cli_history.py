@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tidemill.cli import render
@@ -110,6 +111,14 @@ def test_history_of_nothing_is_an_error(cli):
     result = cli("history", "nowhere")
     assert result.exit_code == 2
     assert result.stderr == "error[table.missing] There is no table at nowhere.\n  Give the path of a table.\n"
+
+
+def test_history_of_a_dataset_that_others_made_says_that_there_is_none(folder: Path, cli):
+    (folder / "theirs").mkdir()
+    pq.write_table(pa.table({"id": [1]}), folder / "theirs" / "1.parquet")
+    result = cli("history", "theirs")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "  notice  theirs has no commits yet: its files were made elsewhere\n"
 
 
 def test_history_of_a_table_of_the_project_that_is_not_made_yet_says_how_it_is(folder: Path, cli):

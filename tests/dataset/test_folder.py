@@ -151,21 +151,6 @@ def test_a_disk_that_is_full_at_the_commit_point_leaves_the_dataset_as_it_was(
     assert texts(folder) == ["a", "b"]
 
 
-def test_a_folder_that_may_not_be_written_to_is_found_before_the_commit_point(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # the tests may be run by root
-    with pytest.raises(TableError) as caught:
-        protocol.walk(protocol.committing(folder, base, entry))
-    attempt.drop()
-    assert str(caught.value) == (
-        f"[dataset.not_writable] {folder.root}/day=1 may not be written to, and this commit changes files in it. "
-        f"Let the user who runs this write there. {folder} is as it was."
-    )
-    assert texts(folder) == ["a", "b"]
-
-
 def test_a_commit_whose_files_cannot_be_put_in_place_is_told_and_finished_later(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,30 +5,27 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from support import events, events_table, feed, together
 
 import tidemill
 from tidemill.api import merge_table, run_merge
 from tidemill.dataset import protocol
-from tidemill.dataset.folder import Attempt, Folder
+from tidemill.dataset.folder import Folder
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
-from tidemill.engine.translate import translated
-from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError, TidemillError
+from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
 from tidemill.run.repair import check_keys, dedup
 from tidemill.state.dataset_log import DatasetLog
 from tidemill.stores.parquet.store import ParquetStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -117,6 +114,9 @@ def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: Sp
     for kind, text, source, strategy in cases:
         with pytest.raises(kind, match=text):
             tidemill.merge_parquet_dataset(source, path, "id", strategy, spark=spark)
+    midway = spark.range(1, 4).selectExpr("id", "if(id < 3, 'x', raise_error('the line is dead')) AS v")
+    with pytest.raises(SourceError, match=r"could not be read: .*the line is dead"):
+        tidemill.merge_parquet_dataset(midway, path, "id", "full_merge", spark=spark)
     assert {file: file.read_bytes() for file in data_files(path)} == before
     result = tidemill.merge(rows((2, "one")), path, on="id", strategy="deduplicate", spark=spark)
     assert (result.updated, result.deleted) == (1, 1)
@@ -135,26 +135,6 @@ def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) ->
         tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
     with pytest.raises(ArgumentError, match="'lzo' is no compression that datasets are written with"):
         tidemill.merge_parquet_dataset(rows((1, "b")), path, "id", compression="lzo", spark=spark)
-
-
-def test_files_that_cannot_be_staged_leave_the_dataset_as_it_was(
-    spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain(path, rows((1, "a")))
-    begin = Folder.begin
-
-    def full(self: Folder) -> Attempt:
-        attempt = begin(self)
-        attempt.folder = Path("/dev/full")
-        return attempt
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Folder, "begin", full)
-        with pytest.raises(TableError) as caught:
-            tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
-    assert caught.value.code == "dataset.not_written"
-    assert "The dataset is as it was." in caught.value.remedy
-    assert held(path) == [(1, "a")]
 
 
 @pytest.mark.parametrize(
@@ -197,24 +177,6 @@ def _nobody_clears(_: Folder, attempt: Any) -> Iterator[None]:
         yield
     finally:
         attempt.alive.close()  # as the kernel does
-
-
-def test_a_lazy_frame_reads_its_commit_or_says_that_its_files_have_gone(spark: SparkSession, path: Path) -> None:
-    plain(path, rows((1, "a")), rows((2, "b")))
-    frame = tidemill.read(path, spark=spark)
-    assert frame.count() == 2
-    tidemill.merge(rows((3, "c")), path, on="id", spark=spark)
-    assert frame.count() == 2
-    tidemill.merge(rows((1, "A")), path, on="id", spark=spark)
-    with pytest.raises((PySparkException, Py4JError), match=r"FAILED_READ_FILE\.FILE_NOT_EXIST"):
-        frame.collect()
-    with pytest.raises(TableError) as caught, translated("Counting"):
-        frame.collect()
-    assert (caught.value.code, caught.value.remedy) == (
-        "table.files_gone",
-        "Somebody has written to the table meanwhile. Read it again.",
-    )
-    assert tidemill.read(path, spark=spark).count() == 3
 
 
 def test_all_strategies_keep_a_dataset_with_its_watermark(spark: SparkSession, path: Path) -> None:

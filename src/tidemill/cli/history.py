@@ -52,7 +52,10 @@ def history(
     if form == "json":
         render.document({"table": table_path, "commits": [_data(commit) for commit in commits]})
     elif not quiet:
-        render.table(HEADINGS, [_line(commit) for commit in commits], right=frozenset({"version"}))
+        if not commits:
+            render.notice(f"{table_path} has no commits yet: its files were made elsewhere")
+        else:
+            render.table(HEADINGS, [_line(commit) for commit in commits], right=frozenset({"version"}))
         if viewed:
             render.notice(f"{table_path} is a view now; these commits are of the table that stays on disk")
 

@@ -19,6 +19,8 @@ from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of
 from tidemill.dataset.protocol import Moved, beginning, committing, opening, walk
+from tidemill.dataset.unreadable import unread
+from tidemill.errors import FilesGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,21 +48,25 @@ def compact(folder: Folder, target_size: int) -> Compacted:
 
     `Moved` when another writer commits meanwhile: then nothing was changed.
     """
+    try:
+        return _compacted(folder, target_size)
+    except (FileNotFoundError, FilesGoneError) as failure:
+        raise Moved(f"Files of {folder} have gone meanwhile") from failure
+    except (OSError, pa.ArrowException) as failure:
+        raise not_written(folder, failure) from failure
+
+
+def _compacted(folder: Folder, target_size: int) -> Compacted:
     state = walk(opening(folder))
     groups = list(_groups(state, target_size))
     if not groups:
         return Compacted(0, 0, len(state.files), state.number)
     gone = [file for group in groups for file in group]
-    try:
-        attempt = walk(beginning(folder))
-        with folder.ending(attempt):
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                added = list(pool.map(lambda item: _join(folder.root, attempt, *item), enumerate(groups)))
-            walk(committing(folder, state, _entry(folder, state, attempt, added, gone)))
-    except FileNotFoundError as failure:
-        raise Moved(f"{failure.filename or folder} has gone meanwhile") from failure
-    except (OSError, pa.ArrowException) as failure:
-        raise not_written(folder, failure) from failure
+    attempt = walk(beginning(folder))
+    with folder.ending(attempt):
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            added = list(pool.map(lambda item: _join(folder.root, attempt, *item), enumerate(groups)))
+        walk(committing(folder, state, _entry(folder, state, attempt, added, gone)))
     return Compacted(len(gone), len(groups), len(state.files) - len(gone), state.number + 1)
 
 
@@ -83,7 +89,7 @@ def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) 
     schema, codec = _schema([root / file.path for file in files]), _codec(pq.read_metadata(root / files[0].path))
     with (attempt.folder / name).open("xb") as out:
         with pq.ParquetWriter(out, schema, compression=codec, use_deprecated_int96_timestamps=old_times) as writer:
-            rows = _copy([root / file.path for file in files], writer, schema)
+            rows = _copy(root, files, writer, schema)
         out.flush()
         os.fsync(out.fileno())
     seen = (attempt.folder / name).stat()
@@ -102,20 +108,29 @@ def _schema(paths: Sequence[Path]) -> pa.Schema:
     return found[0] if alike else pa.unify_schemas(found, promote_options="permissive")
 
 
-def _copy(paths: Sequence[Path], writer: pq.ParquetWriter, schema: pa.Schema) -> int:
+def _copy(root: Path, files: Sequence[DataFile], writer: pq.ParquetWriter, schema: pa.Schema) -> int:
     """Small row groups become larger ones, so that readers have less to do."""
     rows, waiting = 0, []
-    for path in paths:
-        with pq.ParquetFile(path, **_INT96_AS) as source:
-            for group in range(source.num_row_groups):
-                waiting.append(fitted(source.read_row_group(group), schema))
-                rows += waiting[-1].num_rows
-                if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
-                    writer.write_table(pa.concat_tables(waiting))
-                    waiting = []
+    for group in (group for file in files for group in _row_groups(root, file)):
+        waiting.append(fitted(group, schema))
+        rows += group.num_rows
+        if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
+            writer.write_table(pa.concat_tables(waiting))
+            waiting = []
     if waiting:
         writer.write_table(pa.concat_tables(waiting))
     return rows
+
+
+def _row_groups(root: Path, file: DataFile) -> Iterator[pa.Table]:
+    path = root / file.path
+    with pq.ParquetFile(path, **_INT96_AS) as source:
+        for number in range(source.num_row_groups):
+            try:
+                group = source.read_row_group(number)
+            except (pa.ArrowException, OSError) as failure:
+                raise unread(str(root), str(path), failure) from failure
+            yield group
 
 
 def _codec(found: pq.FileMetaData) -> str:

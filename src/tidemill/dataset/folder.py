@@ -186,7 +186,7 @@ def not_written(path: object, why: object) -> TableError:
     """The error for what goes wrong before a commit point."""
     return TableError(
         "dataset.not_written",
-        f"{path} could not be written to: {why}",
+        f"{path} could not be written to: {' '.join(str(why).split())}",
         "Mend that and run again. The dataset is as it was.",
     )
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.dataset.partitions import values_of
-from tidemill.errors import TableError
+from tidemill.dataset.unreadable import unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,14 +49,10 @@ def _footer(root: str, file: DataFile) -> Footer:
     try:
         found = pq.read_metadata(path)
         return Footer(found.num_rows, found.schema.to_arrow_schema(), _int96(found), _spans(found))
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError) as failure:
-        if isinstance(failure, FileNotFoundError):
-            raise
-        raise TableError(
-            "dataset.corrupt_file",
-            f"{path} cannot be read as a Parquet file: {str(failure).splitlines()[0]}",
-            "Put it back from a backup, or remove it and merge its rows again. The dataset is as it was.",
-        ) from failure
+        raise unread(root, path, failure) from failure
 
 
 def _int96(found: pq.FileMetaData) -> frozenset[str]:

@@ -10,6 +10,7 @@ import contextlib
 import re
 import traceback
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from tidemill.engine.session import has_died, log_file
 from tidemill.errors import EngineError, TableError, TidemillError
@@ -40,6 +41,9 @@ _SAYS_NOTHING = re.compile(
     r"|Stage cancelled|Multiple failures in stage|Writing job aborted|\[FAILED_EXECUTE_UDF\]",
 )
 _NAMES_A_FILE = "Encountered error while reading file"  # and not what is wrong with it
+_UNREAD = re.compile(
+    rf"\[FAILED_READ_FILE\.(?:FILE_NOT_EXIST|CANNOT_READ_FILE_FOOTER|NO_HINT)\] {_NAMES_A_FILE} (\S+?)\.(?:\s|$)"
+)
 _LONGEST = 400
 
 
@@ -61,6 +65,15 @@ def file_is_gone(error: BaseException) -> bool:
         or name.endswith("FileNotFoundException")
         for name, condition, message in _chain(error)
     )
+
+
+def unread_file(throwable: Any) -> tuple[str, str] | None:
+    """The path of the file that Spark could not read, and why, if that is what a Java error is about."""
+    messages = [message for _, _, message in _java_chain(throwable) if message.strip()]
+    for place, message in enumerate(messages, start=1):
+        if found := _UNREAD.search(message):
+            return unquote(urlsplit(found[1]).path), _clean(messages[place] if place < len(messages) else message)
+    return None
 
 
 def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:

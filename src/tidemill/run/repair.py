@@ -62,6 +62,15 @@ class Repaired:
 
 def check_keys(spark: SparkSession, path: str, keys: Sequence[str]) -> CheckedKeys:
     """Reads the key columns of the whole table."""
+
+    def attempted(_: int) -> CheckedKeys:
+        with attempting_at(path, 0):  # who only reads takes no lock
+            return _check_keys(spark, path, keys)
+
+    return with_retries(path, attempted)
+
+
+def _check_keys(spark: SparkSession, path: str, keys: Sequence[str]) -> CheckedKeys:
     began = time.monotonic()
     rows = _there(path)[0].read(spark)
     keys = require(keys, rows.columns, "The key column", path)

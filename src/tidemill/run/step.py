@@ -22,7 +22,7 @@ from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
 from tidemill.engine.zone import in_zone_of
-from tidemill.errors import SchemaError, SourceError
+from tidemill.errors import FileError, SchemaError, SourceError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import refusals
@@ -160,6 +160,14 @@ class Step:
         try:
             with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
                 yield
+        except FileError as failure:
+            if failure.is_of(self.table.path):
+                raise
+            raise SourceError(
+                "source.unreadable",
+                f"{self.source} could not be read: {failure.problem}",
+                f"{failure.remedy} {self.table.name} is unchanged.",
+            ) from failure
         except (PySparkException, Py4JError) as failure:
             what = "query, or what it reads," if isinstance(producer, Query) else "source"
             raise SourceError(

@@ -11,6 +11,7 @@ from tidemill.dataset.folder import Folder
 from tidemill.dataset.footers import holding
 from tidemill.dataset.partitions import columns_of
 from tidemill.dataset.protocol import opening, walk
+from tidemill.dataset.unreadable import unopened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,12 @@ class DatasetLog:
         self.folder = Folder(path)
 
     def state(self) -> State:
-        return walk(opening(self.folder))
+        try:
+            return walk(opening(self.folder))
+        except FileNotFoundError:
+            raise
+        except OSError as failure:
+            raise unopened(self.path, failure) from failure
 
     def exists(self) -> bool:
         return self.state().is_there

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.dataset.folder import SUFFIXES, Folder
+from tidemill.dataset.unreadable import unopened
 from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.errors import TableError
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 def format_at(path: str) -> str | None:
     """The format of what is at a path, by what lies there; None where nothing does that tells."""
+    try:
+        return _format_at(path)
+    except PermissionError as failure:
+        raise unopened(path, failure) from failure
+
+
+def _format_at(path: str) -> str | None:
     root = Path(path)
     if "://" in path or (root / "_delta_log").is_dir():
         return DELTA

@@ -12,6 +12,7 @@ from tidemill.contracts import Conflict
 from tidemill.dataset.folder import Folder
 from tidemill.declare.formats import PARQUET
 from tidemill.engine.translate import file_is_gone
+from tidemill.errors import FilesGoneError
 from tidemill.state.logs import format_at, log_of
 from tidemill.stores.delta import DeltaStore
 
@@ -52,12 +53,17 @@ def attempting(table: Table, attempt: int) -> AbstractContextManager[None]:
 def attempting_at(path: str, attempt: int) -> Iterator[None]:
     """One attempt to change the dataset at a path. After a conflict the next one has it to itself, and cannot lose.
 
-    A file that has gone since the dataset was looked at is a conflict.
+    A file that has gone since the dataset was looked at is a conflict. Where nobody else can have removed it, it is one
+    that a frame of before wants, which the step was given: no other attempt would help.
     """
     turn = Folder(path).lock if attempt else nullcontext()
     try:
         with turn:
             yield
+    except FilesGoneError as failure:
+        if attempt and failure.is_of(path):
+            raise
+        raise Conflict(str(failure)) from failure
     except FileNotFoundError as failure:
         raise Conflict(str(failure)) from failure
     except (PySparkException, Py4JError) as failure:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def register_dataset(spark: SparkSession, name: str, path: str) -> None:
     """Gives a name, quoted already, to the dataset at a path, unless it has it."""
     from tidemill.stores.parquet.store import ParquetStore  # noqa: PLC0415  imports PySpark
+    from tidemill.stores.parquet.watching import watch  # noqa: PLC0415
 
+    watch(path)
     store = ParquetStore(path)
     snapshot = store.snapshot()
     assert snapshot is not None  # noqa: S101  only what is there is registered

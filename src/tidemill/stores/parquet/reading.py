@@ -16,6 +16,7 @@ from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of, values_of
 from tidemill.declare.names import quote
 from tidemill.errors import TableError
+from tidemill.stores.parquet.watching import watch
 from tidemill.stores.parquet.worker import FILE, ROW
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tidemill.dataset.entries import DataFile
     from tidemill.dataset.protocol import State
 
+_WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _SPECIAL = re.compile(r"([*?\[\]{}\\])")
 
 
@@ -35,14 +37,16 @@ def rows_of(
 ) -> DataFrame:
     """The rows of these files; with FILE and ROW, the file and the place in which each stands, where `placed`.
 
-    When a file has gone by the time that it is read, that is Spark's FILE_NOT_EXIST.
+    When a file has gone by the time that it is read, or cannot be read, that is a `FileError`, whatever the session
+    says of such files: rows are never left out.
     """
     columns = [F.col(quote(name)) for name in schema.names]
     paths = [_literal(f"{root}/{file.path}") for file in files]
     if not paths:
         nothing = spark.createDataFrame([], schema)
         return nothing.withColumns({FILE: F.lit(""), ROW: F.lit(0).cast("long")}) if placed else nothing
-    rows = spark.read.schema(schema).option("basePath", str(root)).parquet(*paths)
+    watch(root)
+    rows = spark.read.schema(schema).options(basePath=str(root), **_WHOLE).parquet(*paths)
     if placed:
         columns += [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
     return rows.select(*columns)  # Spark puts the columns of partitions last

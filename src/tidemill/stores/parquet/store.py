@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from tidemill.dataset.entries import DataFile, Entry
 from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
 from tidemill.dataset.protocol import Moved, beginning, committing, walk
+from tidemill.dataset.unreadable import unread
 from tidemill.declare.formats import COMPRESSION
 from tidemill.declare.names import spelled
 from tidemill.engine.translate import file_is_gone, one_line
@@ -27,6 +29,7 @@ from tidemill.stores.parquet.direct import Direct
 from tidemill.stores.parquet.reading import rows_of, schema_of
 from tidemill.stores.parquet.rehearsing import Rehearsal
 from tidemill.stores.parquet.staging import DropRows, Staged, Staging
+from tidemill.stores.parquet.worker import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from tidemill.contracts import Bringing, Brought, Commit, KeyRange, Operation, Record, Snapshot
     from tidemill.dataset.folder import Attempt
     from tidemill.dataset.protocol import State
+    from tidemill.errors import FileError
 
 
 class ParquetStore:
@@ -307,9 +311,14 @@ class ParquetStore:
         except (PySparkException, Py4JError) as failure:
             if file_is_gone(failure):
                 raise Conflict(f"files of {self.path} have gone since it was looked at") from failure
-            raise not_written(self.path, one_line(failure)) from failure
+            raise self._unread(one_line(failure)) or not_written(self.path, one_line(failure)) from failure
         except OSError as failure:
             raise not_written(self.path, failure) from failure
+
+    def _unread(self, told: str) -> FileError | None:
+        """What a worker told of a file that it could not read."""
+        found = re.match(rf"OSError: (.+?){UNREADABLE}(.*)", told)
+        return unread(str(self.log.folder.root), found[1], found[2]) if found else None
 
 
 def _result(entry: Entry, state: State, staged: Staged) -> CommitResult:

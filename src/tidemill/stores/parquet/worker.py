@@ -10,6 +10,7 @@ import os
 import uuid
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 FILE, ROW, FATE = "__tidemill_file", "__tidemill_row", "__tidemill_fate"
+UNREADABLE = " cannot be read: "
 REPLACE, MOVE, DROP, STAY = "replace", "move", "drop", "stay"
 WRITTEN = (
     "staged string, folder string, instead_of string, rows long, size long, mtime long, replaced long, moved long, "
@@ -216,7 +218,8 @@ class Source:
 
     def __init__(self, path: str, shape: Shape) -> None:
         self.path = path
-        self.file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+        with _naming(path):
+            self.file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
         own = not shape.exact and _names(self.file.schema_arrow) >= _names(shape.schema)
         schema = self.file.schema_arrow if own else shape.schema
         self.old_times = _all_int96(self.file) if own else shape.int96
@@ -238,16 +241,25 @@ class Source:
 
     def read(self, number: int, columns: list[str] | None = None) -> pa.Table:
         """Some columns of a row group, as they are."""
-        try:
+        with _naming(self.path):
             return self.file.read_row_group(number, columns, use_threads=False)
-        except (pa.ArrowException, OSError) as failure:
-            raise OSError(f"{self.path} cannot be read: {failure}") from failure
 
     def successor(self, shape: Shape) -> Output:
         """A new file that is written as this one was."""
         codec = shape.compression or _codecs(self.file)
         dictionaries = _worth_a_dictionary(self.file, self.group(0))
         return Output(shape, self.schema, codec, int96=self.old_times, dictionaries=dictionaries)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """An error of Arrow's about a file names it; one that has gone is told as it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as failure:
+        raise OSError(f"{path}{UNREADABLE}{failure}") from failure
 
 
 def rewrite(source: Source, actions: pa.Table, shape: Shape) -> Written:

@@ -1,0 +1,61 @@
+"""Errors about single files of a dataset: one that has gone, one that is damaged, one that may not be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidemill.errors import FileError, FilesGoneError
+
+
+def unread(root: str, file: str, why: object) -> FileError:
+    """The error for a file, by its full path, that was there and could not be read."""
+    try:
+        Path(file).stat()
+    except FileNotFoundError:
+        return gone(root, file)
+    except PermissionError as failure:
+        return _forbidden(root, file, failure)
+    return _forbidden(root, file, why) if "Permission denied" in str(why) else corrupt(root, file, why)
+
+
+def gone(root: str, file: str) -> FilesGoneError:
+    return FilesGoneError(
+        "table.files_gone",
+        f"{root} has changed since it was read: its file {file.removeprefix(root).lstrip('/')} has gone.",
+        f"Read it again: tidemill.read({root!r}).",
+        path=root,
+    )
+
+
+def corrupt(root: str, file: str, why: object) -> FileError:
+    return FileError(
+        "dataset.corrupt_file",
+        f"{file} cannot be read as a Parquet file: {_first_line(why)}.",
+        "Put it back from a backup, or remove it and merge its rows again. The dataset is as it was.",
+        path=root,
+    )
+
+
+def unopened(root: str, why: object) -> FileError:
+    """The error for a dataset whose folders cannot be looked at."""
+    return FileError(
+        "dataset.not_readable",
+        f"{root} cannot be read: {_first_line(why)}.",
+        "Mend that and run again. The dataset is as it was.",
+        path=root,
+    )
+
+
+def _forbidden(root: str, file: str, why: object) -> FileError:
+    return FileError(
+        "dataset.not_readable",
+        f"{file} may not be read: {_first_line(why)}.",
+        "Let the user who runs this read it. The dataset is as it was.",
+        path=root,
+    )
+
+
+def _first_line(why: object) -> str:
+    """Damaged bytes may be quoted in it, so only what can be shown is."""
+    line = next(iter(str(why).strip().splitlines()), "")
+    return "".join(char for char in line if char.isprintable()).rstrip(" .:")
