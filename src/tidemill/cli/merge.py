@@ -24,7 +24,7 @@ EXAMPLES = """\b
 Examples:
   tidemill merge new_orders.csv lake/orders --on order_id
   tidemill merge staging/orders lake/orders --on order_id,region --strategy full_merge --max-shrink 0.1
-  tidemill merge new_orders.parquet lake/orders --on order_id --table-format parquet --dry-run
+  tidemill merge new_orders.parquet lake/orders --on order_id --table-format parquet
   tidemill merge events.json lake/events --on id --strategy deduplicate --dedup-order-by updated_at
   tidemill merge new_orders.csv lake/orders --on order_id --dry-run
 
