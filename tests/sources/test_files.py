@@ -8,7 +8,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.functions import spark_partition_id
+from pyspark.sql.functions import lit, spark_partition_id
 from pyspark.sql.types import StructType
 
 from tidemill.declare.cursors import cursor
@@ -62,6 +62,18 @@ def test_few_bytes_are_read_by_one_task_and_many_by_several(spark, tmp_path):
 
     assert tasks("few") == 1
     assert tasks("many") > 1
+
+
+def test_parquet_files_that_spark_wrote_tell_their_columns_as_spark_would(spark, tmp_path):
+    ddl = "id BIGINT, `a.b` STRING, at TIMESTAMP_NTZ, s STRUCT<x: ARRAY<DECIMAL(5,2)>, m: MAP<STRING, DATE>>"
+    made = spark.createDataFrame([(1, None, None, None), (2, None, None, None)], ddl).repartition(2, "id")
+    for path, rows in {"same": made, "more": made, "folders": made.withColumn("day", lit(1))}.items():
+        writer = rows.write.partitionBy("day") if path == "folders" else rows.write
+        writer.parquet(str(tmp_path / path))
+    made.withColumn("more", lit(1)).write.mode("append").parquet(str(tmp_path / "more"))
+    for path in ("same", "more", "folders"):
+        spark_says = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / path)).schema
+        assert connector_for(files(tmp_path, "parquet", path)).schema(Reading(spark)) == spark_says, path
 
 
 def test_csv_takes_the_types_of_its_table(spark, tmp_path):

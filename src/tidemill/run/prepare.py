@@ -63,8 +63,12 @@ def prepare(
     snapshot: Snapshot | None,
     *,
     settled: bool,
+    seen: Profile | None = None,
 ) -> Prepared:
-    """The change of one step. Every error of the user's rows is raised here, before anything is written."""
+    """The change of one step. Every error of the user's rows is raised here, before anything is written.
+
+    `seen` is the profile of all rows, where it is known already.
+    """
     unambiguous(rows, table.name)
     columns = rows.columns
     strategy = _spelled(table, rows, held)
@@ -75,7 +79,7 @@ def prepare(
     volatile = frozenset(name.lower() for name in named)
     _check_sums(table, rows, volatile)
     preparing = _Preparing(table, strategy, window, snapshot, volatile)
-    change, read = preparing.change(rows if settled else settle(rows))
+    change, read = preparing.change(rows if settled else settle(rows), seen)
     if change.profile.rows <= ONE_TASK and not settled:  # what a source keeps may be much more than what is read of it
         change = replace(change, rows=change.rows.coalesce(1))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)
@@ -89,8 +93,8 @@ class _Preparing:
     snapshot: Snapshot | None
     volatile: frozenset[str]
 
-    def change(self, rows: DataFrame) -> tuple[Change, int]:
-        found = self._profile(rows)
+    def change(self, rows: DataFrame, seen: Profile | None) -> tuple[Change, int]:
+        found = seen or self._profile(rows)
         self._check_times(found)
         self._check_condition(rows)
         read = found.rows

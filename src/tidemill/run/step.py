@@ -32,6 +32,7 @@ from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
 from tidemill.run.anchor import keep_anchor
 from tidemill.run.checks import check_change, warnings
+from tidemill.run.in_order import profile_in_order
 from tidemill.run.join import JoinSource
 from tidemill.run.prepare import Prepared, prepare
 from tidemill.run.results import StepResult
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts import Change, CommitResult
+    from tidemill.contracts import Change, CommitResult, Profile
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
@@ -114,7 +115,8 @@ class Step:
         with self._reading():
             known = held if self.known else None
             table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
-            prepared = prepare(table, rows, window, known, self.known, settled=self.source.settled)
+            seen = self._seen(rows, window)
+            prepared = prepare(table, rows, window, known, self.known, settled=self.source.settled, seen=seen)
         if prepared.dropped:
             return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
@@ -124,6 +126,12 @@ class Step:
         committed = self._commit(compiled, record) or self._note(compiled, record, held)
         result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
         return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
+
+    def _seen(self, rows: DataFrame, window: WindowPlan | None) -> Profile | None:
+        strategy = self.table.strategy
+        if self.known is not None or window is not None or not isinstance(strategy, Merge):
+            return None
+        return profile_in_order(self.source, rows, strategy.keys)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         whole = self.known is None and self.part is None and not self.table.owns_window

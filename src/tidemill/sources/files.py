@@ -14,6 +14,7 @@ from tidemill.sources.listing import Listing
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
 from tidemill.sources.text import Types, empty, read_csv, read_json
+from tidemill.sources.written import written_schema
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -105,6 +106,11 @@ class FileSource:
         return self.format in _COLUMNAR and self.size >= _LARGE
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its rows are those of Parquet files, all of them and as they are."""
+        return self.format == "parquet" and not self.options
+
+    @property
     def place(self) -> str | None:
         """The path or pattern by which Spark's catalog can hold it as it is; None where its rows have to be read.
 
@@ -164,7 +170,9 @@ class FileSource:
             case columnar:
                 # Spark would take the columns of any one file for those of all.
                 options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
-                return reading.spark.read.format(columnar).options(**options).load(found.for_spark())
+                reader = reading.spark.read.format(columnar).options(**options)
+                schema = written_schema(found) if self.is_plain else None
+                return (reader.schema(schema) if schema else reader).load(found.for_spark())
 
     def _nothing(self, reading: Reading) -> DataFrame:
         rows = empty(reading, self.types)
