@@ -26,29 +26,34 @@ LONGEST = (
     "test_merge_forms.py",
     "test_incremental_equals_full.py",
     "test_golden.py",
-    "test_model_histories.py",
     "test_values.py",
     "test_concurrent_writers.py",
-    "test_log_cleanup.py",
-    "test_append.py",
+    "test_model_histories.py",
     "test_foreign_commits.py",
+    "test_append.py",
     "test_restore.py",
-    "test_function_tables.py",
-    "test_checks_on_changes.py",
-    "test_schema_policies.py",
+    "test_session.py",
     "test_season.py",
+    "test_function_tables.py",
+    "test_schema_policies.py",
+    "test_kill.py",
+    "test_checks_on_changes.py",
+    "test_datasets.py",
     "test_join_pipelines.py",
     "test_verify.py",
     "test_backfill.py",
+    "test_real_failures.py",
     "test_replace_and_delete_insert.py",
+    "test_views.py",
+    "test_log_cleanup.py",
+    "test_small_sample.py",
+    "test_cli_run.py",
     "test_example_nhl.py",
+    "test_kills.py",
+    "test_statements_on_spark.py",
 )
 
-# Two engines on two cores: Java's compiler took a third of the time, its usual collector a sixth.
-THRIFTY = (
-    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
-    "-XX:Tier4CompileThreshold=60000"
-)
+THRIFTY = "-XX:+UseParallelGC"  # several engines on two cores: the usual collector took a sixth of their time
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by a shell in the background: children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -80,7 +85,7 @@ def _java_options(options: str) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
+    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1200m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
     # All work is small, but for `make soak`; but the engine lives long enough for Java to compile it well.
     with _java_options(THRIFTY):
