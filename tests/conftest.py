@@ -53,7 +53,7 @@ LONGEST = (
     "test_statements_on_spark.py",
 )
 
-THRIFTY = "-XX:+UseParallelGC"  # several engines on two cores: the usual collector took a sixth of their time
+THRIFTY = "-XX:+UseParallelGC"  # two engines on two cores: the usual collector took a sixth of their time
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by a shell in the background: children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -85,7 +85,7 @@ def _java_options(options: str) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1200m")
+    os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
     # All work is small, but for `make soak`; but the engine lives long enough for Java to compile it well.
     with _java_options(THRIFTY):
