@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from delta_rows import delta_table
 
 from tidemill.declare.strategies import Append, Merge, Strategy
@@ -112,7 +113,7 @@ def _fingerprint(table: Table, loads: Sequence[pa.Table]) -> str:
 
 def held(path: Path) -> list[tuple[int, float, str]]:
     """The rows of an events table as (id, hour, value), in order."""
-    found = delta_table(path, "id", "at", "value").to_pylist()
+    found = (delta_table(path) if (path / "_delta_log").exists() else pq.read_table(path)).to_pylist()
     return sorted((row["id"], (row["at"] - moment(0)).total_seconds() / 3600, row["value"]) for row in found)
 
 

@@ -26,7 +26,7 @@ def source_up_to(number: int) -> list[tuple[int, float, str]]:
 def main() -> None:
     path, strategy, kept_as = sys.argv[1], {"append": Append(), "merge": Merge(("id",))}[sys.argv[2]], sys.argv[3]
     table = events_table(path, strategy, back="1 hour", format=kept_as)
-    spark = embedded()
+    spark = embedded(small=True)
     print("started", flush=True)
     for number in range(100):
         run_step(spark, table, FrameSource(events(*source_up_to(number))))

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import tidemill
+from tidemill.engine.session import embedded
 from tidemill.errors import TidemillError
 
 LARGEST_FILE = 4 * 1024 * 1024
@@ -34,8 +35,9 @@ def give_up_rights() -> None:
 
 def merged(path: Path, strategy: str) -> str:
     """What a merge of one row says."""
+    rows, spark = pa.table({"id": [1], "v": ["new"], "day": [1]}), embedded(small=True)
     try:
-        result = tidemill.merge(pa.table({"id": [1], "v": ["new"], "day": [1]}), path, on="id", strategy=strategy)
+        result = tidemill.merge(rows, path, on="id", strategy=strategy, spark=spark)
     except TidemillError as failure:
         return str(failure)
     return f"{result.updated} updated"
