@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stage import Duel, Stage, our_merge, plain_merge, seconds
@@ -48,13 +49,11 @@ def single_changes(stage: Stage, repeat: int, *, small: bool) -> dict[str, Duel]
         for kind, duel in duels.items():
             change = stage.change("spread", 0) if kind == "same" else stage.change(kind, n + WARM_UP + 1)
             plain, ours = stage.copy(stage.plain, "plain_copy"), stage.copy(stage.ours, "ours_copy")
-            times = (
-                seconds(plain_merge, stage.spark, change, plain),
-                seconds(our_merge, stage.spark, change, ours),
+            duel.fight(
+                partial(plain_merge, stage.spark, change, plain),
+                partial(our_merge, stage.spark, change, ours),
+                counts=n >= 0,
             )
-            if n >= 0:
-                duel.plain.append(times[0])
-                duel.ours.append(times[1])
     return duels
 
 
@@ -110,8 +109,7 @@ def tenth_changed(stage: Stage, repeat: int) -> Claim:
     for n in range(repeat):
         change = stage.change("spread", 200 + n, stage.rows // 10)
         plain, ours = stage.copy(stage.plain, "plain_tenth"), stage.copy(stage.ours, "ours_tenth")
-        duel.plain.append(seconds(plain_merge, stage.spark, change, plain))
-        duel.ours.append(seconds(our_merge, stage.spark, change, ours))
+        duel.fight(partial(plain_merge, stage.spark, change, plain), partial(our_merge, stage.spark, change, ours))
     return Claim("10% of the rows changed", duel.speedup, 1.0, at_least=True, detail=_detail(duel))
 
 
@@ -120,15 +118,13 @@ def first_load(stage: Stage, repeat: int, *, small: bool) -> Claim:
     duel = Duel("first load")
     for n in range(-1 if small else -WARM_UP, repeat):
         plain, ours = stage.folder / "plain_first", stage.folder / "ours_first"
-        times = (
-            seconds(_plain_load, stage, plain),
-            seconds(our_merge, stage.spark, stage.source, ours),
+        duel.fight(
+            partial(_plain_load, stage, plain),
+            partial(our_merge, stage.spark, stage.source, ours),
+            counts=n >= 0,
         )
         for table in (plain, ours):
             shutil.rmtree(table)
-        if n >= 0:
-            duel.plain.append(times[0])
-            duel.ours.append(times[1])
     return Claim("first load", duel.speedup, 0.9, at_least=True, detail=_detail(duel))
 
 

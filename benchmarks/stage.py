@@ -120,6 +120,13 @@ class Duel:
     plain: list[float] = field(default_factory=list)
     ours: list[float] = field(default_factory=list)
 
+    def fight(self, plain: Callable[[], object], ours: Callable[[], object], *, counts: bool = True) -> None:
+        """Both ways once; a round that warms up does not count."""
+        times = seconds(plain), seconds(ours)
+        if counts:
+            self.plain.append(times[0])
+            self.ours.append(times[1])
+
     @property
     def medians(self) -> tuple[float, float]:
         return statistics.median(self.plain), statistics.median(self.ours)

@@ -53,7 +53,7 @@ LONGEST = (
     "test_statements_on_spark.py",
 )
 
-THRIFTY = "-XX:+UseParallelGC"  # the usual one took 40 and 60 of the seconds of two engines
+THRIFTY = "-XX:+UseParallelGC"  # the usual collector took 40 and 60 s of two engines
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by a shell in the background: children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -129,22 +129,21 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     frame raises a `FilesGoneError`: read again.
     """
     from tidemill.engine.session import session_for  # noqa: PLC0415
-    from tidemill.run.retry import with_retries  # noqa: PLC0415
-    from tidemill.stores.opened import attempting_at, store_at  # noqa: PLC0415
+    from tidemill.run.retry import look  # noqa: PLC0415
+    from tidemill.stores.opened import store_at  # noqa: PLC0415
 
     session = session_for(spark)
     path = _located(str(target), session)
 
-    def attempted(_: int) -> DataFrame:
-        with attempting_at(path, 0):  # a reader takes no lock
-            store = store_at(path)
-            if store.snapshot() is None:
-                raise ArgumentError(
-                    "table.missing", f"There is no table at {target}.", "Give the path or the name of a table."
-                )
-            return store.read(session)
+    def rows() -> DataFrame:
+        store = store_at(path)
+        if store.snapshot() is None:
+            raise ArgumentError(
+                "table.missing", f"There is no table at {target}.", "Give the path or the name of a table."
+            )
+        return store.read(session)
 
-    return with_retries(path, attempted)
+    return look(path, rows)
 
 
 def history(target: str | Path, limit: int | None = None) -> list[Commit]:

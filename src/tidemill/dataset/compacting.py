@@ -19,7 +19,7 @@ from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of
 from tidemill.dataset.protocol import Moved, beginning, committing, opening, walk
-from tidemill.dataset.unreadable import unread
+from tidemill.dataset.unreadable import reading
 from tidemill.errors import FilesGoneError
 
 if TYPE_CHECKING:
@@ -126,10 +126,8 @@ def _row_groups(root: Path, file: DataFile) -> Iterator[pa.Table]:
     path = root / file.path
     with pq.ParquetFile(path, **_INT96_AS) as source:
         for number in range(source.num_row_groups):
-            try:
+            with reading(str(root), str(path)):
                 group = source.read_row_group(number)
-            except (pa.ArrowException, OSError) as failure:
-                raise unread(str(root), str(path), failure) from failure
             yield group
 
 

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from tidemill.errors import FileError, FilesGoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def reading(root: str, file: str) -> Iterator[None]:
+    """An error of Arrow's while a file is read, by its full path, becomes one that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as failure:
+        raise unread(root, file, failure) from failure
 
 
 def unread(root: str, file: str, why: object) -> FileError:

@@ -16,7 +16,7 @@ from tidemill.change.keys import descending, held_twice, shown_keys
 from tidemill.contracts import Record
 from tidemill.declare.names import quote
 from tidemill.errors import ArgumentError
-from tidemill.run.retry import with_retries
+from tidemill.run.retry import look, with_retries
 from tidemill.stores.opened import attempting_at, store_at
 from tidemill.stores.parquet.store import ParquetStore
 from tidemill.stores.parquet.worker import FILE, ROW
@@ -62,12 +62,7 @@ class Repaired:
 
 def check_keys(spark: SparkSession, path: str, keys: Sequence[str]) -> CheckedKeys:
     """Reads the key columns of the whole table."""
-
-    def attempted(_: int) -> CheckedKeys:
-        with attempting_at(path, 0):  # who only reads takes no lock
-            return _check_keys(spark, path, keys)
-
-    return with_retries(path, attempted)
+    return look(path, lambda: _check_keys(spark, path, keys))
 
 
 def _check_keys(spark: SparkSession, path: str, keys: Sequence[str]) -> CheckedKeys:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.contracts import Conflict
 from tidemill.errors import ConflictError
+from tidemill.stores.opened import attempting_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,16 @@ logger = logging.getLogger("tidemill")
 
 TRIES = 5
 _FIRST_WAIT = 0.2
+
+
+def look(path: str, reading: Callable[[], T]) -> T:
+    """What `reading` gives, which takes no lock; it looks again where files went while it did."""
+
+    def attempted(_: int) -> T:
+        with attempting_at(path, 0):
+            return reading()
+
+    return with_retries(path, attempted)
 
 
 def with_retries(name: str, attempt: Callable[[int], T]) -> T:

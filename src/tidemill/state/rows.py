@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from tidemill.dataset.unreadable import unread
+from tidemill.dataset.unreadable import reading
 from tidemill.declare.formats import PARQUET
 from tidemill.state.dataset_log import DatasetLog
 from tidemill.state.logs import format_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def some_rows(path: str, limit: int) -> pa.Table | None:
@@ -38,24 +32,15 @@ def _of_dataset(path: str, limit: int) -> pa.Table:
     log = DatasetLog(path)
     files = [str(log.folder.root / each) for each in log.state().files]
     hive = dataset.HivePartitioning.discover(infer_dictionary=False)
-    with _reading(path, files[0] if files else path):
+    with reading(path, files[0] if files else path):
         whole = dataset.dataset(files, format="parquet", partitioning=hive, partition_base_dir=path)
     rows = whole.schema.empty_table()
     for part in whole.get_fragments():
-        with _reading(path, part.path):
+        with reading(path, part.path):
             rows = pa.concat_tables([rows, part.scanner(schema=whole.schema).head(limit - rows.num_rows)])
         if rows.num_rows >= limit:
             break
     return rows
-
-
-@contextmanager
-def _reading(path: str, file: str) -> Iterator[None]:
-    """An error of Arrow's names the file."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as failure:
-        raise unread(path, file, failure) from failure
 
 
 def _first(batches: pa.RecordBatchReader, limit: int) -> pa.Table:
