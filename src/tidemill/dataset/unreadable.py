@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tidemill.errors import FileError, FilesGoneError
 
 if TYPE_CHECKING:
@@ -17,6 +15,8 @@ if TYPE_CHECKING:
 @contextmanager
 def reading(root: str, file: str) -> Iterator[None]:
     """An error of Arrow's while a file is read, by its full path, becomes one that names it."""
+    import pyarrow as pa  # noqa: PLC0415  slow to import, and whoever only makes an error has no need of it
+
     try:
         yield
     except (pa.ArrowException, OSError) as failure:
