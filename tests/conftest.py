@@ -8,6 +8,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tidemill.declare.spark import SparkSettings
 from tidemill.engine import session
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
 
 
 # They take longest, so they begin first: at the end no worker is left alone with one of them.
@@ -42,15 +45,30 @@ LONGEST = (
     "test_join_pipelines.py",
     "test_verify.py",
     "test_backfill.py",
-    "test_real_failures.py",
     "test_replace_and_delete_insert.py",
     "test_views.py",
     "test_log_cleanup.py",
     "test_small_sample.py",
     "test_cli_run.py",
     "test_example_nhl.py",
-    "test_kills.py",
     "test_statements_on_spark.py",
+)
+
+# They need no engine and wait more than they compute: a third worker has them, beside the two with an engine each.
+WITHOUT_ENGINE = frozenset(
+    {
+        "test_cli_ends.py",
+        "test_cli_spark.py",
+        "test_fetch.py",
+        "test_http_api.py",
+        "test_jars.py",
+        "test_kills.py",
+        "test_league_api.py",
+        "test_meaning.py",
+        "test_pages.py",
+        "test_protocol.py",
+        "test_real_failures.py",
+    }
 )
 
 THRIFTY = "-XX:+UseParallelGC"  # the usual collector took 40 and 60 s of two engines
@@ -61,7 +79,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by a shell in the
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--histories", type=int, default=42, help="how many random histories test_incremental_equals_full tries"
+        "--histories", type=int, default=40, help="how many random histories test_incremental_equals_full tries"
     )
     parser.addoption("--kills", type=int, default=5, help="how many writers of a dataset are killed")
     parser.addoption("--rounds", type=int, default=5, help="how often several processes merge into a dataset at once")
@@ -70,7 +88,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+    items.sort(key=lambda item: (item.path.name in WITHOUT_ENGINE, places.get(item.path.name, len(LONGEST))))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+    return Lanes(config, log)
+
+
+class Lanes(LoadFileScheduling):
+    """Files go to the workers in order; what needs no engine goes to the third, in one piece, and nothing else does."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "without engine" if file.rpartition("/")[2] in WITHOUT_ENGINE else file
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if node.gateway.id == "gw2":
+            if "without engine" not in self.workqueue:
+                node.shutdown()
+                return
+            self.workqueue.move_to_end("without engine", last=False)
+        super()._assign_work_unit(node)
 
 
 @contextlib.contextmanager
@@ -85,6 +123,7 @@ def _java_options(options: str) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    assert os.environ.get("PYTEST_XDIST_WORKER") != "gw2", "a file in WITHOUT_ENGINE asks for one"
     os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
     # All work is small, but for `make soak`; but the engine lives long enough for Java to compile it well.
