@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.run.results import StepResult
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nhl"

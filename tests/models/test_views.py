@@ -22,7 +22,7 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.main import tidemill
 from tidemill.cli.outcome import Shown, run_data
-from tidemill.contracts import Counts, Record
+from tidemill.contracts.records import Counts, Record
 from tidemill.declare.checks import RowCount
 from tidemill.declare.mistakes import FileErrors
 from tidemill.errors import ArgumentError, StateError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from tidemill.change.cursors import decoded, exact, highest, kind_of
-from tidemill.contracts import KeyRange, Profile
+from tidemill.contracts.changes import KeyRange, Profile
 from tidemill.declare.cursors import CursorKind
 from tidemill.declare.names import quote
 

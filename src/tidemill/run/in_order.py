@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemill.change.cursors import kind_of
-from tidemill.contracts import KeyRange, Profile
+from tidemill.contracts.changes import KeyRange, Profile
 from tidemill.declare.cursors import Cursor, CursorKind
 from tidemill.declare.names import spelled
 from tidemill.sources.files import FileSource

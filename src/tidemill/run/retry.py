@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from tidemill.contracts import Conflict
+from tidemill.contracts.store import Conflict
 from tidemill.errors import ConflictError
 from tidemill.stores.opened import attempting_at
 

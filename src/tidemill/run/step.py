@@ -15,7 +15,9 @@ from pyspark.errors import PySparkException
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
 from tidemill.change.operation import ALL_COUNTS, compile_change
-from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
+from tidemill.contracts.changes import Target
+from tidemill.contracts.operations import HELD, AppendRows, Compiled
+from tidemill.contracts.records import Record
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy
@@ -48,7 +50,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts import Change, CommitResult, Profile
+    from tidemill.contracts.changes import Change, Profile
+    from tidemill.contracts.store import CommitResult
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
