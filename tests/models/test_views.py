@@ -33,6 +33,7 @@ from tidemill.run.views import run_view
 from tidemill.state.delta_log import APP_ID
 from tidemill.state.views import forget_view, keep_view, view_record
 from tidemill.workspace import Workspace
+from tidemill.workspace.means import catalog_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +70,7 @@ def view(workspace: Workspace, name: str = "open_orders") -> View:
 
 def version(workspace: Workspace, name: str) -> str | None:
     """What a record says of a table or view that was read."""
-    return workspace._runner(None).catalog.version(f"my_schema.{name}")
+    return catalog_of(workspace).version(f"my_schema.{name}")
 
 
 def commit(name: str, mode: str = "error", **more: Any) -> Path:
@@ -267,7 +268,7 @@ def test_a_plan_looks_through_views_for_what_a_run_would_change(load):
         versions = {"query": json.dumps({f"my_schema.{reads}": version(workspace, reads)})}
         commit(name, sql_hash=table.sql_hash, config_hash=table.config_hash, input_versions=versions)
     seen = view(workspace, "seen")
-    source_version = workspace._runner(None).catalog.version("t_project.source_table")
+    source_version = catalog_of(workspace).version("t_project.source_table")
     versions = {"t_project.source_table": source_version}
     keep_view(seen.path, Record("run", seen.name, 1, "view", AT, sql_hash=seen.sql_hash, input_versions=versions))
     was_run(view(workspace), orders=version(workspace, "orders"))
