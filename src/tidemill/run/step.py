@@ -18,13 +18,14 @@ from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts.changes import Target
 from tidemill.contracts.operations import HELD, AppendRows, Compiled
 from tidemill.contracts.records import Record
+from tidemill.contracts.store import Conflict
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import one_line
 from tidemill.engine.zone import in_zone_of
-from tidemill.errors import FileError, SchemaError, SourceError
+from tidemill.errors import FileError, FilesGoneError, SchemaError, SourceError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import refusals
@@ -174,18 +175,19 @@ class Step:
         except FileError as failure:
             if failure.is_of(self.table.path):
                 raise
-            raise SourceError(
-                "source.unreadable",
-                f"{self.source} could not be read: {failure.problem}",
-                f"{failure.remedy} {self.table.name} is unchanged.",
-            ) from failure
+            if isinstance(failure, FilesGoneError) and producer:  # another attempt reads the source again
+                raise Conflict(failure.problem) from failure
+            raise self._unreadable(failure.problem, failure.remedy) from failure
         except (PySparkException, Py4JError) as failure:
             what = "query, or what it reads," if isinstance(producer, Query) else "source"
-            raise SourceError(
-                "source.unreadable",
-                f"{self.source} could not be read: {one_line(failure)}",
-                f"Mend the {what} and run again. {self.table.name} is unchanged.",
-            ) from failure
+            raise self._unreadable(one_line(failure), f"Mend the {what} and run again.") from failure
+
+    def _unreadable(self, why: str, remedy: str) -> SourceError:
+        return SourceError(
+            "source.unreadable",
+            f"{self.source} could not be read: {why}",
+            f"{remedy} {self.table.name} is unchanged.",
+        )
 
     def _window(self, schema: StructType) -> WindowPlan | None:
         started = self.part is not None and self.part.start is not None
