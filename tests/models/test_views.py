@@ -202,7 +202,7 @@ def test_a_record_that_cannot_be_written_is_an_error(shop):
 
 def test_a_view_is_up_to_date_without_spark_while_query_and_inputs_are_what_they_were(shop, load):
     commit("orders")
-    catalog = shop._runner(None).catalog
+    catalog = catalog_of(shop)
     was_run(view(shop), orders=catalog.version("my_schema.orders"))
     assert run_view(no_spark, view(shop), catalog, NOW) == ViewResult(
         "my_schema.open_orders", "up to date", ("id", "amount")
@@ -224,7 +224,7 @@ def test_checks_of_a_view_are_run_again_when_they_change_wherever_they_stand(loa
     first = load({**MODELS, "open_orders.sql": checked("amount > 0")})
     assert view(first).config_hash is not None
     commit("orders")
-    catalog = first._runner(None).catalog
+    catalog = catalog_of(first)
     was_run(view(first), orders=catalog.version("my_schema.orders"))
     moved = load({"open_orders.sql": f"\n{checked('amount > 0')}"})
     assert run_view(no_spark, view(moved), catalog, NOW).status == "up to date"
