@@ -23,6 +23,7 @@ from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.engine.session import pace, step_session
 from tidemill.engine.translate import one_line
 from tidemill.engine.zone import in_zone_of
 from tidemill.errors import FileError, FilesGoneError, SchemaError, SourceError
@@ -37,7 +38,7 @@ from tidemill.run.anchor import keep_anchor
 from tidemill.run.checks import check_change, warnings
 from tidemill.run.in_order import profile_in_order
 from tidemill.run.join import JoinSource
-from tidemill.run.prepare import Prepared, prepare
+from tidemill.run.prepare import ONE_TASK, Prepared, prepare
 from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
 from tidemill.run.windows import window_of
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
 
 logger = logging.getLogger("tidemill")
+
+NEAR = 8 * 1024 * 1024  # bytes of a table that are met sooner than code for it is generated
 
 
 def run_step(
@@ -112,7 +115,7 @@ class Step:
     def _attempted(self, began: float) -> StepResult:
         # Asked before its rows are read: what comes in between is then seen by the next run.
         input_version = self.source.version() if self.table.producer else None
-        reading = Reading(self.spark, self.store.schema(self.spark) if self.known else None)
+        reading = Reading(self._session(), self.store.schema(self.spark) if self.known else None)
         with self._reading():
             rows, window = self._window_of_rows(reading)
         held = self.store.read(rows.sparkSession) if self.snapshot else None
@@ -124,12 +127,25 @@ class Step:
         if prepared.dropped:
             return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
+        pace(prepared.change.rows.sparkSession, small=self._is_small(prepared))
         compiled = self._compile(prepared, held, window)
         record = self._record(prepared, compiled, window, input_version)
         checks = check_change(self.table, prepared, compiled, record, held)
         committed = self._commit(compiled, record) or self._note(compiled, record, held)
         result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
         return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
+
+    def _session(self) -> SparkSession:
+        """Where the rows are read; queries, functions and joins make a session for themselves."""
+        return step_session(self.spark) if isinstance(self.table.producer, Loaded | None) else self.spark
+
+    def _is_small(self, prepared: Prepared) -> bool:
+        """Whether few rows come, and meet little of the table."""
+        strategy, change = prepared.strategy, prepared.change.profile
+        if change.rows > ONE_TASK or self.source.settled:
+            return False
+        by_key = isinstance(strategy, Merge) and strategy.form is not MergeStrategy.FULL_MERGE and not self.table.checks
+        return self.snapshot is None or self.store.log.reach(change.ranges if by_key else ()).size <= NEAR
 
     def _seen(self, rows: DataFrame, window: WindowPlan | None) -> Profile | None:
         strategy = self.table.strategy
