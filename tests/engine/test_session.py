@@ -51,6 +51,10 @@ spark.range(30).repartition(3).write.format("delta").save(sys.argv[1])
 seen = {"rows": spark.read.format("delta").load(sys.argv[1]).selectExpr("sum(id)").first()[0]}
 seen["master"], seen["partitions"] = spark.conf.get("spark.master"), spark.conf.get("spark.sql.shuffle.partitions")
 seen["same"] = session.session_for(settings=mine) is session.session_for() is spark
+own = session.step_session(spark)
+seen["code"] = [own.conf.get("spark.sql.codegen.factoryMode")]
+session.pace(own, small=False)
+seen["code"].append(own.conf.get("spark.sql.codegen.factoryMode"))
 try:
     session.session_for(settings=SparkSettings(conf={"spark.sql.shuffle.partitions": "4"}))
 except EngineError as error:
@@ -109,6 +113,7 @@ def test_a_session_has_the_master_and_the_settings_that_were_asked_for(tmp_path:
         "master": master,
         "partitions": "3",
         "same": True,
+        "code": ["NO_CODEGEN", "FALLBACK"],
         "other": "This process has started a Spark with another spark.sql.shuffle.partitions, and it can have one "
         "only.",
         "remote": "This process has started a Spark with another address, and it can have one only.",
