@@ -16,7 +16,7 @@ from tidemill.errors import ArgumentError
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
     import pyarrow as pa
@@ -148,12 +148,17 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
 
 def history(target: str | Path, limit: int | None = None) -> list[Commit]:
     """The commits of the table at a path, newest first, with their records; starts no JVM."""
+    return list(commits_of(target, limit))
+
+
+def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]:
+    """The same, each read when it is asked for."""
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
     log = log_at(_absolute(str(target)))
     if log.snapshot() is None:
         raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
-    return list(log.commits(limit))
+    return log.commits(limit)
 
 
 def restore(

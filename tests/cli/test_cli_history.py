@@ -16,6 +16,7 @@ import pytest
 
 from tidemill.cli import render
 from tidemill.cli.restore import show
+from tidemill.contracts import PREPARES
 from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table, Window, lookback
 from tidemill.run.restore import RestoreResult
@@ -98,6 +99,33 @@ def test_history_as_json_has_every_number(cli):
         "restored_from": None,
     }
     assert (foreign["version"], foreign["by"], foreign["strategy"]) == (1, "other", None)
+
+
+def test_history_tells_the_rows_of_others_whatever_they_wrote_with(folder: Path, cli):
+    theirs = folder / "theirs"
+    deltalake.write_deltalake(theirs, pa.table({"id": [1, 2, 3]}))
+    deltalake.DeltaTable(theirs).delete("id = 1")
+    deltalake.DeltaTable(theirs).update({"id": "id + 10"}, predicate="id > 1")
+    merging = deltalake.DeltaTable(theirs).merge(pa.table({"id": [12, 4]}), "t.id = s.id", "s", "t")
+    merging.when_matched_delete().when_not_matched_insert_all().execute()
+    spark = {"userMetadata": "", "operation": "DELETE", "operationMetrics": {"numDeletedRows": "2"}}
+    entry = json.dumps({"commitInfo": {"timestamp": 0, **spark}})
+    (theirs / "_delta_log" / f"{4:020d}.json").write_text(entry)
+    shown = [line.split("  ")[-1] for line in cli("history", "theirs").stdout.splitlines()]
+    assert [line.strip() for line in shown] == ["rows", "-2", "+1 -1", "~2", "-1", "+3"]
+    found = json.loads(cli("history", "theirs", "--format", "json").stdout)["commits"]
+    assert [(c["inserted"], c["updated"], c["deleted"]) for c in found[2:]] == [(0, 2, 0), (0, 0, 1), (3, 0, 0)]
+
+
+def test_a_limit_counts_the_lines_that_are_shown(make_table, cli):
+    path = make_table("main.daily", pa.table({"id": [1]}))
+    prepares = deltalake.CommitProperties({"userMetadata": PREPARES})
+    for number in range(4):
+        deltalake.DeltaTable(path).alter.set_table_properties(
+            {"note": str(number)}, raise_if_not_exists=False, commit_properties=prepares
+        )
+    told = json.loads(cli("history", path, "--limit", "1", "--format", "json").stdout)
+    assert [commit["version"] for commit in told["commits"]] == [0]
 
 
 @pytest.mark.usefixtures("lake")
