@@ -22,6 +22,7 @@ from tidemill.declare.tables import Table, Window, lookback
 from tidemill.run.restore import RestoreResult
 from tidemill.run.step import run_step
 from tidemill.sources.frames import FrameSource
+from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,6 +127,36 @@ def test_a_limit_counts_the_lines_that_are_shown(make_table, cli):
         )
     told = json.loads(cli("history", path, "--limit", "1", "--format", "json").stdout)
     assert [commit["version"] for commit in told["commits"]] == [0]
+
+
+def test_a_compaction_in_our_session_is_not_our_commit(make_table, cli):
+    """Delta compacts after a commit where the session says so, and notes the session's metadata on that too."""
+    path = make_table("main.daily", pa.table({"id": [1]}), counts={"inserted": 1})
+    deltalake.write_deltalake(path, pa.table({"id": [2]}), mode="append")
+    mark = deltalake.CommitProperties({"userMetadata": DeltaLog(str(path)).commit(0).record.to_json()})
+    deltalake.DeltaTable(path).optimize.compact(commit_properties=mark)
+    told = json.loads(cli("history", path, "--format", "json").stdout)["commits"]
+    assert [(c["version"], c["by"]) for c in told] == [(2, "other"), (1, "other"), (0, "tidemill")]
+    snapshot = DeltaLog(str(path)).snapshot()
+    assert snapshot is not None
+    assert (snapshot.record_version, [c.version for c in snapshot.foreign]) == (0, [2, 1])
+
+
+def test_a_path_that_nothing_can_read_is_refused(cli):
+    result = cli("history", "http://lake/orders")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[path.unknown_scheme] Nothing here can read a path that begins with http://.\n"
+        "  Copy it to a local path, or to s3://, gs:// or hdfs://.\n"
+    )
+
+
+def test_a_path_that_would_be_taken_for_another_is_refused(cli):
+    result = cli("history", "lake%20of/orders")
+    assert (result.exit_code, result.stderr.splitlines()[1]) == (
+        1,
+        "  Use a path without a backslash, and without % before two digits.",
+    )
 
 
 @pytest.mark.usefixtures("lake")
