@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from tidemill.errors import ArgumentError
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     import pandas as pd
     import pyarrow as pa
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from tidemill.run.backup import BackupResult
     from tidemill.run.restore import RestoreResult
     from tidemill.run.results import StepResult
+    from tidemill.sources.files import FileSource
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
@@ -133,7 +136,7 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     from tidemill.stores.opened import store_at  # noqa: PLC0415
 
     session = session_for(spark)
-    path = _located(str(target), session)
+    path = _located(target, session)
 
     def rows() -> DataFrame:
         store = store_at(path)
@@ -148,12 +151,17 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
 
 def history(target: str | Path, limit: int | None = None) -> list[Commit]:
     """The commits of the table at a path, newest first, with their records; starts no JVM."""
+    return list(commits_of(target, limit))
+
+
+def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]:
+    """The same, each read when it is asked for."""
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
-    log = log_at(_absolute(str(target)))
+    log = log_at(_absolute(target))
     if log.snapshot() is None:
         raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
-    return list(log.commits(limit))
+    return log.commits(limit)
 
 
 def restore(
@@ -176,12 +184,14 @@ def restore(
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
     check_one_way(to, at, backup)
+    if to is not None and not isinstance(to, int):
+        raise ArgumentError("restore.bad_version", f"{to!r} is no version.", "Versions are whole numbers from 0 on.")
     moment = None if at is None else moment_of(at)
     with translated(f"Restoring {target}"):
         session = session_for(spark)
         if backup is not None:
-            return restore_backup(session, _placed(str(target), session), _located(str(backup), session))
-        path = _located(str(target), session)
+            return restore_backup(session, _placed(target, session), _located(backup, session))
+        path = _located(target, session)
         version = to if moment is None else version_at(log_at(path), moment)
         assert version is not None  # noqa: S101  one of the three is given
         return restore_table(session, path, to=version)
@@ -195,8 +205,8 @@ def backup(target: str | Path, to: str | Path | None = None, *, spark: SparkSess
 
     with translated(f"Copying {target}"):
         session = session_for(spark)
-        path = _located(str(target), session)
-        return backup_table(session, path, beside(path) if to is None else _absolute(str(to)))
+        path = _located(target, session)
+        return backup_table(session, path, beside(path) if to is None else _absolute(to))
 
 
 def check_one_way(to: object, at: object, backup: object) -> None:
@@ -213,7 +223,7 @@ def moment_of(at: datetime | str) -> datetime:
     """A moment as users write it, such as 2026-02-04 06:00; without a zone it is by this machine's clock."""
     try:
         return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).astimezone()
-    except ValueError as bad:
+    except (ValueError, TypeError) as bad:
         raise ArgumentError(
             "restore.bad_time", f"{at!r} is no moment.", 'Write it as "2026-02-04 06:00" or 2026-02-04T06:00:00Z.'
         ) from bad
@@ -241,7 +251,12 @@ def merge_table(
             f"max_shrink guards full_merge; {form} deletes nothing.",
             "Leave it out, or use full_merge.",
         )
-    kept_as = known_format(format_) if format_ else format_at(_absolute(str(target))) or DELTA
+    if only_newer is not None and not isinstance(only_newer, str):
+        raise ArgumentError(
+            "merge.only_newer", f"only_newer names one column, and {only_newer!r} is no name.", "Give it as a text."
+        )
+    there = format_at(_absolute(target))
+    kept_as = known_format(format_) if format_ else there or DELTA
     if compression and kept_as != PARQUET:
         raise ArgumentError(
             "merge.compression",
@@ -279,21 +294,26 @@ def run_merge(
     from tidemill.engine.translate import translated  # noqa: PLC0415
     from tidemill.run.rehearse import rehearse_step  # noqa: PLC0415
     from tidemill.run.step import run_step  # noqa: PLC0415
-    from tidemill.sources.files import FileSource  # noqa: PLC0415
     from tidemill.sources.frames import FrameSource  # noqa: PLC0415
 
-    rows = (
-        FileSource(_absolute(str(source)))
-        if isinstance(source, str | Path)
-        else FrameSource(source, keeps_naive=table.format == PARQUET)
-    )
-    if isinstance(rows, FileSource):
+    rows: FileSource | FrameSource
+    if isinstance(source, str | Path):
+        rows = file_source(source)
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
+    else:
+        rows = FrameSource(source, keeps_naive=table.format == PARQUET)
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small, settings=settings or SparkSettings())
         located = replace(table, path=_located(table.path, session))
         result = rehearse_step(session, located, rows) if dry_run else run_step(session, located, rows)
         return _merge_result(result)
+
+
+def file_source(source: str | Path) -> FileSource:
+    """The files at a path, as a merge reads them."""
+    from tidemill.sources.files import FileSource  # noqa: PLC0415
+
+    return FileSource(_absolute(source))
 
 
 def _merge_result(result: StepResult) -> MergeResult:
@@ -314,31 +334,43 @@ def _merge_result(result: StepResult) -> MergeResult:
 
 
 def _names(columns: str | Iterable[str] | None) -> tuple[str, ...]:
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    given = (columns,) if isinstance(columns, str) else columns or ()
+    names = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentError(
+            "columns.no_names", f"{columns!r} names no columns.", 'Give a name, or a list: ["order_id", "region"].'
+        )
+    return names
 
 
-def _absolute(path: str) -> str:
-    return path if "://" in path else str(Path(path).expanduser().absolute())
+def _absolute(path: str | Path) -> str:
+    if not isinstance(path, str | PathLike) or not str(path).strip():  # an empty one would be the current folder
+        raise ArgumentError(
+            "table.no_path", f"{path!r} is no path.", "Give the path of a table, or of the files that are read."
+        )
+    return str(path) if "://" in str(path) else str(Path(path).expanduser().absolute())
 
 
-def _placed(target: str, session: SparkSession) -> str:
+def _placed(target: str | Path, session: SparkSession) -> str:
     """The path of a table that need not be there; a name that the session does not know is a path then."""
-    known = _TABLE_NAME.fullmatch(target) and session.catalog.tableExists(target)
+    known = _TABLE_NAME.fullmatch(str(target)) and session.catalog.tableExists(str(target))
     return _located(target, session) if known else _absolute(target)
 
 
-def _located(target: str, session: SparkSession) -> str:
+def _located(target: str | Path, session: SparkSession) -> str:
     """The path of a table given by its path or its name."""
     absolute = _absolute(target)
-    if not _TABLE_NAME.fullmatch(target) or Path(absolute).exists():
+    if not _TABLE_NAME.fullmatch(str(target)) or Path(absolute).exists():
         return absolute
-    if not session.catalog.tableExists(target):
+    if not session.catalog.tableExists(str(target)):
         raise ArgumentError(
             "table.unknown_name",
             f"The Spark session knows no table {target}.",
             f"Give the path of the table (./{target} for a folder of that name), or a session that knows it.",
+        )
+    if session.catalog.getTable(str(target)).tableType == "VIEW":
+        raise ArgumentError(
+            "table.is_view", f"{target} is a view of the Spark session.", "Give the name or path of a table."
         )
     location = session.sql(f"DESCRIBE DETAIL {target}").first()
     assert location is not None  # noqa: S101  a table that exists has a detail

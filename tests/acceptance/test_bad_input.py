@@ -172,6 +172,19 @@ def test_types_that_do_not_fit_are_named(spark: SparkSession, target: Path, case
     )
 
 
+def test_a_key_that_cannot_be_compared_is_refused_from_the_first_run_on(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    source = spark.sql("SELECT array(map(1, 2)) AS k")
+    error = refused(path, lambda: tidemill.merge(source, path, "k", spark=spark))
+    assert (type(error), str(error)) == (
+        ArgumentError,
+        (
+            "[merge.bad_key] k is a array<map<int,int>>, and keys with a map or a variant in them cannot be compared. "
+            "Use columns of numbers, texts, dates or times as keys."
+        ),
+    )
+
+
 def test_a_column_of_nothing_but_null_needs_a_type_when_the_table_has_none_for_it(
     spark: SparkSession, target: Path, tmp_path: Path
 ) -> None:
@@ -309,6 +322,29 @@ WRONG_ARGUMENTS = {
             "Use one of fail, ignore, append_new_columns, sync_all_columns."
         ),
     ),
+    "a key that is no name": (
+        {"on": [1]},
+        '[columns.no_names] [1] names no columns. Give a name, or a list: ["order_id", "region"].',
+    ),
+    "keys that are no list": (
+        {"on": 5},
+        '[columns.no_names] 5 names no columns. Give a name, or a list: ["order_id", "region"].',
+    ),
+    "several columns for only_newer": (
+        {"on": "id", "only_newer": ["v"]},
+        "[merge.only_newer] only_newer names one column, and ['v'] is no name. Give it as a text.",
+    ),
+    "a share that is no number": (
+        {"on": "id", "strategy": "full_merge", "max_shrink": "0.1"},
+        "[table.bad_max_shrink] max_shrink is a share from 0 to 1, not 0.1. Write 0.1 for a tenth of the rows.",
+    ),
+    "no schema policy": (
+        {"on": "id", "schema_policy": None},
+        (
+            "[schema.unknown_policy] None is no schema policy. "
+            "Use one of fail, ignore, append_new_columns, sync_all_columns."
+        ),
+    ),
     "an unknown format": (
         {"on": "id", "format": "hudi"},
         "[table.unknown_format] 'hudi' is not a table format that can be merged into. Use one of delta, parquet.",
@@ -331,6 +367,33 @@ def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path)
         "[source.unknown_kind] A list cannot be merged. "
         "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path."
     )
+
+
+NO_PLACES = {
+    "no target": lambda: tidemill.merge(rows(*ROWS), None, "id", format="delta"),
+    "an empty target": lambda: tidemill.merge(rows(*ROWS), "", "id"),
+    "an empty source": lambda: tidemill.merge(" ", "t", "id"),
+    "an empty table to read": lambda: tidemill.read(""),
+    "the history of an empty path": lambda: tidemill.history(""),
+}
+
+
+@pytest.mark.parametrize("case", NO_PLACES)
+def test_an_empty_path_is_not_the_current_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """Such as a variable leaves that is not set."""
+    del spark  # where none is asked for, it is the one of this process
+    monkeypatch.chdir(tmp_path)
+    error = refused(tmp_path, NO_PLACES[case])
+    assert isinstance(error, ValueError)
+    assert (error.code, error.remedy) == ("table.no_path", "Give the path of a table, or of the files that are read.")
+
+
+def test_a_version_or_a_moment_that_is_none_is_refused(target: Path) -> None:
+    error = refused(target, lambda: tidemill.restore(target, to="3"))
+    assert str(error) == "[restore.bad_version] '3' is no version. Versions are whole numbers from 0 on."
+    assert refused(target, lambda: tidemill.restore(target, at=3)).problem == "3 is no moment."
 
 
 def test_full_merge_takes_no_window(tmp_path: Path) -> None:

@@ -303,6 +303,9 @@ def test_a_target_that_a_session_knows_by_name_is_merged_into(
     spark.sql(f"CREATE TABLE shop.orders USING delta LOCATION '{path}'")
     try:
         result = tidemill.merge(SIMPLE.source, "shop.orders", "k", spark=spark)
+        spark.sql("CREATE VIEW shop.seen AS SELECT 1 AS k")
+        with pytest.raises(ValueError, match=r"^\[table.is_view\] shop.seen is a view of the Spark session. Give the "):
+            tidemill.read("shop.seen", spark=spark)
     finally:
         spark.sql("DROP SCHEMA shop CASCADE")
     assert (result.inserted, result.updated, version(path)) == (1, 1, 1)

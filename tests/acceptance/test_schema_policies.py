@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from delta.tables import DeltaTable, IdentityGenerator
 from given import commits_nothing, frame, held, refused, step, table
 
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
@@ -117,6 +118,19 @@ def test_a_new_column_without_a_value_is_no_update(
         assert step(spark, declared(path, "merge", "append_new_columns"), same).counts.unchanged == 2
 
 
+def test_columns_that_the_table_fills_itself_are_left_to_it(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made = DeltaTable.create(spark).location(str(path)).addColumn("id", "BIGINT").addColumn("v", "STRING")
+    made = made.addColumn("number", "BIGINT", generatedAlwaysAs=IdentityGenerator())
+    made.addColumn("size", "INT", generatedAlwaysAs="length(v)").execute()
+    orders, types = declared(path, "merge", "ignore"), {c: TYPES[c] for c in ("id", "v")}
+    assert step(spark, orders, frame(types, (1, "a"), (9, "b"))).counts.inserted == 2
+    counts = step(spark, orders, frame(types, (1, "changed"), (5, "c"))).counts
+    assert (counts.inserted, counts.updated) == (1, 1)
+    assert held(path, "id", "v", "size") == Counter([(1, "changed", 7), (9, "b", 1), (5, "c", 1)])
+    assert len(held(path, "number")) == 3
+
+
 def test_dropping_columns_of_a_table_made_elsewhere_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     spark.createDataFrame(given(("id", "v", "old"), *HELD.values())).write.format("delta").save(str(path))
@@ -135,12 +149,14 @@ def test_a_new_column_whose_name_the_files_cannot_hold_is_an_error(
     spark: SparkSession, tmp_path: Path, made: Callable[[str, Path], Path]
 ) -> None:
     path = made("merge", tmp_path / "t")
-    change = frame({**{c: TYPES[c] for c in ("id", "v", "old")}, "a b": pa.int32()}, (3, "c", "o", 1))
+    inside = pa.struct([("c d", pa.int32())])
+    odd = {**{c: TYPES[c] for c in ("id", "v", "old")}, "a b": pa.int32(), "new": inside}
+    change = frame(odd, (3, "c", "o", 1, {"c d": 1}))
     error = refused(path, lambda: step(spark, declared(path, "merge", "append_new_columns"), change))
     assert (type(error), str(error)) == (
         SchemaError,
         (
-            "[schema.needs_mapping] orders cannot take a column named 'a b': its files hold plain names only. "
+            "[schema.needs_mapping] orders cannot take a column named 'a b', 'c d': its files hold plain names only. "
             "Rename it in the source, or set the table's property delta.columnMapping.mode to name. "
             "The table is unchanged."
         ),

@@ -89,18 +89,18 @@ def test_copies_of_a_row_are_known_by_their_values(spark: SparkSession, tmp_path
 
 def test_fields_of_structs_are_matched_by_name(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
-    inner, turned = pa.struct([("a", BIG), ("b", BIG)]), pa.struct([("B", pa.int32()), ("a", BIG)])
+    inner, turned = pa.struct([("a", BIG), ("b c", BIG)]), pa.struct([("B C", pa.int32()), ("a", BIG)])
     both = ({"s": inner, "l": pa.list_(inner)}, {"s": turned, "l": pa.list_(turned)})
     given, other_order = ({"id": BIG, **types, "m": pa.map_(TEXT, types["s"])} for types in both)
-    value, written = {"a": 1, "b": 2}, {"B": 2, "a": 1}
+    value, written = {"a": 1, "b c": 2}, {"B C": 2, "a": 1}
     tidemill.merge(frame(given, (1, value, [value], [("k", value)]), (2, None, None, None)), path, "id", spark=spark)
     same = frame(other_order, (1, written, [written], [("k", written)]), (2, None, None, None))
     with commits_nothing(path):
         assert tidemill.merge(same, path, "id", spark=spark).unchanged == 2
-    changed = frame(other_order, (2, {"B": 4, "a": 3}, [{"B": 6, "a": 5}], [("k", {"B": 8, "a": 7})]))
+    changed = frame(other_order, (2, {"B C": 4, "a": 3}, [{"B C": 6, "a": 5}], [("k", {"B C": 8, "a": 7})]))
     assert tidemill.merge(changed, path, "id", spark=spark).updated == 1
-    row = tidemill.read(path, spark=spark).where("id = 2").select("s.a", "s.b", "l", "m").first()
-    assert (row["a"], row["b"], tuple(row["l"][0]), tuple(row["m"]["k"])) == (3, 4, (5, 6), (7, 8))
+    row = tidemill.read(path, spark=spark).where("id = 2").select("s.a", "s.`b c`", "l", "m").first()
+    assert (row["a"], row["b c"], tuple(row["l"][0]), tuple(row["m"]["k"])) == (3, 4, (5, 6), (7, 8))
 
 
 def at(hour: int) -> datetime:
@@ -154,6 +154,23 @@ def test_a_row_that_moves_to_another_partition_stays_one_row(
     assert held(tmp_path / "t") == bag(
         (1, "eu", second, "a"), (2, "eu", first, "b"), (3, "us", second, "c"), (4, "us", first, "d")
     )
+
+
+def test_rows_are_compared_as_the_table_stores_them(spark: SparkSession, tmp_path: Path) -> None:
+    """A CHAR is padded, and Delta has no partition by the name of an empty text."""
+    path, columns = tmp_path / "t", "id CHAR(5), v CHAR(3), day STRING"
+    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY (day)")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES ('a', '', '1')")
+    types = {"id": TEXT, "v": TEXT, "day": TEXT}
+    rows = frame(types, ("a", "x", ""), ("b ", None, "1"), ("c", "xyz", None))
+    assert tidemill.merge(rows.slice(0, 1), path, "id", spark=spark).updated == 1
+    assert tidemill.merge(rows, path, "id", spark=spark).inserted == 2
+    with commits_nothing(path):
+        assert tidemill.merge(rows, path, "id", spark=spark).unchanged == 3
+        assert step(spark, table(path, Replace()), rows).counts.unchanged == 3
+    assert held(path) == bag(("a    ", "x  ", None), ("b    ", None, "1"), ("c    ", "xyz", None))
+    error = refused(path, lambda: tidemill.merge(rows, path, ["id", "day"], spark=spark))
+    assert error.problem == "2 rows have no id or no day; keys cannot be NULL."
 
 
 TIMED = {"id": BIG, "at": BIG, "v": TEXT}

@@ -16,11 +16,13 @@ import pytest
 
 from tidemill.cli import render
 from tidemill.cli.restore import show
+from tidemill.contracts import PREPARES
 from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table, Window, lookback
 from tidemill.run.restore import RestoreResult
 from tidemill.run.step import run_step
 from tidemill.sources.frames import FrameSource
+from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +100,63 @@ def test_history_as_json_has_every_number(cli):
         "restored_from": None,
     }
     assert (foreign["version"], foreign["by"], foreign["strategy"]) == (1, "other", None)
+
+
+def test_history_tells_the_rows_of_others_whatever_they_wrote_with(folder: Path, cli):
+    theirs = folder / "theirs"
+    deltalake.write_deltalake(theirs, pa.table({"id": [1, 2, 3]}))
+    deltalake.DeltaTable(theirs).delete("id = 1")
+    deltalake.DeltaTable(theirs).update({"id": "id + 10"}, predicate="id > 1")
+    merging = deltalake.DeltaTable(theirs).merge(pa.table({"id": [12, 4]}), "t.id = s.id", "s", "t")
+    merging.when_matched_delete().when_not_matched_insert_all().execute()
+    spark = {"userMetadata": "", "operation": "DELETE", "operationMetrics": {"numDeletedRows": "2"}}
+    entry = json.dumps({"commitInfo": {"timestamp": 0, **spark}})
+    (theirs / "_delta_log" / f"{4:020d}.json").write_text(entry)
+    shown = [line.split("  ")[-1] for line in cli("history", "theirs").stdout.splitlines()]
+    assert [line.strip() for line in shown] == ["rows", "-2", "+1 -1", "~2", "-1", "+3"]
+    found = json.loads(cli("history", "theirs", "--format", "json").stdout)["commits"]
+    assert [(c["inserted"], c["updated"], c["deleted"]) for c in found[2:]] == [(0, 2, 0), (0, 0, 1), (3, 0, 0)]
+
+
+def test_a_limit_counts_the_lines_that_are_shown(make_table, cli):
+    path = make_table("main.daily", pa.table({"id": [1]}))
+    prepares = deltalake.CommitProperties({"userMetadata": PREPARES})
+    for number in range(4):
+        deltalake.DeltaTable(path).alter.set_table_properties(
+            {"note": str(number)}, raise_if_not_exists=False, commit_properties=prepares
+        )
+    told = json.loads(cli("history", path, "--limit", "1", "--format", "json").stdout)
+    assert [commit["version"] for commit in told["commits"]] == [0]
+
+
+def test_a_compaction_in_our_session_is_not_our_commit(make_table, cli):
+    """Delta compacts after a commit where the session says so, and notes the session's metadata on that too."""
+    path = make_table("main.daily", pa.table({"id": [1]}), counts={"inserted": 1})
+    deltalake.write_deltalake(path, pa.table({"id": [2]}), mode="append")
+    mark = deltalake.CommitProperties({"userMetadata": DeltaLog(str(path)).commit(0).record.to_json()})
+    deltalake.DeltaTable(path).optimize.compact(commit_properties=mark)
+    told = json.loads(cli("history", path, "--format", "json").stdout)["commits"]
+    assert [(c["version"], c["by"]) for c in told] == [(2, "other"), (1, "other"), (0, "tidemill")]
+    snapshot = DeltaLog(str(path)).snapshot()
+    assert snapshot is not None
+    assert (snapshot.record_version, [c.version for c in snapshot.foreign]) == (0, [2, 1])
+
+
+def test_a_path_that_nothing_can_read_is_refused(cli):
+    result = cli("history", "http://lake/orders")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[path.unknown_scheme] Nothing here can read a path that begins with http://.\n"
+        "  Copy it to a local path, or to s3://, gs:// or hdfs://.\n"
+    )
+
+
+def test_a_path_that_would_be_taken_for_another_is_refused(cli):
+    result = cli("history", "lake%20of/orders")
+    assert (result.exit_code, result.stderr.splitlines()[1]) == (
+        1,
+        "  Use a path without a backslash, and without % before two digits.",
+    )
 
 
 @pytest.mark.usefixtures("lake")

@@ -123,8 +123,8 @@ def test_ignored_rows_are_counted_when_nothing_is_written(folder: Path, cli, wri
 
 
 @pytest.mark.usefixtures("orders")
-def test_quiet_prints_nothing(cli):
-    result = cli("merge", "orders.csv", "lake/orders", "--on", "order_id", "--quiet")
+def test_quiet_prints_nothing_also_of_a_pattern(cli):
+    result = cli("merge", "ord*.csv", "lake/orders", "--on", "order_id", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
@@ -151,11 +151,19 @@ def test_a_failed_step_ends_with_1_and_is_in_the_ledger(folder: Path, cli, write
     assert ledger_rows(folder, "SELECT status FROM model_state") == []
 
 
-def test_a_source_that_is_not_there_is_found_before_spark_starts(shell):
+def test_an_empty_source_is_not_the_whole_disk(cli):
+    result = cli("merge", "", "lake/orders", "--on", "order_id")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[table.no_path] '' is no path.\n  Give the path of a table, or of the files that are read.\n"
+    )
+
+
+def test_a_source_that_is_not_there_is_found_before_spark_starts(folder: Path, shell):
     result = shell("merge", "nowhere.csv", "lake/orders", "--on", "order_id", JAVA_HOME="/nowhere", PATH="/nowhere")
     assert result.returncode == 2
     assert result.stderr == (
-        "error[source.missing] There is nothing at nowhere.csv.\n"
+        f"error[source.missing] There is nothing at {folder}/nowhere.csv.\n"
         "  Give the path of a file, a folder or a Delta table.\n"
     )
 

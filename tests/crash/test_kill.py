@@ -17,6 +17,7 @@ from support import events, events_table, feed, held
 
 import tidemill
 from tidemill.declare.strategies import Append, Merge
+from tidemill.errors import TableError
 from tidemill.stores.delta import DeltaStore
 from tidemill.stores.lock import only_writer
 
@@ -100,3 +101,14 @@ def test_a_first_load_that_failed_before_it_wrote_anything_can_be_run_again(
     with only_writer(str(path)):
         assert DeltaStore(str(path)).snapshot() is None
     assert feed(spark, events_table(path), events(*source_up_to(0))).first_run
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").touch()
+    path = tmp_path / "orders.csv" / "events"
+    with pytest.raises(TableError) as caught, only_writer(str(path)):
+        pass
+    assert str(caught.value) == (
+        f"[table.not_writable] {path} cannot be written: Not a directory. "
+        "Make its folder writable, or give another path. Nothing was written."
+    )

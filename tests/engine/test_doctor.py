@@ -60,8 +60,8 @@ def test_a_warehouse_that_cannot_be_written_fails(tmp_path: Path):
     (tmp_path / "file").touch()
     check = named(examine(tmp_path / "file" / "warehouse"), "warehouse")
     assert check.health is Health.FAIL
-    assert check.what == f"{tmp_path / 'file' / 'warehouse'} cannot be written"
-    assert check.remedy == "Make it writable, or choose another folder for the tables."
+    assert check.what == f"{tmp_path / 'file'} is a file, not a folder"
+    assert check.remedy == "Choose another folder for the tables."
 
 
 def test_doctor_prints_a_line_for_each_and_exits_with_1_if_one_fails(fake_java, monkeypatch):

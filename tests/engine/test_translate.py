@@ -10,7 +10,7 @@ from pyspark.sql.functions import udf
 
 from tidemill.engine.session import log_file, step_session
 from tidemill.engine.translate import as_tidemill, condition_of, is_conflict, translated
-from tidemill.errors import ArgumentError, EngineError
+from tidemill.errors import ArgumentError, EngineError, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,6 +196,19 @@ def test_an_error_in_a_users_function_is_that_error(spark: SparkSession):
     with pytest.raises(EngineError) as error, translated("reading orders"):
         spark.range(1).select(udf(divide)("id")).collect()
     assert error.value.problem == "reading orders failed: ZeroDivisionError: division by zero"
+
+
+def test_what_a_table_refuses_is_told_with_the_values():
+    told = "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint pos (v > 0) violated by row with values:\n - v : -5"
+    error = as_tidemill(RuntimeError(f"{told}\n - w : 1"), doing="Merging into orders")
+    assert isinstance(error, TableError)
+    assert str(error) == (
+        "[table.refuses] Merging into orders failed: CHECK constraint pos (v > 0) violated by row with values: "
+        "v : -5, w : 1. The table has this rule: mend the rows in the source, or change the table. It is unchanged."
+    )
+    told = "[UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE] The a.B@3ba3 datasource doesn't support `v`. SQLSTATE: 0A000"
+    error = as_tidemill(RuntimeError(told), doing="Merging")
+    assert error.problem == "Merging failed: The table's format doesn't support `v`."
 
 
 def test_the_whole_error_is_kept_in_the_log(spark: SparkSession):

@@ -7,10 +7,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import deltalake
 import pytest
 from pyspark.errors import PySparkException
 from support import NOW, Rows, events, events_table, fed, feed, held, ids, keyed, version
 
+import tidemill
 from tidemill.change.operation import compile_change
 from tidemill.change.profile import profile
 from tidemill.contracts.changes import Change, Target
@@ -63,6 +65,23 @@ def test_a_foreign_append_of_rows_that_the_source_gives_too_doubles_nothing(
         feed(spark, table, ALL)
     else:
         feed(spark, table, ALL, meanwhile=append)
+    assert held(path) == WHOLE
+
+
+@pytest.mark.parametrize("strategy", [Append(), Merge(("id",))], ids=str)
+def test_rows_that_somebody_keeps_in_a_cache_are_not_taken_for_the_table(
+    spark: SparkSession, path: Path, strategy: Strategy
+) -> None:
+    """Spark gives what it has cached of a table also after another process has written to it."""
+    table = events_table(path, strategy)
+    fed(spark, table, FIRST)
+    cached = tidemill.read(path, spark=spark).cache()
+    cached.count()
+    deltalake.write_deltalake(path, events((5, 4, "e")), mode="append")
+    try:
+        feed(spark, table, ALL)
+    finally:
+        cached.unpersist()
     assert held(path) == WHOLE
 
 

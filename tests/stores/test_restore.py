@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import deltalake
 import pytest
 from support import events, events_table, fed, feed, held, ids, together
 
@@ -12,8 +14,6 @@ from tidemill.declare.strategies import Append, Merge
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from tidemill.declare.strategies import Strategy
@@ -60,6 +60,21 @@ def test_a_version_that_is_not_there_is_an_error_that_says_which_are(spark: Spar
         f"[restore.no_version] {path} has no version 7: it is at 0, and its log goes back to 0. "
         "Choose a version that tidemill history shows."
     )
+
+
+def test_a_version_whose_files_are_gone_is_an_error_that_says_so(spark: SparkSession, path: Path) -> None:
+    fed(spark, events_table(path, back=None), DAY_1, DAY_2)
+    old = deltalake.DeltaTable(path).file_uris()
+    deltalake.write_deltalake(path, DAY_3, mode="overwrite")
+    for file in old:
+        Path(file).unlink()  # as a vacuum does
+    with pytest.raises(tidemill.TidemillError) as caught:
+        tidemill.restore(path, to=1, spark=spark)
+    assert str(caught.value) == (
+        f"[restore.files_gone] {path} cannot go back to version 1: a vacuum has removed files of it. "
+        "Choose a later version, or a backup. Its rows are as they were."
+    )
+    assert ids(held(path)) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("strategy", [Append(), Merge(("id",))], ids=str)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from tidemill.change.types import conformed, fits
 from tidemill.declare.names import quote, spelled
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
+
+
+_CHAR = re.compile(r"char\((\d+)\)")
+_NO_PARTITIONS = ("", "__HIVE_DEFAULT_PARTITION__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,26 @@ def widened(rows: DataFrame, like: StructType) -> DataFrame:
     )
 
 
+def as_stored(rows: DataFrame, table: StructType | None, partitions: Iterable[str]) -> DataFrame:
+    """The rows as the table will give them back.
+
+    A CHAR is as long as its type says, and of the names of partitions an empty one stands for no value.
+    """
+    lengths = {field.name.lower(): _char_length(field) for field in table.fields} if table else {}
+    named = {name.lower() for name in partitions}
+    texts = [field.name for field in rows.schema.fields if isinstance(field.dataType, StringType)]
+    changed = {name for name in texts if lengths.get(name.lower()) or name.lower() in named}
+
+    def stored(name: str) -> Column:
+        column = F.col(quote(name))
+        if name not in changed:
+            return column
+        padded = _padded(column, lengths.get(name.lower(), 0))
+        return (F.when(~padded.isin(*_NO_PARTITIONS), padded) if name.lower() in named else padded).alias(name)
+
+    return rows.select(*map(stored, rows.columns)) if changed else rows
+
+
 def require(columns: Iterable[str], there: Sequence[str], what: str, where: str) -> tuple[str, ...]:
     """The spelling that `there` has for these columns; one that is not there is an error that lists what is."""
     found = []
@@ -79,7 +105,7 @@ def require(columns: Iterable[str], there: Sequence[str], what: str, where: str)
             raise ArgumentError(
                 "columns.missing",
                 f"{what} {column!r} is not a column of {where}.",
-                f"It has: {', '.join(there)}.",
+                f"It has: {', '.join(there)}." if there else "It has no columns.",
             )
         found.append(spelling)
     return tuple(found)
@@ -103,6 +129,17 @@ def _cast(source: StructType, wanted: StructField) -> Column:
     name = spelled(wanted.name, [field.name for field in source.fields])
     assert name is not None  # noqa: S101  `shared` holds only names that both sides have
     return conformed(F.col(quote(name)), source[name].dataType, wanted.dataType).alias(wanted.name)
+
+
+def _padded(column: Column, length: int) -> Column:
+    text = F.rtrim(column)
+    return F.when(F.length(text) <= length, F.rpad(text, length, " ")).otherwise(column) if length else column
+
+
+def _char_length(field: StructField) -> int:
+    """Of a column that is a string to Spark and a CHAR to its table; 0 of others."""
+    found = _CHAR.fullmatch(str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")))
+    return int(found[1]) if found else 0
 
 
 def _check_types(source: StructType, table: StructType, name: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def canonical(column: Column, kind: t.DataType) -> Column:
     """A form of the column that Spark can compare; for most types the column itself."""
-    if not _needs_form(kind):
+    if not needs_form(kind):
         return column
     match kind:
         case t.MapType():
@@ -41,14 +41,15 @@ def canonical(column: Column, kind: t.DataType) -> Column:
             return F.to_json(column)
 
 
-def _needs_form(kind: t.DataType) -> bool:
+def needs_form(kind: t.DataType) -> bool:
+    """Whether Spark cannot compare values of this type as they are."""
     match kind:
         case t.MapType() | t.VariantType():
             return True
         case t.ArrayType():
-            return _needs_form(kind.elementType)
+            return needs_form(kind.elementType)
         case t.StructType():
-            return any(_needs_form(field.dataType) for field in kind.fields)
+            return any(needs_form(field.dataType) for field in kind.fields)
         case _:
             return False
 

@@ -131,7 +131,8 @@ class Meeting:
         """
         near = " AND ".join(_within(ranges))
         nobody = f"assert_true(NOT ({near}), {quoted_text(MOVED)}) IS NOT NULL"
-        held = self._near(ranges).where(near).where(nobody)
+        shared = [name for name in self.change.rows.columns if name in self.target.rows.columns]
+        held = self._near(ranges).where(near).where(nobody).select(*map(quote, shared))
         return self.change.rows.unionByName(held, allowMissingColumns=True)
 
     def new_rows(self) -> DataFrame:

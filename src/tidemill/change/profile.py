@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from tidemill.change.compare import needs_form
 from tidemill.change.cursors import decoded, exact, highest, kind_of
 from tidemill.contracts.changes import KeyRange, Profile
 from tidemill.declare.cursors import CursorKind
 from tidemill.declare.names import quote
+from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +38,7 @@ def profile(
     rows: DataFrame, *, keys: Sequence[str] = (), time_column: str | None = None, listed: Sequence[str] = ()
 ) -> Profile:
     """The profile of a change, in one Spark job. `listed` are keys whose few values are worth listing."""
+    _check_keys(rows, keys)
     time = _time(rows, time_column)
     ranged = [Ranged(key, kind, key in listed) for key in keys if (kind := kind_of(rows.schema[key].dataType))]
     found = (_by_key(rows, keys, time, ranged) if keys else _whole(rows, time)).first()
@@ -48,6 +51,16 @@ def profile(
         highest=highest(found["highest"], time[1]) if time else None,
         ranges=tuple(span for item in ranged if (span := range_of(found, item))),
     )
+
+
+def _check_keys(rows: DataFrame, keys: Sequence[str]) -> None:
+    for key in keys:
+        if needs_form(kind := rows.schema[key].dataType):
+            raise ArgumentError(
+                "merge.bad_key",
+                f"{key} is a {kind.simpleString()}, and keys with a map or a variant in them cannot be compared.",
+                "Use columns of numbers, texts, dates or times as keys.",
+            )
 
 
 def _time(rows: DataFrame, column: str | None) -> tuple[str, CursorKind] | None:

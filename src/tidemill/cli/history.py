@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor
 
 HEADINGS = ("version", "when", "what", "rows", "window", "watermark")
-_PARTS = 3  # a restore is as many commits, and one line
 
 
 @click.command(
@@ -49,7 +49,7 @@ def history(
     if path != table_path and not log_at(path).exists():
         problem = f"{table_path} is not made yet: there is nothing at {path}."
         raise ArgumentError("table.not_made", problem, "Make it: tidemill run. tidemill list shows what is declared.")
-    commits = list(without_parts(api.history(path, limit and limit * _PARTS)))[:limit]
+    commits = list(islice(without_parts(api.commits_of(path)), limit))
     if form == "json":
         render.document({"table": table_path, "commits": [_data(commit) for commit in commits]})
     elif not quiet:

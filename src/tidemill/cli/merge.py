@@ -131,16 +131,15 @@ def _rehearse(source: str, table: Table, *, quiet: bool) -> MergeResult:
 
 
 def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
-    from tidemill.api import run_merge  # noqa: PLC0415
+    from tidemill.api import file_source, run_merge  # noqa: PLC0415
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415
     from tidemill.run.keeping import keeping  # noqa: PLC0415
-    from tidemill.sources.files import FileSource  # noqa: PLC0415
 
     settings = spark_here()
     with keeping("merge", f"merge {source} {table.name}", table.name, table.path) as kept:
         kept.strategy = str(table.strategy)
-        small = FileSource(source).size <= SMALL_WORK
+        small = file_source(source).size <= SMALL_WORK
         with Live(f"merging {source} into {table.name}", quiet=quiet):
             result = interruptible(lambda: run_merge(source, table, settings=settings, small=small))
         _keep(kept, result)

@@ -12,7 +12,7 @@ CODECS = ("snappy", "zstd", "gzip", "lz4", "none")
 
 
 def known_format(name: str) -> str:
-    if name.lower() not in FORMATS:
+    if str(name).lower() not in FORMATS:
         raise ArgumentError(
             "table.unknown_format",
             f"{name!r} is not a table format that can be merged into.",
@@ -22,7 +22,7 @@ def known_format(name: str) -> str:
 
 
 def known_codec(name: str) -> str:
-    if name.lower() not in CODECS:
+    if str(name).lower() not in CODECS:
         raise ArgumentError(
             "dataset.unknown_compression",
             f"{name!r} is no compression that datasets are written with.",

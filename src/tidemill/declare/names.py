@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 DEFAULT_SCHEMA = "main"
 
@@ -43,6 +43,16 @@ def of(alias: str, name: str) -> str:
 def needs_mapping(name: str) -> bool:
     """Whether Parquet cannot hold a column of this name, so that Delta must call it by another."""
     return bool(_NOT_IN_PARQUET & set(name))
+
+
+def field_names(kind: Any) -> Iterator[str]:
+    """All names in a schema as JSON has it, also those of fields inside columns."""
+    if isinstance(kind, dict):
+        for field in kind.get("fields", ()):
+            yield field["name"]
+            yield from field_names(field["type"])
+        for part in ("elementType", "keyType", "valueType"):
+            yield from field_names(kind.get(part))
 
 
 def spelled(name: str, columns: Iterable[str]) -> str | None:

@@ -182,6 +182,6 @@ def lookback(value: str | int | None) -> Duration | int | None:
 
 def _member(kind: type[E], name: str, code: str, word: str) -> E:
     try:
-        return kind(name.lower())
+        return kind(str(name).lower())
     except ValueError as failure:
         raise ArgumentError(code, f"{name!r} is no {word}.", f"Use one of {', '.join(kind)}.") from failure

@@ -123,6 +123,8 @@ def _folder(name: str, folder: Path, otherwise: str) -> Check:
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
         return Check(name, Health.OK, str(folder.absolute()))
+    if nearest.is_file():
+        return Check(name, Health.FAIL, f"{nearest} is a file, not a folder", f"{otherwise.capitalize()}.")
     return Check(name, Health.FAIL, f"{folder} cannot be written", f"Make it writable, or {otherwise}.")
 
 

@@ -7,6 +7,7 @@ an error condition (Connect): so it is known by class names and conditions, alon
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,16 @@ _CONFLICTS = frozenset(
 )
 _CONFLICT_CONDITIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 _GONE_CONDITIONS = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND")
+# What a table itself refuses: its constraints, the types that it knows, that it only grows.
+_RULES = (
+    "DELTA_VIOLATE_CONSTRAINT",
+    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+    "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+    "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+    "DELTA_UNSUPPORTED_DATA_TYPES",
+    "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE",
+)
+_LOST = "Not all files from version"  # a restore to a version whose files are no more; Delta has no condition for it
 MOVED = "tidemill: another writer came first"  # what a write of ours says when the table is not as it was
 
 # Spark's wrappers: what they wrap says more than they do.
@@ -67,6 +78,11 @@ def file_is_gone(error: BaseException) -> bool:
     )
 
 
+def has_lost_files(error: BaseException) -> bool:
+    """Whether a version cannot be restored, because its files were removed."""
+    return any(_LOST in message for _, _, message in _chain(error))
+
+
 def unread_file(throwable: Any) -> tuple[str, str] | None:
     """The path of the file that Spark could not read, and why, if that is what a Java error is about."""
     messages = [message for _, _, message in _java_chain(throwable) if message.strip()]
@@ -94,6 +110,12 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
             "table.files_gone",
             f"{doing} failed: files that were there when it began have gone. {one_line(error)}",
             "Somebody has written to the table meanwhile. Read it again.",
+        )
+    if any(condition.startswith(_RULES) for _, condition, _ in _chain(error)):
+        return TableError(
+            "table.refuses",
+            f"{doing} failed: {one_line(error)}",
+            "The table has this rule: mend the rows in the source, or change the table. It is unchanged.",
         )
     return EngineError(
         "engine.spark_failed",
@@ -189,10 +211,18 @@ def _last_of_traceback(lines: list[str]) -> str:
     return next((line for line in after if line and not line[0].isspace()), "")
 
 
+def _with_list(lines: list[str]) -> str:
+    """The first line, with the list that it announces."""
+    told = itertools.takewhile(lambda line: line.startswith(" - "), lines[1:])
+    items = [line.removeprefix(" - ") for line in told] if lines[0].rstrip().endswith(":") else []
+    return f"{lines[0].rstrip()} {', '.join(items)}." if items else lines[0]
+
+
 def _clean(message: str) -> str:
     """The first line, without Spark's tag, SQLSTATE, position and plan, and of a bearable length."""
     lines = message.strip().splitlines() or [""]
-    line = _last_of_traceback(lines) or lines[0]
+    line = _last_of_traceback(lines) or _with_list(lines)
     line = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]+\]\s*", "", line)
+    line = re.sub(r"^The \S+@[0-9a-f]+ datasource", "The table's format", line)
     line = re.sub(r"\s*SQLSTATE: \w{5}.*$", "", line).strip()
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -9,12 +9,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.change.columns import align, require, unambiguous, widened
+from tidemill.change.columns import align, as_stored, require, unambiguous, widened
 from tidemill.change.keys import duplicate_keys, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts.changes import Change
-from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, spelled
+from tidemill.declare.formats import PARQUET
+from tidemill.declare.names import COLUMN_MAPPING, field_names, needs_mapping, spelled
 from tidemill.declare.strategies import (
     Append,
     DeleteInsert,
@@ -74,6 +75,7 @@ def prepare(
     columns = rows.columns
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held)
+    rows = as_stored(rows, held.schema if held else None, _partitions(table, snapshot))
     _check_names(rows, held, snapshot, table.name)
     _check_layout(table, [*rows.columns, *(held.columns if held else ())])
     named = require(table.volatile, rows.columns, "The volatile column", table.name)
@@ -211,11 +213,19 @@ def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> tuple[Dat
     return _typed(aligned, table.name), dropped
 
 
+def _partitions(table: Table, snapshot: Snapshot | None) -> set[str]:
+    """The columns whose values Delta keeps as names of partitions; a dataset is checked where it is written."""
+    if table.format == PARQUET:
+        return set()
+    return {*table.partition_by, *(snapshot.partition_columns if snapshot else ())}
+
+
 def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None, name: str) -> None:
     """A new column may have a name that Parquet cannot hold only where the table maps its columns' names."""
     if held is None or snapshot is None or COLUMN_MAPPING in snapshot.properties:
         return
-    odd = [column for column in rows.columns if needs_mapping(column) and not spelled(column, held.columns)]
+    added = [field for field in rows.schema.fields if not spelled(field.name, held.columns)]
+    odd = [name for name in field_names(t.StructType(added).jsonValue()) if needs_mapping(name)]
     if odd:
         raise SchemaError(
             "schema.needs_mapping",

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Reading
 
 
+_MOST_DIGITS = 38  # of a decimal
+_ALIKE = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+}
+
+
 @dataclass(frozen=True)
 class FrameSource:
     """A frame, or something that is not one, which is an error.
@@ -61,14 +74,27 @@ class FrameSource:
         return made[0]
 
     def _arrow(self) -> pa.Table:
-        table = as_arrow(self.frame)
+        try:
+            table = as_arrow(self.frame)
+        except (pa.ArrowException, ValueError) as failure:
+            raise ArgumentError(
+                "source.bad_frame",
+                f"The {type(self.frame).__name__} cannot be read: {'; '.join(map(str, failure.args))}.",
+                "Give every column a name of its own, and values of one type.",
+            ) from failure
         if table is None:
             raise ArgumentError(
                 "source.unknown_kind",
                 f"A {type(self.frame).__name__} cannot be merged.",
                 "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path.",
             )
-        return table
+        return _as_parquet_holds(table)
+
+
+def _as_parquet_holds(table: pa.Table) -> pa.Table:
+    """Types that Spark lacks as those that it reads from a Parquet file of the same table."""
+    fields = [field.with_type(_ALIKE.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields)) if fields != list(table.schema) else table
 
 
 def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> StructType:
@@ -77,6 +103,13 @@ def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> 
     from pyspark.sql.types import StructType, TimestampNTZType  # noqa: PLC0415
 
     held = {item.name.lower(): item.dataType for item in like.fields} if like else {}
+    unknown = [f"{item.name} ({item.type})" for item in schema if not _has_type(item)]
+    if unknown:
+        raise ArgumentError(
+            "source.unknown_type",
+            f"Spark has no type for {', '.join(unknown)} of the given frame.",
+            "Cast it, or leave it out.",
+        )
     usual, naive = from_arrow_schema(schema), from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
     def is_naive(name: str) -> bool:
@@ -85,6 +118,17 @@ def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> 
 
     pairs = zip(usual.fields, naive.fields, strict=True)
     return StructType([other if is_naive(item.name) else item for item, other in pairs])
+
+
+def _has_type(item: pa.Field) -> bool:
+    from pyspark.errors import PySparkTypeError  # noqa: PLC0415  slow to import
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415
+
+    try:
+        from_arrow_type(item.type)
+    except PySparkTypeError:
+        return False
+    return not pa.types.is_decimal(item.type) or item.type.precision <= _MOST_DIGITS
 
 
 def is_spark_frame(frame: object) -> TypeGuard[DataFrame]:

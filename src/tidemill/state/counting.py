@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tidemill.contracts.records import Counts
@@ -18,8 +19,17 @@ _METRICS = {
         "updated": "numTargetRowsUpdated",
         "deleted": "numTargetRowsDeleted",
     },
+    "DELETE": {"deleted": "numDeletedRows"},
+    "UPDATE": {"updated": "numUpdatedRows"},
 }
-_WRITES = {"WRITE", "CREATE TABLE AS SELECT"}
+_WRITES = {
+    "WRITE",
+    "CREATE TABLE AS SELECT",
+    "REPLACE TABLE AS SELECT",
+    "CREATE OR REPLACE TABLE AS SELECT",
+    "STREAMING UPDATE",
+}
+_CAPITAL = re.compile("([A-Z])")
 
 
 def counts_of(commit: Commit) -> Counts:
@@ -40,7 +50,7 @@ def completed(record: Record, seen: Mapping[str, int]) -> Counts:
 def _seen(commit: Commit) -> dict[str, int]:
     if commit.operation not in _WRITES:
         metrics = _METRICS.get(commit.operation, {})
-        return {count: int(commit.metrics.get(metric, 0)) for count, metric in metrics.items()}
+        return {count: _metric(commit.metrics, metric) for count, metric in metrics.items()}
     came, gone = _written(commit.metrics)
     if commit.record is not None and commit.record.keys:  # a row that came for one that left has changed
         return {"inserted": came - gone, "updated": gone}
@@ -49,5 +59,10 @@ def _seen(commit: Commit) -> dict[str, int]:
 
 def _written(metrics: Mapping[str, str]) -> tuple[int, int]:
     """Rows that came and rows that left. Delta counts those that stay, in a file with marked ones, as copies."""
-    came = int(metrics.get("numOutputRows", 0)) - int(metrics.get("numCopiedRows", 0))
-    return came, int(metrics.get("numDeletedRows", 0))
+    came = _metric(metrics, "numOutputRows") - _metric(metrics, "numCopiedRows")
+    return came or _metric(metrics, "numAddedRows"), _metric(metrics, "numDeletedRows")
+
+
+def _metric(metrics: Mapping[str, str], name: str) -> int:
+    """A metric by Spark's name for it, or by that of delta-rs, which writes num_deleted_rows."""
+    return int(metrics.get(name) or metrics.get(_CAPITAL.sub(r"_\1", name).lower()) or 0)

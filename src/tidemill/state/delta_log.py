@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
 ANCHOR_VERSION = "tidemill.record.version"
+
+
+_MISREAD = re.compile(r"\\|%[0-9A-Fa-f]{2}")  # delta-rs takes them for a slash, and for the character of that code
 
 
 class _Last(NamedTuple):
@@ -51,6 +55,12 @@ class DeltaLog:
 
     def exists(self) -> bool:
         """Whether a table is at its path; anything else that is there is an error."""
+        if "://" not in self.path and _MISREAD.search(self.path):
+            raise TableError(
+                "table.bad_path",
+                f"{self.path} cannot be the path of a Delta table: its log would be looked for at another one.",
+                "Use a path without a backslash, and without % before two digits.",
+            )
         files, root = file_system(self.path)
         if is_folder(files, f"{root}/_delta_log"):
             return self._has_commits(files, root)
@@ -194,6 +204,7 @@ def _rows(ours: Commit, foreign: tuple[Commit, ...]) -> int | None:
 
 def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    said = None if info.get("operation") == "OPTIMIZE" else info.get("userMetadata")  # what its session was about
     removed = {a["remove"]["path"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)}
     added = {a["add"]["path"] for a in actions if "add" in a and a["add"].get("dataChange", True)}
     return Commit(
@@ -201,7 +212,7 @@ def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
         at=_moment(info.get("timestamp")),
         operation=info.get("operation", "unknown"),
         metrics=info.get("operationMetrics", {}),
-        record=Record.from_json(info.get("userMetadata")),
+        record=Record.from_json(said),
         read_version=info.get("readVersion"),
         prepares=info.get("userMetadata") == PREPARES,
         numbered=any(action["txn"]["appId"] == APP_ID for action in actions if "txn" in action),

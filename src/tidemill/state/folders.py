@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyarrow import fs
+
+from tidemill.errors import ArgumentError
 
 
 def file_system(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path, and the path as that knows it."""
     if "://" in path:
-        files, root = fs.FileSystem.from_uri(path)
-        return files, root
+        return _remote(path)
     return fs.LocalFileSystem(), path.rstrip("/") or "/"
+
+
+def _remote(path: str) -> tuple[fs.FileSystem, str]:
+    try:
+        files, root = fs.FileSystem.from_uri(path)
+    except pa.ArrowInvalid as failure:
+        raise ArgumentError(
+            "path.unknown_scheme",
+            f"Nothing here can read a path that begins with {path.partition('://')[0]}://.",
+            "Copy it to a local path, or to s3://, gs:// or hdfs://.",
+        ) from failure
+    except OSError as failure:
+        raise ArgumentError(
+            "path.out_of_reach",
+            f"{path} cannot be reached: {failure}.",
+            "Look at its address, the network and the login.",
+        ) from failure
+    return files, root
 
 
 def is_folder(files: fs.FileSystem, path: str) -> bool:

@@ -24,9 +24,11 @@ _CUT = timedelta(milliseconds=1)  # Delta cuts the highest timestamp of a file t
 def reach(table: deltalake.DeltaTable, ranges: Sequence[KeyRange]) -> Reach:
     """The files that may hold a row within all ranges; a file without statistics may hold anything."""
     files = pa.table(table.get_add_actions())
-    names = physical_names(table)
+    names, padded = physical_names(table), _padded(table)
     chosen = [True] * files.num_rows
     for span in ranges:
+        if span.column.lower() in padded:
+            continue
         bounds = zip(*(_bounds(files, end, names[span.column.lower()]) for end in ("min", "max")), strict=True)
         chosen = [kept and _may_hold(low, high, span) for kept, (low, high) in zip(chosen, bounds, strict=True)]
     sizes = files.column("size_bytes").to_pylist()
@@ -35,8 +37,18 @@ def reach(table: deltalake.DeltaTable, ranges: Sequence[KeyRange]) -> Reach:
 
 def physical_names(table: deltalake.DeltaTable) -> dict[str, str]:
     """Under column mapping, statistics know a column by another name."""
-    fields = json.loads(table.schema().to_json())["fields"]
-    return {f["name"].lower(): f["metadata"].get("delta.columnMapping.physicalName", f["name"]) for f in fields}
+    return {f["name"].lower(): f["metadata"].get("delta.columnMapping.physicalName", f["name"]) for f in _fields(table)}
+
+
+def _padded(table: deltalake.DeltaTable) -> set[str]:
+    """The columns of type CHAR: they are padded when they are read, and in files, and their statistics, may not be."""
+    kinds = {f["name"].lower(): f["metadata"].get("__CHAR_VARCHAR_TYPE_STRING", "") for f in _fields(table)}
+    return {name for name, kind in kinds.items() if kind.startswith("char(")}
+
+
+def _fields(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
+    fields: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
+    return fields
 
 
 def _bounds(files: pa.Table, end: str, name: str) -> list[Any]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.contracts.snapshots import PREPARES
 from tidemill.contracts.store import CommitResult, Conflict
-from tidemill.declare.names import COLUMN_MAPPING, needs_mapping, of, quote, quoted_text
+from tidemill.declare.names import COLUMN_MAPPING, field_names, needs_mapping, of, quote, quoted_text
 from tidemill.engine.session import delta_version, step_session
-from tidemill.engine.translate import is_conflict, one_line
+from tidemill.engine.translate import has_lost_files, is_conflict, one_line
+from tidemill.errors import ArgumentError, EngineError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.stores.lock import only_writer
@@ -31,6 +32,8 @@ OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "
 # Delta can replace rows by their keys in one commit from here on. An older one would take the option for unknown and
 # overwrite the whole table.
 _REPLACES_ON = (4, 4)
+_STATISTICS = "spark.databricks.delta.stats.collect"
+_METRICS = "spark.databricks.delta.history.metricsEnabled"
 # What a MERGE keeps and a replacement loses: an update as one, and a row's identity.
 _UPDATES_MATTER = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 
@@ -55,10 +58,14 @@ class DeltaStore:
         return self.log.commits(limit)
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        reader = spark.read.format("delta")
+        """The rows as they are, never those that somebody has cached of the table: Spark keeps them as they were."""
         if version is not None:
-            reader = reader.option("versionAsOf", version)
-        return reader.load(self.path)
+            return spark.read.format("delta").option("versionAsOf", version).load(self.path)
+        rows, look = spark.read.format("delta").load(self.path), 0
+        while _is_cached(rows):
+            look += 1  # no cache knows a frame with this option; Delta takes it for one of the file system
+            rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
+        return rows
 
     def count(self, spark: SparkSession) -> int:
         """How many rows there are."""
@@ -81,6 +88,7 @@ class DeltaStore:
         Delta skips a commit whose sequence number is taken without a word, so only a version that
         holds our run id counts.
         """
+        _check_metrics(operation.rows.sparkSession)
         with only_writer(self.path), _conflicts():
             self._unmoved(snapshot)
             if snapshot is None:
@@ -128,7 +136,7 @@ class DeltaStore:
         """The rows of an older version with their record, in one commit; it takes no sequence number."""
         session = step_session(spark)
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
-        with only_writer(self.path), _conflicts():
+        with only_writer(self.path), _conflicts(), _lost_files(self.path, version):
             session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
 
     @property
@@ -137,7 +145,7 @@ class DeltaStore:
 
     def _create(self, rows: DataFrame, record: Record) -> None:
         writer = _numbered(rows.write, record).mode("errorifexists")
-        for name, value in {**OURS, **_mapping(rows.columns), **self._properties}.items():
+        for name, value in {**OURS, **_mapping(rows.schema), **self._properties}.items():
             writer = writer.option(name, value)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
@@ -153,12 +161,12 @@ class DeltaStore:
 
     @_write.register(ReplaceRows)
     def _(self, operation: ReplaceRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
-        writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
+        writer = _overwriting(operation.rows, record).option("mergeSchema", "true")
         writer.option("replaceWhere", operation.predicate).save(self.path)
 
     @_write.register(OverwriteRows)
     def _(self, operation: OverwriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
-        writer = _numbered(operation.rows.write, record).mode("overwrite")
+        writer = _overwriting(operation.rows, record)
         partitions = snapshot.partition_columns if operation.partition_by is None else operation.partition_by
         is_as_held = _columns(operation.rows.schema) == _columns(self.schema(spark))
         if not is_as_held or partitions != snapshot.partition_columns:
@@ -168,7 +176,8 @@ class DeltaStore:
 
     @_write.register(UpsertRows)
     def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
-        if operation.picked and _marks_rows(snapshot) and delta_version(spark) >= _REPLACES_ON:
+        counts = _is_on(operation.rows.sparkSession, _STATISTICS)  # of replaced rows Delta tells the number by them
+        if operation.picked and counts and _marks_rows(snapshot) and delta_version(spark) >= _REPLACES_ON:
             self._replace(operation, record)
         else:
             self._merge(operation, spark, record)
@@ -211,6 +220,25 @@ def _conflicts() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def _lost_files(path: str, version: int) -> Iterator[None]:
+    try:
+        yield
+    except Exception as failure:
+        if has_lost_files(failure):
+            raise ArgumentError(
+                "restore.files_gone",
+                f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
+                "Choose a later version, or a backup. Its rows are as they were.",
+            ) from failure
+        raise
+
+
+def _is_cached(rows: DataFrame) -> bool:
+    level = rows.storageLevel
+    return level.useMemory or level.useDisk
+
+
 def _preparing(spark: SparkSession) -> SparkSession:
     session = step_session(spark)
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", PREPARES)
@@ -224,6 +252,24 @@ def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
         .option("txnVersion", str(record.sequence))
         .option("userMetadata", record.to_json())
     )
+
+
+def _overwriting(rows: DataFrame, record: Record) -> DataFrameWriter:
+    """Replaces what the write says, also where the session would replace only partitions that have new rows."""
+    return _numbered(rows.write, record).mode("overwrite").option("partitionOverwriteMode", "static")
+
+
+def _check_metrics(spark: SparkSession) -> None:
+    if not _is_on(spark, _METRICS):
+        raise EngineError(
+            "engine.no_metrics",
+            f"The Spark session has {_METRICS} = false, and rows are counted by what Delta tells of its commits.",
+            "Leave the setting out, or set it to true. Nothing was written.",
+        )
+
+
+def _is_on(spark: SparkSession, name: str) -> bool:
+    return str(spark.conf.get(name, "true")).lower() == "true"
 
 
 def _marks_rows(snapshot: Snapshot) -> bool:
@@ -263,9 +309,9 @@ def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
     )
 
 
-def _mapping(columns: Sequence[str]) -> dict[str, str]:
+def _mapping(schema: StructType) -> dict[str, str]:
     """Delta's column mapping, where a name holds what Parquet cannot."""
-    return {COLUMN_MAPPING: "name"} if any(map(needs_mapping, columns)) else {}
+    return {COLUMN_MAPPING: "name"} if any(map(needs_mapping, field_names(schema.jsonValue()))) else {}
 
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+from tidemill.errors import TableError
 
 try:
     import fcntl
@@ -27,8 +29,19 @@ def only_writer(path: str) -> Iterator[None]:
     if fcntl is None or "://" in path:
         yield
         return
-    folder = Path(path) / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a") as file:
+    with _lock_file(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _lock_file(path: str) -> TextIO:
+    folder = Path(path) / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / "lock").open("a")
+    except OSError as failure:
+        raise TableError(
+            "table.not_writable",
+            f"{path} cannot be written: {failure.strerror}.",
+            "Make its folder writable, or give another path. Nothing was written.",
+        ) from failure

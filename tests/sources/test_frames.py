@@ -1,0 +1,72 @@
+"""Arrow and pandas frames come in with the types that Spark would read from a Parquet file of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tidemill.errors import ArgumentError
+from tidemill.sources.frames import FrameSource
+from tidemill.sources.protocol import Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALIKE = {
+    "uint8": "smallint",
+    "uint16": "int",
+    "uint32": "bigint",
+    "uint64": "decimal(20,0)",
+    "halffloat": "float",
+    "date64": "date",
+    "string_view": "string",
+    "binary_view": "binary",
+}
+
+
+def test_types_that_spark_lacks_are_those_that_parquet_has_for_them(spark: SparkSession) -> None:
+    frame = pa.table({name: pa.nulls(1, pa.type_for_alias(name)) for name in ALIKE})
+    assert dict(FrameSource(frame).read(Reading(spark, None)).dtypes) == ALIKE
+
+
+def test_numbers_of_pandas_keep_their_values(spark: SparkSession) -> None:
+    frame = pd.DataFrame({"a": np.array([0, 255], "uint8"), "b": np.array([1, 2**64 - 1], "uint64")})
+    assert FrameSource(frame).read(Reading(spark, None)).orderBy("a").collect() == [(0, 1), (255, 2**64 - 1)]
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "values of several types": (
+        pd.DataFrame({"v": [1, "a"]}),
+        (
+            "[source.bad_frame] The DataFrame cannot be read: Could not convert 'a' with type str: tried to convert to "
+            "int64; Conversion failed for column v with type object. "
+            "Give every column a name of its own, and values of one type."
+        ),
+    ),
+    "columns of one name": (
+        pd.DataFrame([[1, 2]], columns=["v", "v"]),
+        (
+            "[source.bad_frame] The DataFrame cannot be read: Duplicate column names found: ['v', 'v']. "
+            "Give every column a name of its own, and values of one type."
+        ),
+    ),
+    "types that Spark lacks": (
+        pa.table({"v": pa.nulls(1, pa.decimal256(50, 2)), "w": pa.nulls(1, pa.month_day_nano_interval())}),
+        (
+            "[source.unknown_type] Spark has no type for v (decimal256(50, 2)), w (month_day_nano_interval) of the "
+            "given frame. Cast it, or leave it out."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_frame_that_cannot_be_taken_over_is_refused_with_its_columns(spark: SparkSession, case: str) -> None:
+    frame, told = WRONG[case]
+    with pytest.raises(ArgumentError) as caught:
+        FrameSource(frame).read(Reading(spark, None))
+    assert str(caught.value) == told
