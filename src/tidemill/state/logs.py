@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.dataset.folder import SUFFIXES, Folder
+from tidemill.dataset.folder import SUFFIXES, Folder, is_passed_over
 from tidemill.dataset.unreadable import unopened
 from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.errors import TableError
@@ -74,7 +74,7 @@ def _holds_parquet(root: Path) -> bool:
     """Looks into the first folder of partitions only."""
     if not root.is_dir():
         return False
-    inside = sorted(each for each in root.iterdir() if not each.name.startswith((".", "_")))
+    inside = sorted(each for each in root.iterdir() if not is_passed_over(each.name))
     if any(each.is_file() and each.name.lower().endswith(SUFFIXES) for each in inside):
         return True
     folders = [each for each in inside if each.is_dir() and "=" in each.name]
