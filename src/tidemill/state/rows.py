@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from tidemill.dataset.fitting import fitted, unified
 from tidemill.dataset.unreadable import reading
 from tidemill.declare.formats import PARQUET
 from tidemill.state.dataset_log import DatasetLog
 from tidemill.state.logs import format_at
+
+if TYPE_CHECKING:
+    from pyarrow import dataset
 
 
 def some_rows(path: str, limit: int) -> pa.Table | None:
@@ -32,15 +38,33 @@ def _of_dataset(path: str, limit: int) -> pa.Table:
     log = DatasetLog(path)
     files = [str(log.folder.root / each) for each in log.state().files]
     hive = dataset.HivePartitioning.discover(infer_dictionary=False)
+    kind = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     with reading(path, files[0] if files else path):
-        whole = dataset.dataset(files, format="parquet", partitioning=hive, partition_base_dir=path)
-    rows = whole.schema.empty_table()
+        whole = dataset.dataset(files, format=kind, partitioning=hive, partition_base_dir=path)
+    found, missing = [whole.schema.empty_table()], limit
     for part in whole.get_fragments():
         with reading(path, part.path):
-            rows = pa.concat_tables([rows, part.scanner(schema=whole.schema).head(limit - rows.num_rows)])
-        if rows.num_rows >= limit:
+            found.append(_placed(part.head(missing), part, whole.schema))
+        missing -= found[-1].num_rows
+        if not missing:
             break
+    return _together(found)
+
+
+def _placed(rows: pa.Table, part: dataset.Fragment, schema: pa.Schema) -> pa.Table:
+    """The rows of a file with the values that its folders tell."""
+    from pyarrow import dataset  # noqa: PLC0415
+
+    for name, value in dataset.get_partition_keys(part.partition_expression).items():
+        kept = [column for column in rows.column_names if column.lower() != name.lower()]
+        rows = rows.select(kept).append_column(name, pa.array([value] * rows.num_rows, schema.field(name).type))
     return rows
+
+
+def _together(found: list[pa.Table]) -> pa.Table:
+    """Files may lack columns, or have them in other types; where no type holds both, Spark cannot read them either."""
+    schema = unified([rows.schema for rows in found])
+    return pa.concat_tables(fitted(rows, schema) for rows in found)
 
 
 def _first(batches: pa.RecordBatchReader, limit: int) -> pa.Table:
