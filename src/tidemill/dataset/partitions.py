@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -11,12 +12,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 
 
 def values_of(path: str) -> dict[str, str | None]:
     """The partition values of a file, by column; None stands for NULL."""
     pairs = [part.partition("=") for part in path.split("/")[:-1] if "=" in part]
     return {unquote(name): None if value == NULL else unquote(value) for name, _, value in pairs}
+
+
+def misread(name: str, paths: Iterable[str]) -> dict[str, str]:
+    """What Spark takes some values of a partition's column for, and what they are.
+
+    Arrow, pandas and DuckDB escape the bytes of UTF-8 in the names of folders; Spark takes each byte for a letter.
+    """
+    parts = (part.partition("=")[::2] for path in paths for part in path.split("/")[:-1])
+    texts = {text for column, text in parts if unquote(column) == name}
+    told = {_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text): unquote(text) for text in texts}
+    return {taken: value for taken, value in told.items() if taken != value}
 
 
 def columns_of(paths: Iterable[str], root: str) -> tuple[str, ...]:

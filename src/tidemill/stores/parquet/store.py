@@ -122,7 +122,7 @@ class ParquetStore:
     def schema(self, spark: SparkSession) -> t.StructType:
         state = self._state
         if self._columns is None or self._columns[0] is not state:
-            self._columns = state, schema_of(spark, self.log.folder.root, state)
+            self._columns = state, schema_of(spark, self.log.folder.root, state, self.log.last_schema(state))
         return self._columns[1]
 
     def commit(
@@ -268,7 +268,7 @@ class ParquetStore:
             operation=operation,
             files=self._counted(list(state.files.values()), state),
             partition_by=partition_columns(self.path, state) if state.is_there else (),
-            schema=before.schema if before else None,
+            schema=before.schema if before and not state.came else None,
             properties=before.properties if before else self._properties,
             notes=notes,
             foreign_came=bool(state.came),
