@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import StorageLevel, cloudpickle
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -15,9 +16,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tidemill.contracts import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.dataset import fitting
 from tidemill.dataset.entries import Added, DataFile
+from tidemill.dataset.fitting import has_room, optional
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import values_of
 from tidemill.declare.names import of, quote, spelled
+from tidemill.errors import TableError
 from tidemill.stores.parquet import worker
 from tidemill.stores.parquet.reading import rows_of
 from tidemill.stores.parquet.worker import (
@@ -157,9 +160,16 @@ class Staging:
         held = self._placed(operation.rows.sparkSession, self.state.files.values()).alias(HELD)
         met = held.join(operation.rows, F.expr(operation.match), "left")
         unknown = F.col(of(COMING, operation.keys[0])).isNull()
-        fate = F.when(unknown, F.lit(DROP)).when(operation.changed, self._fate)
+        goes = unknown | self._is_surplus(operation) if operation.collapses else unknown
+        fate = F.when(goes, F.lit(DROP)).when(operation.changed, self._fate)
         judged = met.select(*self._place, fate.alias(FATE), *self._values(operation))
         return judged.where(F.col(FATE).isNotNull())
+
+    def _is_surplus(self, operation: UpsertRows) -> Column:
+        """Whether a stored row is one of several of its key, and not the one that stays: an equal one, if there is."""
+        by_key = Window.partitionBy(*[F.col(of(HELD, key)) for key in operation.keys])
+        differs = F.coalesce(operation.changed, F.lit(False))  # noqa: FBT003
+        return F.row_number().over(by_key.orderBy(differs, *self._place)) > 1
 
     def _arriving(self, operation: UpsertRows, actions: DataFrame) -> DataFrame:
         """Rows whose keys are new, and those that move to another partition."""
@@ -256,13 +266,20 @@ class Staging:
     def _shape(self) -> Shape:
         """New files look like those that are there; in a new dataset, as Spark's types are in Arrow."""
         inside = [f for f in self.schema.fields if spelled(f.name, self.partition_by) is None]
+        if not inside:
+            raise TableError(
+                "dataset.only_partitions",
+                f"{self.root} has no columns but those of its partitions, so its files would hold nothing.",
+                f"Partition it by fewer columns than {', '.join(self.partition_by)}. Nothing was changed.",
+            )
         wanted = to_arrow_schema(t.StructType(inside))
         first = next(iter(self.state.files.values()), None)
         if first is None:
             return Shape(self.folder, wanted, self.compression)
         footer = footers(self.root, [first])[0]
         theirs = {item.name.lower(): item for item in footer.schema}
-        alike = pa.schema([theirs.get(item.name.lower(), item) for item in wanted])
+        pairs = [(item, theirs.get(item.name.lower(), item)) for item in wanted]
+        alike = optional(pa.schema([known if has_room(known.type, item.type) else item for item, known in pairs]))
         times = {item.name for item in alike if pa.types.is_timestamp(item.type)}
         int96 = bool(times) and times <= footer.int96
         return Shape(self.folder, _in_micros(alike), self.compression, int96, exact=self._reshapes)
