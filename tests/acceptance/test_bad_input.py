@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from given import bag, frame, held, refused, step, table
@@ -331,6 +332,14 @@ def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path)
         "[source.unknown_kind] A list cannot be merged. "
         "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path."
     )
+
+
+def test_a_pandas_frame_that_is_no_table_is_refused(spark: SparkSession, target: Path) -> None:
+    twice = pd.DataFrame([[1, "a", "b"]], columns=["id", "v", "v"])
+    mixed = pd.DataFrame({"id": [1, "x"], "v": ["a", "b"]})
+    for given, told in ((twice, "Duplicate column names found"), (mixed, "Could not convert 'x' with type str")):
+        error = refused(target, lambda given=given: tidemill.merge(given, target, "id", spark=spark))
+        assert str(error).startswith(f"[source.unreadable] The given frame cannot be read: {told}")
 
 
 def test_full_merge_takes_no_window(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, SourceError
 from tidemill.sources.narrow import picked
 
 if TYPE_CHECKING:
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
     from tidemill.declare.cursors import Cursor
     from tidemill.sources.protocol import Reading
+
+
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+}
 
 
 @dataclass(frozen=True)
@@ -61,14 +73,21 @@ class FrameSource:
         return made[0]
 
     def _arrow(self) -> pa.Table:
-        table = as_arrow(self.frame)
+        try:
+            table = as_arrow(self.frame)
+        except (ValueError, TypeError) as failure:  # Arrow's errors are such, too
+            raise SourceError(
+                "source.unreadable",
+                f"The given frame cannot be read: {' '.join(map(str, failure.args))}.",
+                "Give each column a name of its own, and values of one type.",
+            ) from failure
         if table is None:
             raise ArgumentError(
                 "source.unknown_kind",
                 f"A {type(self.frame).__name__} cannot be merged.",
                 "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path.",
             )
-        return table
+        return _wider(table)
 
 
 def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> StructType:
@@ -85,6 +104,12 @@ def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> 
 
     pairs = zip(usual.fields, naive.fields, strict=True)
     return StructType([other if is_naive(item.name) else item for item, other in pairs])
+
+
+def _wider(table: pa.Table) -> pa.Table:
+    """Types that Spark does not know become ones that hold all their values."""
+    kinds = [_WIDER.get(field.type, field.type) for field in table.schema]
+    return pa.table([column.cast(kind) for column, kind in zip(table.columns, kinds, strict=True)], table.column_names)
 
 
 def is_spark_frame(frame: object) -> TypeGuard[DataFrame]:
