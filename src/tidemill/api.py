@@ -291,7 +291,8 @@ def run_merge(
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small, settings=settings or SparkSettings())
-        located = replace(table, path=_located(table.path, session))
+        place = _placed if table.format == PARQUET else _located  # a dataset that is not there yet has no name
+        located = replace(table, path=place(table.path, session))
         result = rehearse_step(session, located, rows) if dry_run else run_step(session, located, rows)
         return _merge_result(result)
 
