@@ -14,6 +14,7 @@ from tidemill.dataset import protocol
 from tidemill.dataset.entries import Added, DataFile, Entry
 from tidemill.dataset.folder import Attempt, Folder
 from tidemill.errors import TableError
+from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,6 +169,15 @@ def test_folders_that_a_commit_makes_are_written_to_disk(folder: Folder, monkeyp
     root = folder.root
     assert {root, root / "day=3", root / "day=3/hour=1"} <= set(synced)
     assert synced.index(root / "_tidemill") < synced.index(folder.log)
+
+
+def test_files_without_an_ending_hold_rows_if_they_begin_like_parquet(folder: Folder) -> None:
+    (folder.root / "day=1" / "000000_0").write_bytes(b"PAR1 as Hive names them")
+    (folder.root / "day=1" / "Makefile").write_text("not so")
+    assert list(folder.files()) == ["day=1/000000_0", "day=1/a.parquet", "day=2/b.parquet"]
+    alone = folder.root / "day=1"
+    (alone / "a.parquet").unlink()
+    assert format_at(str(alone)) == "parquet"
 
 
 def test_a_path_is_what_spark_makes_of_it(folder: Folder) -> None:

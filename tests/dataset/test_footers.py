@@ -11,7 +11,8 @@ import pytest
 
 from tidemill.dataset.folder import Folder
 from tidemill.dataset.footers import holding
-from tidemill.dataset.partitions import misread
+from tidemill.dataset.partitions import columns_of, misread
+from tidemill.errors import TableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +42,11 @@ def folder(tmp_path: Path) -> Folder:
 def test_files_of_another_partition_are_not_even_opened(folder: Folder, wanted: dict, found: list[str]) -> None:
     near = holding(folder.root, folder.files().values(), wanted)
     assert [file.path.removesuffix("/f.parquet") for file in near] == found
+
+
+def test_a_folder_without_a_value_is_an_error() -> None:
+    with pytest.raises(TableError, match=r"p=/f.parquet of lake lies in a folder without a value"):
+        columns_of(["p=1/f.parquet", "p=/f.parquet"], "lake")
 
 
 def test_what_spark_misreads_in_the_names_of_folders_is_known() -> None:

@@ -118,11 +118,11 @@ def test_a_dataset_of_another_tools_making_is_merged_as_it_is(
     few, more = pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int64()), ("b", pa.string())])
     layout = ds.partitioning(pa.schema(ends), flavor="hive")
     kept = [
-        {"id": 1, "v": "x", "s": {"a": 1}, "city": "Köln", "week": "2024-W05"},
-        {"id": 2, "v": "y", "s": {"a": 2, "b": "b"}, "city": "Ulm", "week": "2024-W06"},
+        {"id": 1, "v.1": "x", "s": {"a": 1}, "city": "Köln", "week": "2024-W05"},
+        {"id": 2, "v.1": "y", "s": {"a": 2, "b": "b"}, "city": "Ulm", "week": "2024-W06"},
     ]
     for row, deep in zip(kept, (few, more), strict=True):
-        must = pa.field("v", pa.string(), nullable=deep is more)
+        must = pa.field("v.1", pa.string(), nullable=deep is more)
         table = pa.Table.from_pylist([row], schema=pa.schema([("id", pa.int64()), must, ("s", deep), *ends]))
         ds.write_dataset(table, path, format="parquet", partitioning=layout, existing_data_behavior="delete_matching")
 
@@ -132,8 +132,8 @@ def test_a_dataset_of_another_tools_making_is_merged_as_it_is(
         return result.inserted, result.updated, result.deleted, result.unchanged
 
     assert merged(*kept) == (0, 0, 0, 2)
-    changed = [{**kept[0], "v": None, "s": {"a": 1, "b": "deep"}}, {**kept[1], "week": "2024-W05"}]
-    new = {"id": 3, "v": None, "s": {"a": 3, "b": "new"}, "city": "Köln", "week": "2024-W06"}
+    changed = [{**kept[0], "v.1": None, "s": {"a": 1, "b": "deep"}}, {**kept[1], "week": "2024-W05"}]
+    new = {"id": 3, "v.1": None, "s": {"a": 3, "b": "new"}, "city": "Köln", "week": "2024-W06"}
     assert merged(*changed, new) == (1, 2, 0, 0)
     assert [row.asDict(recursive=True) for row in tidemill.read(path, spark=spark).orderBy("id").collect()] == [
         *changed,
@@ -289,6 +289,21 @@ def test_files_that_others_add_or_remove_count(spark: SparkSession, path: Path) 
     assert again.counts.inserted == 1
 
 
+def test_a_source_without_the_column_of_partitions_leaves_rows_where_they_are(spark: SparkSession, path: Path) -> None:
+    table = merge_table(path, "id", "upsert", format_="parquet", partition_by=["p"])
+    run_merge(rows((1, "a"), (2, "b"), p=["x", "y"]), table, spark)
+    for strategy, deleted in (("upsert", 0), ("full_merge", 1)):
+        narrow, policy = rows((1, strategy), (3, strategy)), "append_new_columns"
+        result = tidemill.merge(narrow, path, on="id", strategy=strategy, schema_policy=policy, spark=spark)
+        assert (result.updated, result.deleted) == (1 + deleted, deleted)
+    assert sorted((row.id, row.p, row.v) for row in tidemill.read(path, spark=spark).collect()) == [
+        (1, "x", "full_merge"),
+        (3, None, "full_merge"),
+    ]
+    with pytest.raises(TableError, match="is partitioned by p, which its source lacks"):
+        tidemill.merge(rows((1, "a")), path, on="id", schema_policy="sync_all_columns", spark=spark)
+
+
 def test_columns_come_and_go_as_the_policy_says(spark: SparkSession, path: Path) -> None:
     plain(path, rows((1, "a"), (2, "b")), rows((3, "c")))
     wider = rows((1, "A"), (4, "d"), more=[10, 40])
@@ -304,9 +319,10 @@ def test_columns_come_and_go_as_the_policy_says(spark: SparkSession, path: Path)
 
 
 def test_a_dry_run_says_what_a_merge_then_does(spark: SparkSession, path: Path) -> None:
-    plain(path, rows((1, "a"), (2, "b")), rows((11, "c"), (12, "d")), rows((21, "e")))
+    odd = [{"a.b `c`": [0] * count} for count in (2, 2, 1, 3)]
+    plain(path, rows((1, "a"), (2, "b"), **odd[0]), rows((11, "c"), (12, "d"), **odd[1]), rows((21, "e"), **odd[2]))
     before = {file: file.read_bytes() for file in data_files(path)}
-    source, table = rows((1, "A"), (3, "new"), (12, "d")), merge_table(path, "id", "upsert")
+    source, table = rows((1, "A"), (3, "new"), (12, "d"), **odd[3]), merge_table(path, "id", "upsert")
     would = run_merge(source, table, spark, dry_run=True)
     assert would.notices[-1] == "would read 2 of 3 files and rewrite 1"
     assert {file: file.read_bytes() for file in data_files(path)} == before
@@ -366,6 +382,17 @@ def test_a_delta_table_is_no_dataset(spark: SparkSession, path: Path) -> None:
         merge_table(path, "id", "upsert", compression="zstd")
     with pytest.raises(ArgumentError, match="dedup repairs Parquet datasets"):
         dedup(spark, str(path), ["id"], [])
+
+
+def test_a_target_that_is_no_folder_is_an_error(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a")))
+    places = {path / "theirs-0.parquet": "is a file", "s3://bucket/data": "is an address"}
+    for place, told in places.items():
+        with pytest.raises(TableError, match=f"{told}, and a Parquet dataset is a folder"):
+            tidemill.merge_parquet_dataset(rows((1, "b")), place, "id", spark=spark)
+    for nothing in (None, ""):
+        with pytest.raises(ArgumentError, match=f"and {nothing!r} is none"):
+            tidemill.merge_parquet_dataset(rows((1, "b")), nothing, "id", spark=spark)
 
 
 def test_a_dataset_has_no_older_versions(spark: SparkSession, path: Path) -> None:

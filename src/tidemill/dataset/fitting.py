@@ -52,12 +52,12 @@ def optional(schema: pa.Schema) -> pa.Schema:
 def has_room(kind: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of the wanted type keep all fields and digits in this one, however deep they lie."""
     if pa.types.is_null(kind):
-        return pa.types.is_null(wanted)
+        return bool(pa.types.is_null(wanted))
     if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
         ours = {field.name.lower(): field.type for field in kind}
         return all(item.name.lower() in ours and has_room(ours[item.name.lower()], item.type) for item in wanted)
     if pa.types.is_decimal(kind) and pa.types.is_decimal(wanted):
-        return kind.scale >= wanted.scale and kind.precision - kind.scale >= wanted.precision - wanted.scale
+        return bool(kind.scale >= wanted.scale and kind.precision - kind.scale >= wanted.precision - wanted.scale)
     if pa.types.is_map(kind) and pa.types.is_map(wanted):
         return has_room(kind.key_type, wanted.key_type) and has_room(kind.item_type, wanted.item_type)
     if _is_list(kind) and _is_list(wanted):
@@ -66,7 +66,7 @@ def has_room(kind: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OURS = "_tidemill"  # readers of datasets pass over names that begin with an underscore
 SUFFIXES = (".parquet", ".parq", ".pq")
+_MAGIC = b"PAR1"
 _ALIVE = "alive"
 
 
@@ -177,7 +178,7 @@ class Folder:
                 continue
             if child.is_dir():
                 yield from self._found(child.path, f"{path}/")
-            elif child.name.lower().endswith(SUFFIXES):
+            elif is_data(child.path):
                 found = self._seen(Path(child.path), path)
                 if found is not None:
                     yield found
@@ -210,6 +211,18 @@ def sync_folder(folder: Path) -> None:
 
 def _existing(folder: Path) -> Path:
     return folder if folder.exists() else _existing(folder.parent)
+
+
+def is_data(path: str) -> bool:
+    """Whether a file holds rows: by the ending of its name, or, where it has none (Hive's `000000_0`), by its start."""
+    name = os.path.basename(path)  # noqa: PTH119  much faster
+    if "." in name:
+        return name.lower().endswith(SUFFIXES)
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
 
 
 def is_passed_over(name: str) -> bool:

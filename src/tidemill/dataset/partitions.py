@@ -34,6 +34,13 @@ def misread(name: str, paths: Iterable[str]) -> dict[str, str]:
 
 def columns_of(paths: Iterable[str], root: str) -> tuple[str, ...]:
     """The columns by which a dataset is partitioned; all its files have to agree."""
+    paths = list(paths)
+    if empty := next((path for path in paths if "" in values_of(path).values()), None):
+        raise TableError(
+            "dataset.empty_partition",
+            f"{empty} of {root} lies in a folder without a value, which Spark cannot read.",
+            f"Rename the folder: NULL is {NULL}.",
+        )
     found = {tuple(values_of(path)): path for path in paths}
     if len(found) > 1:
         first, second = list(found.values())[:2]

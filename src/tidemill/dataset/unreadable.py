@@ -63,7 +63,7 @@ def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
     told = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
     return FileError(
         "dataset.unlike_files",
-        f"The files of {root} cannot be read as one table: {told or why}.",
+        f"The files of {root} cannot be read as one table: {told or f'{_first_line(why)}, in {next(iter(schemas))}'}.",
         "Write files with the same types, which Spark knows. The dataset is as it was.",
         path=root,
     )

@@ -14,7 +14,7 @@ from tidemill.declare.names import quote, spelled
 from tidemill.stores.parquet import matching
 from tidemill.stores.parquet.matching import KEPT, MET, Coming, keep, meet, write_some
 from tidemill.stores.parquet.reading import is_date
-from tidemill.stores.parquet.staging import PARTITION, Staged, Staging, plain
+from tidemill.stores.parquet.staging import PARTITION, Staged, Staging, in_arrow, plain
 from tidemill.stores.parquet.worker import WRITTEN
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ class Direct(Staging):
         """The change in a file that all workers read."""
         folder, partitions = self.folder, self._marks
         texts = [F.col(quote(name)).cast("string").alias(mark) for mark, name in partitions.items()]
-        kept = change.rows.select("*", *texts).coalesce(1).mapInArrow(lambda rows: keep(rows, folder), KEPT)
-        found = kept.collect()
+        whole = change.rows.select("*", *texts).coalesce(1)
+        found = in_arrow(whole, lambda rows: keep(rows, folder), KEPT).collect()
         if [row["rows"] for row in found] != [change.count]:
             raise Conflict("the source changed while it was read")
         compared = tuple(column for column in change.compared if spelled(column, self.partition_by) is None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from datetime import date
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from pyspark.sql import types as t
 
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of, misread, values_of
-from tidemill.dataset.unreadable import unlike
+from tidemill.dataset.unreadable import gone, unlike
 from tidemill.declare.names import quote
 from tidemill.engine.translate import condition_of, one_line
 from tidemill.errors import TableError
@@ -54,9 +55,17 @@ def rows_of(
         return nothing.withColumns({FILE: F.lit(""), ROW: F.lit(0).cast("long")}) if placed else nothing
     watch(root)
     rows = spark.read.schema(schema).options(basePath=str(root), **_WHOLE).parquet(*paths)
+    _check_there(root, files)
     if placed:
         columns += [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
     return rows.select(*columns)  # Spark puts the columns of partitions last
+
+
+def _check_there(root: Path, files: Iterable[DataFile]) -> None:
+    """Spark leaves out a file that goes while it lists them. One that is there now was there then."""
+    for file in files:
+        if not os.path.exists(f"{root}/{file.path}"):  # noqa: PTH110  much faster, and there may be many
+            raise gone(str(root), f"{root}/{file.path}")
 
 
 def _column(item: t.StructField, paths: Sequence[str]) -> Column:
@@ -81,6 +90,7 @@ def schema_of(spark: SparkSession, root: Path, state: State, logged: str | None)
         _refuse_nanoseconds(f"{root}/{file.path}", footer.schema, footer.int96)
     kinds_of_files = {footer.schema: path for path, footer in zip(state.files, found, strict=True)}
     fields = _fields(spark, root, {path: schema for schema, path in kinds_of_files.items()})
+    _check_there(root, state.files.values())
     kinds = {item.name.lower(): item.dataType for item in known.fields}
     guessed = [
         t.StructField(name, _kind(name, state.files, kinds.get(name.lower())))

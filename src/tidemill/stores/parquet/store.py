@@ -161,6 +161,12 @@ class ParquetStore:
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the dataset: all its files are rewritten without them."""
         state = self._planned_on(snapshot)
+        if parts := [name for name in partition_columns(self.path, state) if spelled(name, columns)]:
+            raise TableError(
+                "dataset.partition_column",
+                f"{self.path} is partitioned by {', '.join(parts)}, which its source lacks, so it cannot lose it.",
+                "Give the column in the source, or use append_new_columns. Nothing was changed.",
+            )
         rows = self.read(spark).drop(*columns)
         self._committed(state, None, OverwriteRows(rows))
         self._seen = None
