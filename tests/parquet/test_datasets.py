@@ -146,7 +146,9 @@ def test_a_dataset_of_another_tools_making_is_merged_as_it_is(
     }
 
 
-def test_partitions_keep_their_type_when_others_add_files(spark: SparkSession, path: Path) -> None:
+def test_partitions_keep_their_type_and_rows_their_partition_whatever_others_leave_out(
+    spark: SparkSession, path: Path
+) -> None:
     first = merge_table(path, "id", "upsert", format_="parquet", partition_by=["zip"])
     run_merge(rows((1, "a"), zip=["01234"]), first, spark)
     for number in (2, 3):
@@ -160,6 +162,12 @@ def test_partitions_keep_their_type_when_others_add_files(spark: SparkSession, p
         (2, "01234"),
         (3, "007"),
     ]
+    narrow, policy = rows((3, "c"), (4, "d")), "append_new_columns"
+    result = tidemill.merge(narrow, path, on="id", strategy="full_merge", schema_policy=policy, spark=spark)
+    assert (result.inserted, result.updated, result.deleted) == (1, 1, 2)
+    assert sorted((row.id, row.zip) for row in tidemill.read(path, spark=spark).collect()) == [(3, "007"), (4, None)]
+    with pytest.raises(TableError, match="is partitioned by zip, which its source lacks"):
+        tidemill.merge(narrow, path, on="id", schema_policy="sync_all_columns", spark=spark)
 
 
 def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: SparkSession, path: Path) -> None:
@@ -189,11 +197,10 @@ def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: Sp
     assert (result.files_rewritten, result.files_kept) == (1, 2)
     assert held(path) == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (9, "z")]
     plain(path, rows((1, "a"), (2, "b"), (2, "again"), (3, "copy"), (3, "again")))
-    source, full = rows((2, "B"), (3, "copy"), (5, "e"), (9, "z")), merge_table(path, "id", "full_merge")
-    would, did = (run_merge(source, full, spark, dry_run=dry) for dry in (True, False))
-    for result in (would, did):
-        assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, 5, 2)
-        assert (result.total, result.files_kept) == (4, 1)
+    source = rows((2, "B"), (3, "copy"), (5, "e"), (9, "z"))
+    result = tidemill.merge(source, path, on="id", strategy="full_merge", spark=spark)
+    assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, 5, 2)
+    assert (result.total, result.files_kept) == (4, 1)
     assert held(path) == [(2, "B"), (3, "copy"), (5, "e"), (9, "z")]
 
 
@@ -287,21 +294,6 @@ def test_files_that_others_add_or_remove_count(spark: SparkSession, path: Path) 
     again = feed(spark, table, events((1, 1, "a"), (2, 5, "b")))
     assert again.window.start.text() == "2024-01-01T02:00:00.000000Z"
     assert again.counts.inserted == 1
-
-
-def test_a_source_without_the_column_of_partitions_leaves_rows_where_they_are(spark: SparkSession, path: Path) -> None:
-    table = merge_table(path, "id", "upsert", format_="parquet", partition_by=["p"])
-    run_merge(rows((1, "a"), (2, "b"), p=["x", "y"]), table, spark)
-    for strategy, deleted in (("upsert", 0), ("full_merge", 1)):
-        narrow, policy = rows((1, strategy), (3, strategy)), "append_new_columns"
-        result = tidemill.merge(narrow, path, on="id", strategy=strategy, schema_policy=policy, spark=spark)
-        assert (result.updated, result.deleted) == (1 + deleted, deleted)
-    assert sorted((row.id, row.p, row.v) for row in tidemill.read(path, spark=spark).collect()) == [
-        (1, "x", "full_merge"),
-        (3, None, "full_merge"),
-    ]
-    with pytest.raises(TableError, match="is partitioned by p, which its source lacks"):
-        tidemill.merge(rows((1, "a")), path, on="id", schema_policy="sync_all_columns", spark=spark)
 
 
 def test_columns_come_and_go_as_the_policy_says(spark: SparkSession, path: Path) -> None:
