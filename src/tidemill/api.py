@@ -245,6 +245,12 @@ def merge_table(
 ) -> Table:
     """The declaration behind a merge; everything that can be wrong without looking at rows is an error here."""
     form = merge_form(strategy)
+    if not isinstance(target, str | Path) or not str(target):
+        raise ArgumentError(
+            "merge.no_target",
+            f"A merge needs a table to merge into, and {target!r} is none.",
+            "Give the path of a folder, or the name of a table.",
+        )
     if max_shrink is not None and form is not MergeStrategy.FULL_MERGE:
         raise ArgumentError(
             "merge.max_shrink",
@@ -304,7 +310,8 @@ def run_merge(
         rows = FrameSource(source, keeps_naive=table.format == PARQUET)
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small, settings=settings or SparkSettings())
-        located = replace(table, path=_located(table.path, session))
+        place = _placed if table.format == PARQUET else _located  # a dataset that is not there yet has no name
+        located = replace(table, path=place(table.path, session))
         result = rehearse_step(session, located, rows) if dry_run else run_step(session, located, rows)
         return _merge_result(result)
 

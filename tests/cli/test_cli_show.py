@@ -71,6 +71,7 @@ def test_a_dataset_has_the_columns_of_all_its_files(folder: Path, cli):
         (folder / "data" / f"day={day}").mkdir(parents=True)
         pq.write_table(pa.table(rows), folder / "data" / f"day={day}" / "part.parquet")
     assert cli("show", "data").stdout == "  id  day  v\n   1    1  NULL\n   2    2  b\n  2 rows\n"
+    assert cli("show", "data", "-n", "1").stdout.splitlines()[:2] == ["  id  day  v", "   1    1  NULL"]
     (folder / "data" / "day=1" / "part.parquet").write_bytes(b"PAR1 no PAR1")
     assert "part.parquet cannot be read as a Parquet file: " in cli("show", "data").stderr
     assert cli("show", "data").stderr.count("part.parquet") == 1
@@ -81,6 +82,24 @@ def test_a_table_without_rows_shows_its_columns(folder: Path, cli):
         folder / "empty", pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.string())})
     )
     assert cli("show", "empty").stdout == "  0 rows of id, v\n"
+
+
+def test_files_of_a_dataset_may_differ_in_their_columns(folder: Path, cli):
+    path = folder / "data" / "_day=2024-01-31"
+    path.mkdir(parents=True)
+    late = pa.array([datetime(9999, 12, 31, tzinfo=UTC).replace(tzinfo=None)], pa.timestamp("us"))
+    pq.write_table(
+        pa.table({"ID": [1], "v": pa.nulls(1), "at": late}), path / "1.parquet", use_deprecated_int96_timestamps=True
+    )
+    pq.write_table(pa.table({"id": [2], "v": ["b"], "more": [0.5]}), path / "2.parquet")
+    shown = cli("show", "data")
+    assert shown.exit_code == 0
+    assert shown.stdout == (
+        "  ID  v     at                   _day        more\n"
+        "   1  NULL  9999-12-31 00:00:00  2024-01-31  NULL\n"
+        "   2  b     NULL                 2024-01-31   0.5\n"
+        "  2 rows\n"
+    )
 
 
 @pytest.mark.usefixtures("shop")

@@ -118,6 +118,9 @@ class MemoryFolder:
             raise FileExistsError(entry.number)
         self.disk.log[entry.number] = entry
 
+    def settle(self) -> None:
+        pass
+
     def move_in(self, entry: Entry, staged: str, path: str) -> None:
         if staged in self.disk.staged.get(entry.attempt, {}):
             self.disk.files[path] = self.disk.staged[entry.attempt].pop(staged)

@@ -52,6 +52,45 @@ def test_files_of_a_partition_become_one(folder: Folder) -> None:
     assert compact(folder, 1_000_000).joined == 0
 
 
+def test_files_of_unlike_types_are_joined_without_loss(tmp_path: Path) -> None:
+    one = pa.field("ID", pa.int32(), nullable=False)
+    few = pa.schema([one, ("deep", pa.struct([("a", pa.int64())])), ("n", pa.null())])
+    pq.write_table(pa.table([[1], [{"a": 1}], [None]], schema=few), tmp_path / "1.parquet")
+    more = {"id": [2**40, None], "deep": [{"a": 2, "b": "x"}, None], "n": pa.array(["y", None]).dictionary_encode()}
+    pq.write_table(pa.table(more), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"id": [3], "n": ["z"]}), tmp_path / "3.parquet")
+    folder = Folder(str(tmp_path))
+    assert compact(folder, 1_000_000).written == 1
+    (file,) = protocol.walk(protocol.opening(folder)).files
+    assert pq.read_table(tmp_path / file).to_pylist() == [
+        {"ID": 1, "deep": {"a": 1, "b": None}, "n": None},
+        {"ID": 2**40, "deep": {"a": 2, "b": "x"}, "n": "y"},
+        {"ID": None, "deep": None, "n": None},
+        {"ID": 3, "deep": None, "n": "z"},
+    ]
+
+
+def test_numbers_are_not_rounded_to_join_files(tmp_path: Path) -> None:
+    for number, values in enumerate([pa.array([2**60]), pa.array([0.5])]):
+        pq.write_table(pa.table({"v": values}), tmp_path / f"{number}.parquet")
+    with pytest.raises(TableError, match=r"v is kept as int64, which has no room for a value: .*0\.5"):
+        compact(Folder(str(tmp_path)), 1_000_000)
+
+
+def test_vacuum_counts_what_is_there_while_writers_move_it(folder: Folder) -> None:
+    dead = folder.staging / "dead"
+    dead.mkdir(parents=True)
+    (dead / "left.parquet").write_bytes(b"12345")
+    (dead / "moved.parquet").symlink_to(dead / "elsewhere")
+    (folder.staging / ".DS_Store").write_text("of a file manager")
+    done = CliRunner().invoke(tidemill, ["vacuum", str(folder)])
+    assert (done.exit_code, done.output.strip()) == (
+        0,
+        f"✓ {folder.root.name}  1 interrupted attempts cleared (5 bytes)",
+    )
+    assert [each.name for each in folder.staging.iterdir()] == [".DS_Store"]
+
+
 def test_large_files_stay_and_others_are_joined_up_to_the_size(folder: Folder) -> None:
     size = max(file.stat().st_size for file in (folder.root / "p=a").iterdir())
     done = compact(folder, 2 * size)

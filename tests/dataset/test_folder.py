@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidemill.dataset import folder as folder_module
 from tidemill.dataset import protocol
 from tidemill.dataset.entries import Added, DataFile, Entry
 from tidemill.dataset.folder import Attempt, Folder
 from tidemill.errors import TableError
+from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,6 +139,52 @@ def test_a_live_writers_files_are_not_cleared(folder: Folder) -> None:
     assert not attempt.folder.exists()
 
 
+def test_a_staging_folder_that_its_own_writer_removes_is_cleared_all_the_same(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, attempt, _ = rewrite(folder, "day=1/a.parquet", "A")
+    attempt.alive.close()
+    removed, unlink = [], os.unlink
+
+    def late(path: str, **more: Any) -> None:
+        if not removed:  # the writer itself is a step ahead
+            removed.append(path)
+            unlink(path, **more)
+        unlink(path, **more)
+
+    monkeypatch.setattr(os, "unlink", late)
+    assert protocol.walk(protocol.finishing(folder)).attempts == 1
+    assert removed
+    assert not attempt.folder.exists()
+    folder.clear(attempt.name)
+
+
+def test_folders_that_a_commit_makes_are_written_to_disk(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    base, _, entry = rewrite(folder, "day=1/a.parquet", "A")
+    new = replace(entry.add[0].file, path="day=3/hour=1/new.parquet")
+    entry = replace(entry, add=(Added("0.parquet", new),), files=(new,))
+    synced: list[Path] = []
+    monkeypatch.setattr(folder_module, "sync_folder", synced.append)
+    protocol.walk(protocol.committing(folder, base, entry))
+    root = folder.root
+    assert {root, root / "day=3", root / "day=3/hour=1"} <= set(synced)
+    assert synced.index(root / "_tidemill") < synced.index(folder.log)
+
+
+def test_files_without_an_ending_hold_rows_if_they_begin_like_parquet(folder: Folder) -> None:
+    (folder.root / "day=1" / "000000_0").write_bytes(b"PAR1 as Hive names them")
+    (folder.root / "day=1" / "Makefile").write_text("not so")
+    assert list(folder.files()) == ["day=1/000000_0", "day=1/a.parquet", "day=2/b.parquet"]
+    alone = folder.root / "day=1"
+    (alone / "a.parquet").unlink()
+    assert format_at(str(alone)) == "parquet"
+
+
+def test_a_path_is_what_spark_makes_of_it(folder: Folder) -> None:
+    other = Folder(f"{folder.root}/../{folder.root.name}/")
+    assert (other.root, other.files()) == (folder.root, folder.files())
+
+
 def test_a_disk_that_is_full_at_the_commit_point_leaves_the_dataset_as_it_was(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +198,26 @@ def test_a_disk_that_is_full_at_the_commit_point_leaves_the_dataset_as_it_was(
         protocol.walk(protocol.committing(folder, base, entry))
     attempt.drop()
     assert texts(folder) == ["a", "b"]
+
+
+def test_an_entry_that_is_made_but_cannot_be_written_through_is_told_as_a_commit(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+    sync = folder_module.sync_folder
+
+    def failing(place: Path) -> None:
+        if place == folder.log:
+            raise OSError(errno.EIO, "Input/output error")
+        sync(place)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(folder_module, "sync_folder", failing)
+        with pytest.raises(TableError, match=r"Commit 1 of .* is made") as caught:
+            protocol.walk(protocol.committing(folder, base, entry))
+    assert caught.value.code == "dataset.unfinished"
+    attempt.alive.close()
+    assert texts(folder) == ["A", "b"]
 
 
 def test_a_commit_whose_files_cannot_be_put_in_place_is_told_and_finished_later(

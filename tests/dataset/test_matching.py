@@ -131,6 +131,20 @@ def test_a_row_whose_partition_changes_leaves_its_file(ground: Ground) -> None:
     assert (second["moving"], second["staged"]) == ([2], None)
 
 
+def test_a_file_that_also_holds_its_partition_keeps_it(ground: Ground) -> None:
+    both = KINDS.append(pa.field("p", pa.string()))
+    ground.add([{"id": 1, "p": "a"}, {"id": 2, "p": "a"}], "a", schema=both)
+    change = pa.Table.from_pylist([{"id": 1, "yes": True, "p": "a"}], schema=SENT.append(pa.field("p", pa.string())))
+    change = change.append_column("part", pa.array(["a"]))
+    report = ground.bring(change, ("id",), COMPARED, partitions={"part": "p"})[0]
+    assert [row["p"] for row in ground.rows(report)] == ["a", "a"]
+
+
+def test_a_file_that_lacks_a_key_holds_none(ground: Ground) -> None:
+    ground.add([{"code": "x"}], schema=pa.schema([("code", pa.string())]))
+    assert ground.bring(pa.Table.from_pylist([{"id": 1, "code": "x"}], schema=SENT), ("id", "code"), COMPARED) == []
+
+
 def test_a_key_that_is_a_partition_is_looked_for_in_its_folder_only(ground: Ground) -> None:
     ground.add([{"id": 1}, {"id": 2}], "a")
     ground.add([{"id": 1}, {"id": 2}], "b")

@@ -140,6 +140,29 @@ def test_a_file_gets_other_columns_where_they_are_asked_for(tmp_path: Path, stag
     assert pq.read_table(staging / report["staged"]).to_pylist() == [{"id": 1, "new": None}, {"id": 2, "new": None}]
 
 
+def test_a_file_gets_room_for_fields_digits_and_nulls_that_it_had_none_for(tmp_path: Path, staging: Path) -> None:
+    path = tmp_path / "f.parquet"
+    kinds = [("s", pa.list_(pa.struct([("a", pa.int64())]))), ("price", pa.decimal128(5, 1)), ("none", pa.null())]
+    narrow = pa.schema([pa.field("id", pa.int64(), nullable=False), *map(pa.field, *zip(*kinds, strict=True))])
+    pq.write_table(pa.table([[1, 2], [[{"a": 1}], None], [Decimal("1.5"), None], pa.nulls(2)], schema=narrow), path)
+    wide = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("s", pa.list_(pa.struct([("a", pa.int64()), ("b", pa.string())]))),
+            ("price", pa.decimal128(9, 1)),
+            ("none", pa.string()),
+        ]
+    )
+    new = {"id": None, "s": [{"a": 2, "b": "deep"}], "price": Decimal("12345.6"), "none": "some"}
+    marks = pa.table({FILE: [str(path)], ROW: [1], FATE: [REPLACE]})
+    given = pa.Table.from_pylist([new], schema=wide)
+    for name in wide.names:
+        marks = marks.append_column(name, given.column(name))
+    report = spliced(marks, Shape(str(staging), wide))
+    old = {"id": 1, "s": [{"a": 1, "b": None}], "price": Decimal("1.5"), "none": None}
+    assert pq.read_table(staging / report["staged"]).to_pylist() == [old, new]
+
+
 def test_old_times_of_spark_stay_what_they_are(tmp_path: Path, staging: Path) -> None:
     """INT96 is what Spark writes unless told otherwise."""
     path = tmp_path / "f.parquet"
@@ -155,7 +178,7 @@ def test_old_times_of_spark_stay_what_they_are(tmp_path: Path, staging: Path) ->
 
 def test_new_rows_go_to_a_file_for_each_partition(staging: Path) -> None:
     schema = pa.schema([("id", pa.int32())])
-    rows = pa.table({"id": [1, 2, 3, 4], "p": ["a/b", "a/b", None, "01"]})
+    rows = pa.table({"id": [1, 2, 3, 4, 5], "p": ["a/b", "a/b", None, "01", "\0"]})
     folders = {("01",): "p=1/"}
     reports = [
         batch.to_pylist()[0]
@@ -167,6 +190,7 @@ def test_new_rows_go_to_a_file_for_each_partition(staging: Path) -> None:
         ("p=a%2Fb/", 2),
         ("p=__HIVE_DEFAULT_PARTITION__/", 1),
         ("p=1/", 1),
+        ("p=%00/", 1),
     ]
     assert pq.read_table(staging / reports[0]["staged"]).to_pydict() == {"id": [1, 2]}
 
@@ -181,7 +205,7 @@ def test_a_value_that_does_not_fit_is_an_error(tmp_path: Path, staging: Path) ->
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"small": pa.array([1], pa.uint8())}), path)
     only = pa.table({FILE: [str(path)], ROW: [0], FATE: [REPLACE], "small": [300]})
-    with pytest.raises(pa.ArrowInvalid, match="not in range"):
+    with pytest.raises(pa.ArrowInvalid, match=r"small is kept as uint8, which has no room for a value: .*not in range"):
         spliced(only, Shape(str(staging), pq.read_schema(path)))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from support import events, events_table, feed, together
@@ -16,6 +17,7 @@ from support import events, events_table, feed, together
 import tidemill
 from tidemill.api import merge_table, run_merge
 from tidemill.dataset import protocol
+from tidemill.dataset.compacting import compact
 from tidemill.dataset.folder import Folder
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
@@ -57,11 +59,15 @@ def plain(path: Path, *tables: pa.Table) -> None:
         pq.write_table(table, path / f"theirs-{number}.parquet")
 
 
-def test_a_dataset_is_made_and_kept_by_a_few_calls(spark: SparkSession, path: Path) -> None:
-    first = tidemill.merge_parquet_dataset(rows((1, "a"), (2, "b")), path, "id", compression="zstd", spark=spark)
+def test_a_dataset_is_made_and_kept_by_a_few_calls(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "data.parquet"  # what might also be the name of a table
+    first = tidemill.merge_parquet_dataset(rows((1, "a"), (2, "b")), path.name, "id", compression="zstd", spark=spark)
     assert first == {"inserted": 2, "updated": 0, "deleted": 0, "total": 2}
     assert pq.ParquetFile(data_files(path)[0]).metadata.row_group(0).column(0).compression == "ZSTD"
-    frame = pd.DataFrame({"id": [2, 3], "v": ["B", "c"]})
+    frame = pd.DataFrame({"id": [2, 3], "v": pd.Categorical(["B", "c"])}).astype({"id": "uint32"})
     assert tidemill.merge_parquet_dataset(frame, path, ["id"], spark=spark) == {
         "inserted": 1,
         "updated": 1,
@@ -78,26 +84,94 @@ def test_a_dataset_is_made_and_kept_by_a_few_calls(spark: SparkSession, path: Pa
 
 def test_a_path_is_merged_into_partitions_and_rows_move_between_them(spark: SparkSession, tmp_path: Path) -> None:
     path, source = tmp_path / "data", tmp_path / "source"
-    plain(source, pa.table({"id": [1, 2, 3], "month": [1, 1, 2], "v": ["a", "b", "c"]}))
+    plain(source, pa.table({"id": [1, 2, 3, 4], "month": [1, 1, 2, 1], "v": ["a", "b", "c", "D"]}))
     (path / "month=01").mkdir(parents=True)
-    pq.write_table(pa.table({"id": [1, 4], "v": ["a", "d"]}), path / "month=01" / "theirs.parquet")
+    theirs = pa.table({"id": [1, 4], "month": [1, 1], "v": ["a", "d"]})  # some tools also leave the column in the files
+    pq.write_table(theirs, path / "month=01" / "theirs.parquet")
     (path / "month=02").mkdir()
     pq.write_table(pa.table({"id": [2], "v": ["b"]}), path / "month=02" / "theirs.parquet")
     result = tidemill.merge(source, path, on="id", spark=spark)
-    assert (result.inserted, result.updated, result.unchanged, result.total) == (1, 1, 1, 4)
-    found = {file.parent.name: pq.ParquetFile(file).read().to_pylist() for file in data_files(path)[1:]}
-    assert {str(file.relative_to(path).parent) for file in data_files(path)} == {"month=01", "month=02"}
-    assert found["month=02"] == [{"id": 3, "v": "c"}]
+    assert (result.inserted, result.updated, result.unchanged, result.total) == (1, 2, 1, 4)
+    found = [(file.parent.name, row) for file in data_files(path) for row in pq.ParquetFile(file).read().to_pylist()]
+    assert sorted(found, key=lambda each: each[1]["id"]) == [
+        ("month=01", {"id": 1, "month": 1, "v": "a"}),
+        ("month=01", {"id": 2, "v": "b"}),
+        ("month=02", {"id": 3, "v": "c"}),
+        ("month=01", {"id": 4, "month": 1, "v": "D"}),
+    ]
     assert [(r.id, r.month, r.v) for r in tidemill.read(path, spark=spark).orderBy("id").collect()] == [
         (1, 1, "a"),
         (2, 1, "b"),
         (3, 2, "c"),
-        (4, 1, "d"),
+        (4, 1, "D"),
     ]
 
 
+def test_a_dataset_of_another_tools_making_is_merged_as_it_is(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folders are escaped as Arrow does it, a struct has grown, and one file has no room for NULL."""
+    path = tmp_path / "data"
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    ends = [("city", pa.string()), ("week", pa.string())]
+    few, more = pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int64()), ("b", pa.string())])
+    layout = ds.partitioning(pa.schema(ends), flavor="hive")
+    kept = [
+        {"id": 1, "v.1": "x", "s": {"a": 1}, "city": "Köln", "week": "2024-W05"},
+        {"id": 2, "v.1": "y", "s": {"a": 2, "b": "b"}, "city": "Ulm", "week": "2024-W06"},
+    ]
+    for row, deep in zip(kept, (few, more), strict=True):
+        must = pa.field("v.1", pa.string(), nullable=deep is more)
+        table = pa.Table.from_pylist([row], schema=pa.schema([("id", pa.int64()), must, ("s", deep), *ends]))
+        ds.write_dataset(table, path, format="parquet", partitioning=layout, existing_data_behavior="delete_matching")
+
+    def merged(*rows: dict[str, Any]) -> tuple[int, ...]:
+        source = pa.Table.from_pylist(rows, schema=table.schema)
+        result = tidemill.merge(source, "../data", on="id", strategy="full_merge", format="parquet", spark=spark)
+        return result.inserted, result.updated, result.deleted, result.unchanged
+
+    assert merged(*kept) == (0, 0, 0, 2)
+    changed = [{**kept[0], "v.1": None, "s": {"a": 1, "b": "deep"}}, {**kept[1], "week": "2024-W05"}]
+    new = {"id": 3, "v.1": None, "s": {"a": 3, "b": "new"}, "city": "Köln", "week": "2024-W06"}
+    assert merged(*changed, new) == (1, 2, 0, 0)
+    assert [row.asDict(recursive=True) for row in tidemill.read(path, spark=spark).orderBy("id").collect()] == [
+        *changed,
+        new,
+    ]
+    assert {str(file.relative_to(path).parent) for file in data_files(path)} == {
+        "city=K%C3%B6ln/week=2024-W05",
+        "city=Ulm/week=2024-W05",
+        "city=Köln/week=2024-W06",
+    }
+
+
+def test_partitions_keep_their_type_and_rows_their_partition_whatever_others_leave_out(
+    spark: SparkSession, path: Path
+) -> None:
+    first = merge_table(path, "id", "upsert", format_="parquet", partition_by=["zip"])
+    run_merge(rows((1, "a"), zip=["01234"]), first, spark)
+    for number in (2, 3):
+        (path / "zip=007").mkdir(exist_ok=True)
+        pq.write_table(rows((number, "theirs")), path / "zip=007" / f"theirs-{number}.parquet")
+    assert compact(Folder(str(path)), 2**20).written == 1  # a commit that knows no types
+    result = tidemill.merge(rows((1, "a"), (2, "b"), zip=["01234", "01234"]), path, on="id", spark=spark)
+    assert (result.updated, result.unchanged) == (1, 1)
+    assert sorted((row.id, row.zip) for row in tidemill.read(path, spark=spark).collect()) == [
+        (1, "01234"),
+        (2, "01234"),
+        (3, "007"),
+    ]
+    narrow, policy = rows((3, "c"), (4, "d")), "append_new_columns"
+    result = tidemill.merge(narrow, path, on="id", strategy="full_merge", schema_policy=policy, spark=spark)
+    assert (result.inserted, result.updated, result.deleted) == (1, 1, 2)
+    assert sorted((row.id, row.zip) for row in tidemill.read(path, spark=spark).collect()) == [(3, "007"), (4, None)]
+    with pytest.raises(TableError, match="is partitioned by zip, which its source lacks"):
+        tidemill.merge(narrow, path, on="id", schema_policy="sync_all_columns", spark=spark)
+
+
 def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: SparkSession, path: Path) -> None:
-    plain(path, rows((1, "a"), (2, "b")), rows((2, "b again"), (3, "c")))
+    plain(path, rows((1, "a"), (2, "b")), rows((2, "b again"), (3, "c")), rows((9, "z")))
     before = {file: file.read_bytes() for file in data_files(path)}
     cases: list[tuple[type[TidemillError], str, pa.Table, str]] = [
         (MergeError, "1 row has no id", pa.table({"id": pa.array([None], pa.int64()), "v": ["x"]}), "upsert"),
@@ -118,9 +192,16 @@ def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: Sp
     with pytest.raises(SourceError, match=r"could not be read: .*the line is dead"):
         tidemill.merge_parquet_dataset(midway, path, "id", "full_merge", spark=spark)
     assert {file: file.read_bytes() for file in data_files(path)} == before
-    result = tidemill.merge(rows((2, "one")), path, on="id", strategy="deduplicate", spark=spark)
-    assert (result.updated, result.deleted) == (1, 1)
-    assert held(path) == [(1, "a"), (2, "one"), (3, "c")]
+    result = tidemill.merge(rows((2, "b"), (4, "d")), path, on="id", strategy="deduplicate", spark=spark)
+    assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 0, 1, 1)
+    assert (result.files_rewritten, result.files_kept) == (1, 2)
+    assert held(path) == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (9, "z")]
+    plain(path, rows((1, "a"), (2, "b"), (2, "again"), (3, "copy"), (3, "again")))
+    source = rows((2, "B"), (3, "copy"), (5, "e"), (9, "z"))
+    result = tidemill.merge(source, path, on="id", strategy="full_merge", spark=spark)
+    assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, 5, 2)
+    assert (result.total, result.files_kept) == (4, 1)
+    assert held(path) == [(2, "B"), (3, "copy"), (5, "e"), (9, "z")]
 
 
 def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) -> None:
@@ -133,6 +214,14 @@ def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) ->
     plain(path, fine)
     with pytest.raises(TableError, match="holds at in nanoseconds, which Spark cannot read"):
         tidemill.merge(rows((1, "b")), path, on="id", spark=spark)
+    unlike = path.parent / "unlike"
+    plain(unlike, rows((1, "a")), pa.table({"id": [2], "v": [2]}))
+    for job in (lambda: tidemill.read(unlike, spark=spark), lambda: tidemill.merge(rows(), unlike, "id", spark=spark)):
+        with pytest.raises(TableError, match=r"v is string in theirs-0.parquet and int64 in theirs-1.parquet"):
+            job()
+    only = merge_table(path.parent / "new", "id", "upsert", format_="parquet", partition_by=["id", "v"])
+    with pytest.raises(TableError, match="has no columns but those of its partitions"):
+        run_merge(rows((1, "b")), only, spark)
     with pytest.raises(ArgumentError, match="'lzo' is no compression that datasets are written with"):
         tidemill.merge_parquet_dataset(rows((1, "b")), path, "id", compression="lzo", spark=spark)
 
@@ -222,9 +311,10 @@ def test_columns_come_and_go_as_the_policy_says(spark: SparkSession, path: Path)
 
 
 def test_a_dry_run_says_what_a_merge_then_does(spark: SparkSession, path: Path) -> None:
-    plain(path, rows((1, "a"), (2, "b")), rows((11, "c"), (12, "d")), rows((21, "e")))
+    odd = [{"a.b `c`": [0] * count} for count in (2, 2, 1, 3)]
+    plain(path, rows((1, "a"), (2, "b"), **odd[0]), rows((11, "c"), (12, "d"), **odd[1]), rows((21, "e"), **odd[2]))
     before = {file: file.read_bytes() for file in data_files(path)}
-    source, table = rows((1, "A"), (3, "new"), (12, "d")), merge_table(path, "id", "upsert")
+    source, table = rows((1, "A"), (3, "new"), (12, "d"), **odd[3]), merge_table(path, "id", "upsert")
     would = run_merge(source, table, spark, dry_run=True)
     assert would.notices[-1] == "would read 2 of 3 files and rewrite 1"
     assert {file: file.read_bytes() for file in data_files(path)} == before
@@ -254,6 +344,10 @@ def test_keys_are_checked_and_repaired(spark: SparkSession, path: Path) -> None:
     assert tidemill.read(path, spark=spark).where("id = 2").collect() == [(2, "z")]
     assert dedup(spark, str(path), ["id"], []).files_rewritten == 0
     assert tidemill.merge(rows((2, "Z")), path, on="id", spark=spark).updated == 1
+    plain(path.parent / "floats", pa.table({"k": [1.0, float("nan"), float("nan"), None]}))
+    found = check_keys(spark, str(path.parent / "floats"), ["k"])
+    assert (found.null_keys, found.duplicate_keys, found.extra_rows, found.shown) == (1, 1, 1, "nan")
+    assert dedup(spark, str(path.parent / "floats"), ["k"], []).deleted == 1
 
 
 def test_two_merges_at_once_are_one_after_the_other(spark: SparkSession, path: Path) -> None:
@@ -280,6 +374,17 @@ def test_a_delta_table_is_no_dataset(spark: SparkSession, path: Path) -> None:
         merge_table(path, "id", "upsert", compression="zstd")
     with pytest.raises(ArgumentError, match="dedup repairs Parquet datasets"):
         dedup(spark, str(path), ["id"], [])
+
+
+def test_a_target_that_is_no_folder_is_an_error(spark: SparkSession, path: Path) -> None:
+    plain(path, rows((1, "a")))
+    places = {path / "theirs-0.parquet": "is a file", "s3://bucket/data": "is an address"}
+    for place, told in places.items():
+        with pytest.raises(TableError, match=f"{told}, and a Parquet dataset is a folder"):
+            tidemill.merge_parquet_dataset(rows((1, "b")), place, "id", spark=spark)
+    for nothing in (None, ""):
+        with pytest.raises(ArgumentError, match=f"and {nothing!r} is none"):
+            tidemill.merge_parquet_dataset(rows((1, "b")), nothing, "id", spark=spark)
 
 
 def test_a_dataset_has_no_older_versions(spark: SparkSession, path: Path) -> None:

@@ -42,6 +42,8 @@ def entering(operation: Operation, held: DataFrame | None) -> Entering:
 
 
 def _upserted(operation: UpsertRows, held: DataFrame) -> Entering:
+    if operation.collapses:  # a full merge
+        return Entering(operation.rows)
     same_key = F.expr(operation.match)
     if not operation.delete_missing:
         return Entering(operation.rows, held.join(operation.rows, same_key, "left_anti"))

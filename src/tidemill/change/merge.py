@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -125,7 +126,10 @@ def _full_merge(meeting: Meeting) -> Compiled:
 
 
 def _collapsed(meeting: Meeting) -> Compiled:
-    """The target holds keys of the change more than once: one rewrite leaves the change's row of each."""
+    """The target holds keys of the change more than once: the change's row of each is left.
+
+    That is one rewrite of all, but for a full merge into a store that knows the places of rows.
+    """
     target, change, keys = meeting.target, meeting.change, meeting.strategy.keys
     full = meeting.strategy.form is MergeStrategy.FULL_MERGE
     rest = target.rows.alias(HELD).join(meeting.coming_keys, meeting.same_key, "left_anti")
@@ -156,9 +160,11 @@ def _collapsed(meeting: Meeting) -> Compiled:
         deleted=seen["extra"] + gone,
         unchanged=change.profile.rows - seen["new"] - seen["changed"],
     )
+    known = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
+    if full and target.near is not None and set(target.rows.columns) <= set(change.rows.columns):
+        return Compiled(replace(meeting.full_merge(), collapses=True), counts, known, unique=True)
     kept = rest.where("false") if full else rest
     rows = kept.unionByName(_completed(meeting), allowMissingColumns=True)
-    known = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
     return Compiled(OverwriteRows(rows), counts, known, unique=full)
 
 

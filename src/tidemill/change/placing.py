@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from tidemill.change.meeting import FEW_KEYS, FEW_ROWS, OLDER, SAME
 from tidemill.change.settled import settle
 from tidemill.contracts.changes import Bringing
-from tidemill.contracts.operations import COMING, FATE, HELD, MOVE, PLACE, REPLACE, AppendRows, Compiled, Placed
+from tidemill.contracts.operations import COMING, DROP, FATE, HELD, MOVE, PLACE, REPLACE, AppendRows, Compiled, Placed
 from tidemill.contracts.records import Counts
 from tidemill.declare.names import of, quote, spelled
 from tidemill.declare.strategies import MergeStrategy
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tidemill.change.meeting import Meeting
 
 PASSED_OVER = frozenset({"unchanged", "ignored"})
+_RANK, _COPIES = "__tidemill_rank", "__tidemill_copies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,14 @@ def compile_brought(meeting: Meeting) -> Compiled | None:
 
 
 def compile_placed(meeting: Meeting) -> Compiled | None:
-    """What a store has to do that knows the places of rows; None where one key has several.
+    """What a store has to do that knows the places of rows; None where one key has several, which do not collapse.
 
     `full_merge`, which also looks for what the change lacks, is not for here.
     """
     met = _met(meeting)
     if met.repeats:
-        return None
+        collapses = meeting.strategy.form is MergeStrategy.DEDUPLICATE and not meeting.may_keep
+        return _collapsed(meeting, met) if collapses else None
     new = meeting.change.profile.rows - met.keys
     match meeting.strategy.form:
         case MergeStrategy.INSERT:
@@ -94,6 +97,22 @@ def compile_placed(meeting: Meeting) -> Compiled | None:
     whole = changed.drop(*PLACE, FATE)
     rows = whole.unionByName(placed.new, allowMissingColumns=True) if placed.new is not None else whole
     return Compiled(meeting.upsert(rows, inserts=bool(arriving), placed=placed), counts, PASSED_OVER, unique=True)
+
+
+def _collapsed(meeting: Meeting, met: Met) -> Compiled:
+    """One stored row of each key becomes the change's, the one that is the same if there is one; the others go."""
+    by_key = Window.partitionBy(*map(quote, meeting.strategy.keys))
+    rank = F.row_number().over(by_key.orderBy(F.col(FATE) != SAME, *PLACE))
+    ranked = settle(met.rows.withColumns({_RANK: rank, _COPIES: F.count(F.lit(1)).over(by_key)}))
+    first, same = F.col(_RANK) == 1, F.col(FATE) == SAME
+    stays = ranked.where(first & (~same | (F.col(_COPIES) > 1))).drop(_RANK, _COPIES)
+    goes = ranked.where(~first).withColumn(FATE, F.lit(DROP)).drop(_RANK, _COPIES)
+    new = meeting.change.profile.rows - met.keys
+    placed = Placed(stays.where(~same).unionByName(goes), _new_rows(meeting, met) if new else None)
+    whole = stays.drop(*PLACE, FATE)
+    rows = whole.unionByName(placed.new, allowMissingColumns=True) if placed.new is not None else whole
+    counts = Counts(inserted=new, unchanged=ranked.where(first & same).count())
+    return Compiled(meeting.upsert(rows, inserts=bool(new), placed=placed), counts, PASSED_OVER)
 
 
 def _append(meeting: Meeting, met: Met, count: int) -> AppendRows | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -172,7 +174,13 @@ def _finish(target: str, form: str, *, quiet: bool) -> None:
 
 
 def _staged_bytes(folder: Folder) -> int:
-    return sum(file.stat().st_size for file in folder.staging.rglob("*.parquet")) if folder.staging.is_dir() else 0
+    """What lies there now; writers at work add and move files meanwhile."""
+    found = 0
+    for inside, _, names in os.walk(folder.staging):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found += (Path(inside) / name).stat().st_size
+    return found
 
 
 def _folder(target: str) -> Folder:

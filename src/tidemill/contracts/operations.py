@@ -16,6 +16,7 @@ HELD = "__held"
 COMING = "__coming"
 PLACE = ("__tidemill_file", "__tidemill_row")  # the file and the place in it in which a stored row stands
 FATE = "__tidemill_fate"  # what becomes of it: one of those below, or it stays
+DROP = "drop"
 REPLACE, MOVE = "replace", "move"  # a row that moves leaves its file, and arrives in that of another partition
 
 
@@ -28,7 +29,7 @@ class AppendRows:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Rows that change, with the PLACE and the FATE of those that they replace, and rows that are new."""
+    """Rows that change or go, with the PLACE and the FATE of those that are stored, and rows that are new."""
 
     changed: DataFrame
     new: DataFrame | None
@@ -39,7 +40,8 @@ class UpsertRows:
     """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
 
     Both conditions call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows, and just
-    those that are new or differ. `staged` is what the store has staged of them already.
+    those that are new or differ. `staged` is what the store has staged of them already. Where it `collapses`, one of
+    several stored rows of a key stays, and the others go.
     """
 
     rows: DataFrame
@@ -49,6 +51,7 @@ class UpsertRows:
     picked: bool = False
     inserts: bool = True
     delete_missing: bool = False
+    collapses: bool = False
     keys: tuple[str, ...] = ()
     ranges: tuple[KeyRange, ...] = ()
     placed: Placed | None = None

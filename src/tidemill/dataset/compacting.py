@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.dataset.entries import Added, DataFile, Entry
-from tidemill.dataset.fitting import fitted
+from tidemill.dataset.fitting import fitted, unified
 from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of
@@ -99,13 +99,12 @@ def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) 
 
 
 def _schema(paths: Sequence[Path]) -> pa.Schema:
-    """The columns of the first file, and behind them those that only others have."""
+    """The columns of all files, with types that hold the values of each."""
     found = []
     for path in paths:
         with pq.ParquetFile(path, **_INT96_AS) as source:
             found.append(source.schema_arrow)
-    alike = all(schema.names == found[0].names for schema in found)
-    return found[0] if alike else pa.unify_schemas(found, promote_options="permissive")
+    return unified(found)
 
 
 def _copy(root: Path, files: Sequence[DataFile], writer: pq.ParquetWriter, schema: pa.Schema) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OURS = "_tidemill"  # readers of datasets pass over names that begin with an underscore
 SUFFIXES = (".parquet", ".parq", ".pq")
+_MAGIC = b"PAR1"
 _ALIVE = "alive"
 
 
@@ -41,7 +42,7 @@ class Folder:
     """A dataset's root, with our own folder in it."""
 
     def __init__(self, path: str) -> None:
-        self.root = Path(path)
+        self.root = Path(os.path.normpath(path))  # as Spark tells the paths of files
         self.log = self.root / OURS / "log"
         self.staging = self.root / OURS / "staging"
         self.lock = WriterLock(self.root / OURS / "lock")
@@ -96,8 +97,11 @@ class Folder:
                 attempt.drop()
 
     def create(self, entry: Entry) -> None:
-        """The commit point: the entry appears whole and on disk, or not at all; `FileExistsError` if it is there."""
-        self.log.mkdir(parents=True, exist_ok=True)
+        """The commit point: the entry appears whole, or not at all; `FileExistsError` if it is there."""
+        if not self.log.is_dir():
+            self.log.mkdir(parents=True)
+            sync_folder(self.log.parent)
+            sync_folder(self.root)
         draft = self.staging / entry.attempt / "entry.json"
         with draft.open("w", encoding="utf-8") as file:
             file.write(entry.to_json())
@@ -105,6 +109,9 @@ class Folder:
             os.fsync(file.fileno())
         sync_folder(draft.parent)
         os.link(draft, self._entry_file(entry.number))
+
+    def settle(self) -> None:
+        """The entries of the log are on disk: no file moves before."""
         sync_folder(self.log)
 
     def move_in(self, entry: Entry, staged: str, path: str) -> None:
@@ -126,21 +133,24 @@ class Folder:
                 folder.rmdir()
 
     def sync(self, entry: Entry) -> None:
-        """What was moved and removed is on disk."""
-        touched = {(self.root / added.file.path).parent for added in entry.add}
-        touched |= {(self.root / file.path).parent for file in entry.remove}
-        for folder in touched:
+        """What was moved and removed is on disk, and so are folders that were made for it."""
+        places = [self.root / path for path in (*(each.file.path for each in entry.add), *by_path(entry.remove))]
+        inside = {folder for place in places for folder in place.parents if folder.is_relative_to(self.root)}
+        for folder in inside:
             if folder.is_dir():
                 sync_folder(folder)
 
     def clear(self, attempt: str) -> None:
-        shutil.rmtree(self.staging / attempt, ignore_errors=False)
+        """Removes a staging folder, which its own writer may be removing at the same time."""
+        while (self.staging / attempt).is_dir():
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(self.staging / attempt)
 
     def dead_attempts(self) -> list[str]:
         """Staging folders whose writers have ended; asked under the lock."""
         if not self.staging.is_dir():
             return []
-        return sorted(each.name for each in self.staging.iterdir() if not is_held(each / _ALIVE))
+        return sorted(each.name for each in self.staging.iterdir() if each.is_dir() and not is_held(each / _ALIVE))
 
     def check_writable(self, entry: Entry) -> None:
         """An error while there is still time, if a folder that the commit changes may not be written to."""
@@ -164,11 +174,11 @@ class Folder:
             return
         for child in children:
             path = f"{inside}{child.name}"
-            if _passed_over(child.name):
+            if is_passed_over(child.name):
                 continue
             if child.is_dir():
                 yield from self._found(child.path, f"{path}/")
-            elif child.name.lower().endswith(SUFFIXES):
+            elif is_data(child.path):
                 found = self._seen(Path(child.path), path)
                 if found is not None:
                     yield found
@@ -203,5 +213,18 @@ def _existing(folder: Path) -> Path:
     return folder if folder.exists() else _existing(folder.parent)
 
 
-def _passed_over(name: str) -> bool:
+def is_data(path: str) -> bool:
+    """Whether a file holds rows: by the ending of its name, or, where it has none (Hive's `000000_0`), by its start."""
+    name = os.path.basename(path)  # noqa: PTH119  much faster
+    if "." in name:
+        return name.lower().endswith(SUFFIXES)
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def is_passed_over(name: str) -> bool:
+    """Whether readers of datasets take a file or a folder of this name for something else than rows."""
     return name.startswith((".", "_")) and not (name.startswith("_") and "=" in name)  # a partition may be _day=1

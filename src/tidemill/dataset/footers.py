@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tidemill.dataset.partitions import values_of
 from tidemill.dataset.unreadable import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tidemill.dataset.entries import DataFile
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _READERS = 8
 _KEPT = 20_000
 Span = tuple[Any, Any]
+_READ: dict[type, Callable[[str], Any]] = {int: int, str: str, date: date.fromisoformat}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,29 @@ def _span(group: pq.RowGroupMetaData, number: int) -> Span | None:
 def holding(root: Path, files: Iterable[DataFile], wanted: Mapping[str, Sequence[Span]]) -> list[DataFile]:
     """The files that may hold a row with a value in one of the spans of each column.
 
-    `wanted` knows columns by their names in lower case. A file that does not tell may hold anything.
+    `wanted` knows columns by their names in lower case. A file that does not tell may hold anything. Of one in a folder
+    of another value not even the footer is read.
     """
-    files = list(files)
+    files = [file for file in files if _may_lie_in(file, wanted)]
     found = footers(root, files)
     return [file for file, footer in zip(files, found, strict=True) if _may_hold(file, footer, wanted)]
+
+
+def _may_lie_in(file: DataFile, wanted: Mapping[str, Sequence[Span]]) -> bool:
+    told = {name.lower(): text for name, text in values_of(file.path).items()}
+    return all(_may_be(told[name], spans) for name, spans in wanted.items() if name in told)
+
+
+def _may_be(text: str | None, wanted: Sequence[Span]) -> bool:
+    """Whether a partition's text may stand for a value that is looked for, which is never NULL."""
+    read = _READ.get(type(wanted[0][0]))
+    if text is None or read is None:
+        return text is not None
+    try:
+        value = read(text)
+    except ValueError:
+        return True
+    return _meets((value, value), wanted)
 
 
 def _may_hold(file: DataFile, footer: Footer, wanted: Mapping[str, Sequence[Span]]) -> bool:

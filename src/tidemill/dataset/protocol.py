@@ -157,6 +157,7 @@ def _publishing(folder: Folder, entry: Entry) -> Steps[None]:
     Whoever reads the folder meanwhile without asking the log may see a row twice, but never misses one.
     """
     try:
+        folder.settle()
         yield from _moves(folder, entry)
     except OSError as failure:
         raise TableError(

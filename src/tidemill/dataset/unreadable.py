@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from tidemill.errors import FileError, FilesGoneError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
 
 
 @contextmanager
@@ -48,6 +50,21 @@ def corrupt(root: str, file: str, why: object) -> FileError:
         "dataset.corrupt_file",
         f"{file} cannot be read as a Parquet file: {_first_line(why)}.",
         "Put it back from a backup, or remove it and merge its rows again. The dataset is as it was.",
+        path=root,
+    )
+
+
+def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
+    """The error for files, by their paths in the dataset, whose columns Spark cannot read as those of one table."""
+    kinds: dict[str, dict[str, str]] = {}
+    for path, schema in schemas.items():
+        for field in schema:
+            kinds.setdefault(field.name.lower(), {}).setdefault(str(field.type), f"{field.type} in {path}")
+    told = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
+    return FileError(
+        "dataset.unlike_files",
+        f"The files of {root} cannot be read as one table: {told or f'{_first_line(why)}, in {next(iter(schemas))}'}.",
+        "Write files with the same types, which Spark knows. The dataset is as it was.",
         path=root,
     )
 

@@ -6,6 +6,7 @@ import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -70,7 +71,7 @@ def _check_keys(spark: SparkSession, path: str, keys: Sequence[str]) -> CheckedK
     rows = _there(path)[0].read(spark)
     keys = require(keys, rows.columns, "The key column", path)
     keyed = rows.select(*map(quote, keys))
-    complete = keyed.dropna()
+    complete = keyed.where(_has_key(keys))
     twice = held_twice(complete, keys)
     total, whole = keyed.count(), complete.count()
     count, distinct = twice.count(), complete.distinct().count()
@@ -114,11 +115,16 @@ def _dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequen
     return Repaired(gone, held - gone, result.files_rewritten, result.files_kept, result.version, seconds)
 
 
+def _has_key(keys: Sequence[str]) -> Column:
+    """`dropna` would take NaN, which is a key like any other, for none."""
+    return reduce(lambda a, b: a & b, [F.col(quote(key)).isNotNull() for key in keys])
+
+
 def _surplus(rows: DataFrame, keys: Sequence[str], order_by: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """All rows of a key but the one that stays, by their place."""
     place: list[Column] = [F.col(FILE), F.col(ROW)]
     order = [*descending(rows, order_by), *descending(rows, columns), *place]
-    known = rows.dropna(subset=list(keys))
+    known = rows.where(_has_key(keys))
     ranked = known.withColumn(_RANK, F.row_number().over(Window.partitionBy(*map(quote, keys)).orderBy(*order)))
     return ranked.where(F.col(_RANK) > 1).select(*place)
 

@@ -116,6 +116,13 @@ class DatasetLog:
         }
         return holding(self.folder.root, state.files.values(), wanted)
 
+    def last_schema(self, state: State) -> str | None:
+        """The columns that the log told last; a commit after which nobody has looked at the rows tells none."""
+        entry = state.entry
+        while entry is not None and entry.schema is None:
+            entry = self.folder.entry(entry.number - 1)
+        return entry.schema if entry else None
+
     def _last_record(self, state: State) -> tuple[Record | None, int | None, list[Commit]]:
         later: list[Commit] = []
         entry = state.entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.dataset.folder import SUFFIXES, Folder
+from tidemill.dataset.folder import Folder, is_data, is_passed_over
 from tidemill.dataset.unreadable import unopened
 from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.errors import TableError
@@ -43,12 +43,26 @@ def log_at(path: str) -> AnyLog:
 
 def log_of(table: Table) -> AnyLog:
     """The log of a declared table; a Delta table in the place of a dataset is an error, and so is the reverse."""
+    if table.format == PARQUET:
+        _check_place(table)
     if table.format == PARQUET and format_at(table.path) == DELTA:
         raise _other_format(table, "Delta table", DELTA)
     # Parquet files alone may be what is left of a first write to a Delta table that was killed.
     if table.format != PARQUET and Folder(table.path).newest() is not None and format_at(table.path) == PARQUET:
         raise _other_format(table, "Parquet dataset", PARQUET)
     return _log(table.path, table.format)
+
+
+def _check_place(table: Table) -> None:
+    """A dataset is a folder of a file system."""
+    if "://" not in table.path and not Path(table.path).is_file():
+        return
+    raise TableError(
+        "dataset.no_folder",
+        f"{table.path} is {'an address' if '://' in table.path else 'a file'}, and a Parquet dataset is a folder.",
+        "Give the path of a folder on a disk of this machine, or one that is mounted here.",
+        origin=table.origin,
+    )
 
 
 def _other_format(table: Table, called: str, held: str) -> TableError:
@@ -74,8 +88,8 @@ def _holds_parquet(root: Path) -> bool:
     """Looks into the first folder of partitions only."""
     if not root.is_dir():
         return False
-    inside = sorted(each for each in root.iterdir() if not each.name.startswith((".", "_")))
-    if any(each.is_file() and each.name.lower().endswith(SUFFIXES) for each in inside):
+    inside = sorted(each for each in root.iterdir() if not is_passed_over(each.name))
+    if any(each.is_file() and is_data(str(each)) for each in inside):
         return True
     folders = [each for each in inside if each.is_dir() and "=" in each.name]
     return any(_holds_parquet(folder) for folder in folders)

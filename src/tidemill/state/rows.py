@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from tidemill.dataset.fitting import fitted, unified
 from tidemill.dataset.footers import footers
 from tidemill.dataset.unreadable import reading
 from tidemill.declare.formats import PARQUET
 from tidemill.state.dataset_log import DatasetLog
 from tidemill.state.logs import format_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyarrow import dataset
+
+    from tidemill.dataset.footers import Footer
 
 
 def some_rows(path: str, limit: int) -> pa.Table | None:
@@ -27,27 +37,47 @@ def some_rows(path: str, limit: int) -> pa.Table | None:
         return None
 
 
-def _of_dataset(path: str, limit: int) -> pa.Table | None:
+def _of_dataset(path: str, limit: int) -> pa.Table:
     from pyarrow import dataset  # noqa: PLC0415  slow to import
 
     log = DatasetLog(path)
-    held, root = log.state().files, log.folder.root
+    held = list(log.state().files.values())
+    files = [str(log.folder.root / each.path) for each in held]
     hive = dataset.HivePartitioning.discover(infer_dictionary=False)
-    written = dict.fromkeys(footer.schema for footer in footers(root, list(held.values())))
-    files = [str(root / each) for each in held]
+    kind = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     with reading(path, files[0] if files else path):
-        whole = dataset.dataset(files, format="parquet", partitioning=hive, partition_base_dir=path)
-    try:
-        schema = pa.unify_schemas([whole.schema, *written], promote_options="permissive")
-    except pa.ArrowException:  # files that do not fit each other: Spark will tell
-        return None
-    rows = schema.empty_table()
+        whole = dataset.dataset(files, format=kind, partitioning=hive, partition_base_dir=path)
+    found, missing = [whole.schema.empty_table()], limit
     for part in whole.get_fragments():
         with reading(path, part.path):
-            rows = pa.concat_tables([rows, part.scanner(schema=schema).head(limit - rows.num_rows)])
-        if rows.num_rows >= limit:
+            found.append(_placed(part.head(missing), part, whole.schema))
+        missing -= found[-1].num_rows
+        if not missing:
             break
+    return _together([*found, _elsewhere(footers(log.folder.root, held), found)])
+
+
+def _elsewhere(held: Iterable[Footer], found: Iterable[pa.Table]) -> pa.Table:
+    """The columns that only files have which were not read."""
+    known = {name.lower() for rows in found for name in rows.column_names}
+    others = {field.name.lower(): field for footer in held for field in footer.schema}
+    return pa.schema([field for name, field in others.items() if name not in known]).empty_table()
+
+
+def _placed(rows: pa.Table, part: dataset.Fragment, schema: pa.Schema) -> pa.Table:
+    """The rows of a file with the values that its folders tell."""
+    from pyarrow import dataset  # noqa: PLC0415
+
+    for name, value in dataset.get_partition_keys(part.partition_expression).items():
+        kept = [column for column in rows.column_names if column.lower() != name.lower()]
+        rows = rows.select(kept).append_column(name, pa.array([value] * rows.num_rows, schema.field(name).type))
     return rows
+
+
+def _together(found: list[pa.Table]) -> pa.Table:
+    """Files may lack columns, or have them in other types; where no type holds both, Spark cannot read them either."""
+    schema = unified([rows.schema for rows in found])
+    return pa.concat_tables(fitted(rows, schema) for rows in found)
 
 
 def _first(batches: pa.RecordBatchReader, limit: int) -> pa.Table:

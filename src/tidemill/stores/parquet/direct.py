@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING
 
 from pyspark import cloudpickle
@@ -15,7 +14,8 @@ from tidemill.dataset.partitions import values_of
 from tidemill.declare.names import quote, spelled
 from tidemill.stores.parquet import matching
 from tidemill.stores.parquet.matching import KEPT, MET, Coming, keep, meet, write_some
-from tidemill.stores.parquet.staging import PARTITION, Staged, Staging, plain
+from tidemill.stores.parquet.reading import is_date
+from tidemill.stores.parquet.staging import PARTITION, Staged, Staging, in_arrow, plain
 from tidemill.stores.parquet.worker import WRITTEN
 
 if TYPE_CHECKING:
@@ -81,10 +81,9 @@ class Direct(Staging):
     def _kept(self, change: Bringing) -> Coming:
         """The change in a file that all workers read."""
         folder, partitions = self.folder, self._marks
-        inside = [quote(name) for name in change.rows.columns if spelled(name, self.partition_by) is None]
         texts = [F.col(quote(name)).cast("string").alias(mark) for mark, name in partitions.items()]
-        kept = change.rows.select(*inside, *texts).coalesce(1).mapInArrow(lambda rows: keep(rows, folder), KEPT)
-        found = kept.collect()
+        whole = change.rows.select("*", *texts).coalesce(1)
+        found = in_arrow(whole, lambda rows: keep(rows, folder), KEPT).collect()
         if [row["rows"] for row in found] != [change.count]:
             raise Conflict("the source changed while it was read")
         compared = tuple(column for column in change.compared if spelled(column, self.partition_by) is None)
@@ -116,7 +115,8 @@ class Direct(Staging):
         """Whether a partition's values can be told apart by their texts."""
         kind = self._kind(name)
         if isinstance(kind, t.DateType):
-            return all(_is_date(values_of(path)[name]) for path in self.state.files)
+            values = (values_of(path)[name] for path in self.state.files)
+            return all(value is None or is_date(value) for value in values)
         return isinstance(kind, t.IntegralType) or kind == t.StringType()
 
     def _kind(self, name: str) -> t.DataType:
@@ -126,10 +126,3 @@ class Direct(Staging):
 def _by_bits(kind: t.DataType) -> bool:
     """Texts of other collations may be the same though their letters differ."""
     return not isinstance(kind, t.StringType) or kind == t.StringType()
-
-
-def _is_date(text: str | None) -> bool:
-    try:
-        return text is None or str(date.fromisoformat(text)) == text
-    except ValueError:
-        return False

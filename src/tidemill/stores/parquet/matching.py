@@ -153,6 +153,8 @@ def _found(source: Source, near: pa.Table, coming: Coming) -> tuple[np.ndarray, 
     inside = [key for key in coming.keys if key not in coming.partitions.values()]
     lookup = Lookup([near.column(key).combine_chunks() for key in inside], near.num_rows)
     spelled = {name.lower(): name for name in source.file.schema_arrow.names}
+    if any(key.lower() not in spelled for key in inside):  # its rows have no key
+        return np.zeros(0, int), np.zeros(0, int)
     names = [spelled[key.lower()] for key in inside]
     rows, places, start = [], [], 0
     for group in range(source.file.num_row_groups if near.num_rows else 0):

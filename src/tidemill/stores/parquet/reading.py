@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from datetime import date
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.dataset.footers import footers
-from tidemill.dataset.partitions import columns_of, values_of
+from tidemill.dataset.partitions import columns_of, misread, values_of
+from tidemill.dataset.unreadable import gone, unlike
 from tidemill.declare.names import quote
+from tidemill.engine.translate import condition_of, one_line
 from tidemill.errors import TableError
 from tidemill.stores.parquet.watching import watch
 from tidemill.stores.parquet.worker import FILE, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from tidemill.dataset.entries import DataFile
     from tidemill.dataset.protocol import State
 
 _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+_UNLIKE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _SPECIAL = re.compile(r"([*?\[\]{}\\])")
 
 
@@ -40,41 +47,94 @@ def rows_of(
     When a file has gone by the time that it is read, or cannot be read, that is a `FileError`, whatever the session
     says of such files: rows are never left out.
     """
-    columns = [F.col(quote(name)) for name in schema.names]
+    files = list(files)
+    columns = [_column(item, [file.path for file in files]) for item in schema.fields]
     paths = [_literal(f"{root}/{file.path}") for file in files]
     if not paths:
         nothing = spark.createDataFrame([], schema)
         return nothing.withColumns({FILE: F.lit(""), ROW: F.lit(0).cast("long")}) if placed else nothing
     watch(root)
     rows = spark.read.schema(schema).options(basePath=str(root), **_WHOLE).parquet(*paths)
+    _check_there(root, files)
     if placed:
         columns += [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
     return rows.select(*columns)  # Spark puts the columns of partitions last
 
 
-def schema_of(spark: SparkSession, root: Path, state: State) -> t.StructType:
-    """The columns of a dataset: as its log says, or, where others wrote files, as these do."""
+def _check_there(root: Path, files: Iterable[DataFile]) -> None:
+    """Spark leaves out a file that goes while it lists them. One that is there now was there then."""
+    for file in files:
+        if not os.path.exists(f"{root}/{file.path}"):  # noqa: PTH110  much faster, and there may be many
+            raise gone(str(root), f"{root}/{file.path}")
+
+
+def _column(item: t.StructField, paths: Sequence[str]) -> Column:
+    column = F.col(quote(item.name))
+    told = misread(item.name, paths) if isinstance(item.dataType, t.StringType) else {}
+    if not told:
+        return column
+    values = F.create_map(*[F.lit(text) for pair in told.items() for text in pair])
+    return F.coalesce(values[column], column).alias(item.name)
+
+
+def schema_of(spark: SparkSession, root: Path, state: State, logged: str | None) -> t.StructType:
+    """The columns of a dataset: as its log says, or, where others wrote files, as these do.
+
+    `logged` are the columns that the log told last. Partitions keep the types that they had.
+    """
+    known = t.StructType.fromJson(json.loads(logged)) if logged else t.StructType()
     if state.entry is not None and state.entry.schema and not state.came:
-        return t.StructType.fromJson(json.loads(state.entry.schema))
+        return known
     found = footers(root, list(state.files.values()))
     for file, footer in zip(state.files.values(), found, strict=True):
         _refuse_nanoseconds(f"{root}/{file.path}", footer.schema, footer.int96)
-    unlike = {footer.schema: path for path, footer in zip(state.files, found, strict=True)}
-    paths = [_literal(f"{root}/{path}") for path in unlike.values()]
-    rows = spark.read.option("mergeSchema", str(len(paths) > 1).lower()).parquet(*paths)
-    guessed = [t.StructField(name, _guess(name, state.files)) for name in columns_of(state.files, str(root))]
+    kinds_of_files = {footer.schema: path for path, footer in zip(state.files, found, strict=True)}
+    fields = _fields(spark, root, {path: schema for schema, path in kinds_of_files.items()})
+    _check_there(root, state.files.values())
+    kinds = {item.name.lower(): item.dataType for item in known.fields}
+    guessed = [
+        t.StructField(name, _kind(name, state.files, kinds.get(name.lower())))
+        for name in columns_of(state.files, str(root))
+    ]
     named = {item.name.lower() for item in guessed}
-    return t.StructType([*(item for item in rows.schema.fields if item.name.lower() not in named), *guessed])
+    return t.StructType([*(item for item in fields if item.name.lower() not in named), *guessed])
 
 
-def _guess(name: str, paths: Iterable[str]) -> t.DataType:
-    """The type of a partition's values by their texts: whole numbers, days, or texts."""
+def _fields(spark: SparkSession, root: Path, schemas: Mapping[str, pa.Schema]) -> list[t.StructField]:
+    """The columns of some files, as Spark reads them."""
+    reader = spark.read.option("mergeSchema", str(len(schemas) > 1).lower())
+    try:
+        return reader.parquet(*[_literal(f"{root}/{path}") for path in schemas]).schema.fields
+    except (PySparkException, Py4JError) as failure:
+        if not (condition_of(failure) or "").startswith(_UNLIKE):
+            raise
+        raise unlike(str(root), schemas, one_line(failure)) from failure
+
+
+def _kind(name: str, paths: Iterable[str], known: t.DataType | None) -> t.DataType:
+    """The type of a partition's values: the one that it had, or by their texts whole numbers, days, or texts."""
     texts = {value for path in paths if (value := values_of(path)[name]) is not None}
-    for kind, read in ((t.LongType(), int), (t.DateType(), date.fromisoformat)):
-        with contextlib.suppress(ValueError):
-            if texts and all(read(text) is not None for text in texts):
-                return kind
-    return t.StringType()
+    if known is not None and all(_may_be(known, text) for text in texts):
+        return known
+    guesses = (t.LongType(), t.DateType()) if texts else ()
+    return next((kind for kind in guesses if all(_may_be(kind, text) for text in texts)), t.StringType())
+
+
+def _may_be(kind: t.DataType, text: str) -> bool:
+    match kind:
+        case t.IntegralType():
+            return bool(_WHOLE_NUMBER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
+        case t.DateType():
+            return is_date(text)
+        case _:
+            return True
+
+
+def is_date(text: str) -> bool:
+    """Whether a partition's value is a day, in the one spelling that Spark gives it."""
+    with contextlib.suppress(ValueError):
+        return str(date.fromisoformat(text)) == text
+    return False
 
 
 def _refuse_nanoseconds(path: str, schema: pa.Schema, int96: frozenset[str]) -> None:

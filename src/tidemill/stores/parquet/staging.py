@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import StorageLevel, cloudpickle
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -15,9 +16,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.dataset import fitting
 from tidemill.dataset.entries import Added, DataFile
+from tidemill.dataset.fitting import has_room, optional
 from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import values_of
 from tidemill.declare.names import of, quote, spelled
+from tidemill.errors import TableError
 from tidemill.stores.parquet import worker
 from tidemill.stores.parquet.reading import rows_of
 from tidemill.stores.parquet.worker import (
@@ -35,7 +38,7 @@ from tidemill.stores.parquet.worker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -151,15 +154,22 @@ class Staging:
     def _updating(self, operation: UpsertRows) -> DataFrame:
         held = self._placed(operation.rows.sparkSession, self.near).alias(HELD)
         met = held.join(operation.rows, F.expr(operation.match)).where(operation.changed)
-        return met.select(*self._place, self._fate.alias(FATE), *self._values(operation))
+        return met.select(*self._place, self._fate(operation).alias(FATE), *self._values(operation))
 
     def _deleting(self, operation: UpsertRows) -> DataFrame:
         held = self._placed(operation.rows.sparkSession, self.state.files.values()).alias(HELD)
         met = held.join(operation.rows, F.expr(operation.match), "left")
         unknown = F.col(of(COMING, operation.keys[0])).isNull()
-        fate = F.when(unknown, F.lit(DROP)).when(operation.changed, self._fate)
+        goes = unknown | self._is_surplus(operation) if operation.collapses else unknown
+        fate = F.when(goes, F.lit(DROP)).when(operation.changed, self._fate(operation))
         judged = met.select(*self._place, fate.alias(FATE), *self._values(operation))
         return judged.where(F.col(FATE).isNotNull())
+
+    def _is_surplus(self, operation: UpsertRows) -> Column:
+        """Whether a stored row is one of several of its key, and not the one that stays: an equal one, if there is."""
+        by_key = Window.partitionBy(*[F.col(of(HELD, key)) for key in operation.keys])
+        differs = F.coalesce(operation.changed, F.lit(False))  # noqa: FBT003
+        return F.row_number().over(by_key.orderBy(differs, *self._place)) > 1
 
     def _arriving(self, operation: UpsertRows, actions: DataFrame) -> DataFrame:
         """Rows whose keys are new, and those that move to another partition."""
@@ -183,11 +193,10 @@ class Staging:
             if name.lower() in theirs | held
         ]
 
-    @property
-    def _fate(self) -> Column:
+    def _fate(self, operation: UpsertRows) -> Column:
         """A row whose partition changes leaves its file, and arrives in another."""
         moves = F.lit(False)  # noqa: FBT003
-        for name in self.partition_by:
+        for name in (name for name in self.partition_by if spelled(name, operation.columns)):
             moves |= ~F.col(of(HELD, name)).eqNullSafe(F.col(of(COMING, name)))
         return F.when(moves, F.lit(MOVE)).otherwise(F.lit(REPLACE))
 
@@ -211,7 +220,7 @@ class Staging:
         shape = self._shape
         tasks = max(1, min(len(self.near) or len(files), _MOST_TASKS))
         by_file = actions.repartition(tasks, FILE).sortWithinPartitions(FILE)
-        for report in by_file.mapInArrow(lambda batches: splice(batches, shape), WRITTEN).collect():
+        for report in in_arrow(by_file, lambda batches: splice(batches, shape), WRITTEN).collect():
             self._note(report, staged)
 
     def _note(self, report: Row, staged: Staged) -> None:
@@ -228,7 +237,8 @@ class Staging:
         """New files of rows; as few as is fair."""
         shape, folders = self._shape, self._folders
         partitions = {f"{PARTITION}{number}": name for number, name in enumerate(self.partition_by)}
-        texts = [F.col(quote(name)).cast("string").alias(mark) for mark, name in partitions.items()]
+        there = {name: F.col(quote(name)) if spelled(name, rows.columns) else F.lit(None) for name in self.partition_by}
+        texts = [there[name].cast("string").alias(mark) for mark, name in partitions.items()]
         inside = [quote(name) for name in rows.columns if spelled(name, self.partition_by) is None]
         rows = rows.select(*inside, *texts)
         rows = (
@@ -236,7 +246,8 @@ class Staging:
             if partitions
             else rows.coalesce(max(1, -(-self.rows // _ROWS_PER_FILE)))
         )
-        self._arrived(rows.mapInArrow(lambda batches: write_rows(batches, shape, partitions, folders), WRITTEN), staged)
+        written = in_arrow(rows, lambda batches: write_rows(batches, shape, partitions, folders), WRITTEN)
+        self._arrived(written, staged)
 
     def _arrived(self, written: DataFrame, staged: Staged) -> None:
         for report in written.collect():
@@ -256,13 +267,20 @@ class Staging:
     def _shape(self) -> Shape:
         """New files look like those that are there; in a new dataset, as Spark's types are in Arrow."""
         inside = [f for f in self.schema.fields if spelled(f.name, self.partition_by) is None]
+        if not inside:
+            raise TableError(
+                "dataset.only_partitions",
+                f"{self.root} has no columns but those of its partitions, so its files would hold nothing.",
+                f"Partition it by fewer columns than {', '.join(self.partition_by)}. Nothing was changed.",
+            )
         wanted = to_arrow_schema(t.StructType(inside))
         first = next(iter(self.state.files.values()), None)
         if first is None:
             return Shape(self.folder, wanted, self.compression)
         footer = footers(self.root, [first])[0]
         theirs = {item.name.lower(): item for item in footer.schema}
-        alike = pa.schema([theirs.get(item.name.lower(), item) for item in wanted])
+        pairs = [(item, theirs.get(item.name.lower(), item)) for item in wanted]
+        alike = optional(pa.schema([known if has_room(known.type, item.type) else item for item, known in pairs]))
         times = {item.name for item in alike if pa.types.is_timestamp(item.type)}
         int96 = bool(times) and times <= footer.int96
         return Shape(self.folder, _in_micros(alike), self.compression, int96, exact=self._reshapes)
@@ -277,6 +295,15 @@ class Staging:
             texts = tuple(plain(value, kind) for value, kind in zip(values, kinds, strict=True))
             found[texts] = f"{path.rpartition('/')[0]}/"
         return found if self.partition_by else {}
+
+
+def in_arrow(
+    rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], told: str
+) -> DataFrame:
+    """What workers make of the rows. PySpark itself takes a column `a.b` for a field of `a`, so it sees other names."""
+    names = rows.columns
+    numbered = rows.toDF(*[f"c{number}" for number in range(len(names))])
+    return numbered.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), told)
 
 
 def plain(value: str | None, kind: t.DataType) -> str | None:

@@ -126,7 +126,7 @@ class ParquetStore:
     def schema(self, spark: SparkSession) -> t.StructType:
         state = self._state
         if self._columns is None or self._columns[0] is not state:
-            self._columns = state, schema_of(spark, self.log.folder.root, state)
+            self._columns = state, schema_of(spark, self.log.folder.root, state, self.log.last_schema(state))
         return self._columns[1]
 
     def commit(
@@ -165,6 +165,12 @@ class ParquetStore:
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the dataset: all its files are rewritten without them."""
         state = self._planned_on(snapshot)
+        if parts := [name for name in partition_columns(self.path, state) if spelled(name, columns)]:
+            raise TableError(
+                "dataset.partition_column",
+                f"{self.path} is partitioned by {', '.join(parts)}, which its source lacks, so it cannot lose it.",
+                "Give the column in the source, or use append_new_columns. Nothing was changed.",
+            )
         rows = self.read(spark).drop(*columns)
         self._committed(state, None, OverwriteRows(rows))
         self._seen = None
@@ -272,7 +278,7 @@ class ParquetStore:
             operation=operation,
             files=self._counted(list(state.files.values()), state),
             partition_by=partition_columns(self.path, state) if state.is_there else (),
-            schema=before.schema if before else None,
+            schema=before.schema if before and not state.came else None,
             properties=before.properties if before else self._properties,
             notes=notes,
             foreign_came=bool(state.came),

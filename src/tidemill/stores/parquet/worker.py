@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemill.dataset.fitting import fitted
+from tidemill.dataset.fitting import fitted, has_room, optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,14 +46,14 @@ _MANY_RUNS = 1000
 _ON_THE_WAY = 4
 _WORTH = 0.7
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in (*range(1, 0x20), 0x7F)}  # as Spark and Hive do
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in (*range(0x20), 0x7F)}  # as Spark and Hive do
 
 
 @dataclass(frozen=True)
 class Shape:
     """How files are written: Arrow's columns, compression (None: as the file had it), and whether times are INT96.
 
-    `exact` when a rewritten file gets these very columns; else it keeps its own, as long as it has them all.
+    `exact` when a rewritten file gets these very columns; else it keeps its own, as long as they have room for these.
     """
 
     staging: str
@@ -220,8 +220,8 @@ class Source:
         self.path = path
         with _naming(path):
             self.file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-        own = not shape.exact and _names(self.file.schema_arrow) >= _names(shape.schema)
-        schema = self.file.schema_arrow if own else shape.schema
+        own = not shape.exact and _all_have_room(self.file.schema_arrow, shape.schema)
+        schema = optional(self.file.schema_arrow if own else shape.schema)
         self.old_times = _all_int96(self.file) if own else shape.int96
         self.schema = schema if self.old_times else _without_int96(schema, self.file)
         self._last: tuple[int, pa.Table] | None = None
@@ -381,8 +381,9 @@ def _codecs(source: pq.ParquetFile) -> str:
     return {"lzo": "snappy", "lz4_raw": "lz4"}.get(kept, str(kept))
 
 
-def _names(schema: pa.Schema) -> set[str]:
-    return {name.lower() for name in schema.names}
+def _all_have_room(schema: pa.Schema, wanted: pa.Schema) -> bool:
+    kinds = {field.name.lower(): field.type for field in schema}
+    return all(item.name.lower() in kinds and has_room(kinds[item.name.lower()], item.type) for item in wanted)
 
 
 def _times(schema: pa.Schema) -> list[str]:
