@@ -245,12 +245,6 @@ def merge_table(
 ) -> Table:
     """The declaration behind a merge; everything that can be wrong without looking at rows is an error here."""
     form = merge_form(strategy)
-    if not isinstance(target, str | Path) or not str(target):
-        raise ArgumentError(
-            "merge.no_target",
-            f"A merge needs a table to merge into, and {target!r} is none.",
-            "Give the path of a folder, or the name of a table.",
-        )
     if max_shrink is not None and form is not MergeStrategy.FULL_MERGE:
         raise ArgumentError(
             "merge.max_shrink",

@@ -383,7 +383,7 @@ def test_a_target_that_is_no_folder_is_an_error(spark: SparkSession, path: Path)
         with pytest.raises(TableError, match=f"{told}, and a Parquet dataset is a folder"):
             tidemill.merge_parquet_dataset(rows((1, "b")), place, "id", spark=spark)
     for nothing in (None, ""):
-        with pytest.raises(ArgumentError, match=f"and {nothing!r} is none"):
+        with pytest.raises(ArgumentError, match=f"{nothing!r} is no path"):
             tidemill.merge_parquet_dataset(rows((1, "b")), nothing, "id", spark=spark)
 
 
