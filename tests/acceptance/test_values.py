@@ -160,15 +160,15 @@ def test_rows_are_compared_as_the_table_stores_them(spark: SparkSession, tmp_pat
     """A CHAR is padded, and Delta has no partition by the name of an empty text."""
     path, columns = tmp_path / "t", "id CHAR(5), v CHAR(3), day STRING"
     spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY (day)")
-    spark.sql(f"INSERT INTO delta.`{path}` VALUES ('a', '', '1')")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES ('a', '', '1'), ('b', NULL, '2')")  # its files have no spaces
     types = {"id": TEXT, "v": TEXT, "day": TEXT}
-    rows = frame(types, ("a", "x", ""), ("b ", None, "1"), ("c", "xyz", None))
+    rows = frame(types, ("a", "x", ""), ("b ", None, "2"), ("c", "xyz", None))
     assert tidemill.merge(rows.slice(0, 1), path, "id", spark=spark).updated == 1
-    assert tidemill.merge(rows, path, "id", spark=spark).inserted == 2
+    whole = tidemill.merge(rows, path, "id", "full_merge", spark=spark)
+    assert (whole.inserted, whole.updated, whole.deleted, whole.unchanged) == (1, 0, 0, 2)
     with commits_nothing(path):
-        assert tidemill.merge(rows, path, "id", spark=spark).unchanged == 3
         assert step(spark, table(path, Replace()), rows).counts.unchanged == 3
-    assert held(path) == bag(("a    ", "x  ", None), ("b    ", None, "1"), ("c    ", "xyz", None))
+    assert held(path) == bag(("a    ", "x  ", None), ("b    ", None, "2"), ("c    ", "xyz", None))
     error = refused(path, lambda: tidemill.merge(rows, path, ["id", "day"], spark=spark))
     assert error.problem == "2 rows have no id or no day; keys cannot be NULL."
 

@@ -68,12 +68,9 @@ def test_a_foreign_append_of_rows_that_the_source_gives_too_doubles_nothing(
     assert held(path) == WHOLE
 
 
-@pytest.mark.parametrize("strategy", [Append(), Merge(("id",))], ids=str)
-def test_rows_that_somebody_keeps_in_a_cache_are_not_taken_for_the_table(
-    spark: SparkSession, path: Path, strategy: Strategy
-) -> None:
+def test_rows_that_somebody_keeps_in_a_cache_are_not_taken_for_the_table(spark: SparkSession, path: Path) -> None:
     """Spark gives what it has cached of a table also after another process has written to it."""
-    table = events_table(path, strategy)
+    table = keyed(path)
     fed(spark, table, FIRST)
     cached = tidemill.read(path, spark=spark).cache()
     cached.count()

@@ -81,7 +81,7 @@ def as_stored(rows: DataFrame, table: StructType | None, partitions: Iterable[st
 
     A CHAR is as long as its type says, and of the names of partitions an empty one stands for no value.
     """
-    lengths = {field.name.lower(): _char_length(field) for field in table.fields} if table else {}
+    lengths = {field.name.lower(): char_length(field) for field in table.fields} if table else {}
     named = {name.lower() for name in partitions}
     texts = [field.name for field in rows.schema.fields if isinstance(field.dataType, StringType)]
     changed = {name for name in texts if lengths.get(name.lower()) or name.lower() in named}
@@ -94,6 +94,12 @@ def as_stored(rows: DataFrame, table: StructType | None, partitions: Iterable[st
         return (F.when(~padded.isin(*_NO_PARTITIONS), padded) if name.lower() in named else padded).alias(name)
 
     return rows.select(*map(stored, rows.columns)) if changed else rows
+
+
+def char_length(field: StructField) -> int:
+    """Of a column that is a string to Spark and a CHAR to its table; 0 of others."""
+    found = _CHAR.fullmatch(str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")))
+    return int(found[1]) if found else 0
 
 
 def require(columns: Iterable[str], there: Sequence[str], what: str, where: str) -> tuple[str, ...]:
@@ -134,12 +140,6 @@ def _cast(source: StructType, wanted: StructField) -> Column:
 def _padded(column: Column, length: int) -> Column:
     text = F.rtrim(column)
     return F.when(F.length(text) <= length, F.rpad(text, length, " ")).otherwise(column) if length else column
-
-
-def _char_length(field: StructField) -> int:
-    """Of a column that is a string to Spark and a CHAR to its table; 0 of others."""
-    found = _CHAR.fullmatch(str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")))
-    return int(found[1]) if found else 0
 
 
 def _check_types(source: StructType, table: StructType, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from tidemill.change.columns import char_length
 from tidemill.change.compare import differs
 from tidemill.change.keys import held_twice
 from tidemill.change.settled import settle
@@ -80,7 +81,10 @@ class Meeting:
         """Some column that is compared is not the same; a column new to the table counts when it has a value."""
         known = self.target.rows.columns
         filled = [F.col(of(COMING, f.name)).isNotNull() for f in self.compared if f.name not in known]
-        return reduce(lambda a, b: a | b, filled, differs([f for f in self.compared if f.name in known], HELD, COMING))
+        chars = [f.name for f in self.compared if f.name in self._chars]
+        padded = [~F.expr(self._as_read(name)).eqNullSafe(F.col(of(COMING, name))) for name in chars]
+        others = [f for f in self.compared if f.name in known and f.name not in chars]
+        return reduce(lambda a, b: a | b, [*filled, *padded], differs(others, HELD, COMING))
 
     @property
     def compared(self) -> list[t.StructField]:
@@ -171,7 +175,18 @@ class Meeting:
 
     @property
     def _key_pairs(self) -> list[str]:
-        return [f"{of(HELD, key)} = {of(COMING, key)}" for key in self.strategy.keys]
+        return [f"{self._as_read(key)} = {of(COMING, key)}" for key in self.strategy.keys]
+
+    @property
+    def _chars(self) -> dict[str, int]:
+        """The table's columns of type CHAR, and their lengths."""
+        lengths = {field.name: char_length(field) for field in self.target.rows.schema.fields}
+        return {name: length for name, length in lengths.items() if length}
+
+    def _as_read(self, name: str) -> str:
+        """A stored column as whoever reads the table has it: to a MERGE a CHAR is as its file has it."""
+        length = self._chars.get(name)
+        return f"rpad({of(HELD, name)}, {length}, ' ')" if length else of(HELD, name)
 
     @property
     def _held_keys(self) -> list[Column]:
@@ -180,7 +195,7 @@ class Meeting:
     @property
     def reach(self) -> list[str]:
         """What the profile knows of the keys, as filters on the target."""
-        return _within(self.change.profile.ranges)
+        return _within(span for span in self.change.profile.ranges if span.column not in self._chars)
 
     def _near(self, ranges: Sequence[KeyRange]) -> DataFrame:
         rows = self.target.near(ranges).drop(*PLACE) if self.target.near else self.target.rows
