@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +158,22 @@ def test_a_staging_folder_that_its_own_writer_removes_is_cleared_all_the_same(
     assert removed
     assert not attempt.folder.exists()
     folder.clear(attempt.name)
+
+
+def test_nothing_of_a_staging_folder_is_open_when_it_is_cleared(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS keeps a file that is open, under another name, and the folder with it."""
+    base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
+    remove, closed = shutil.rmtree, []
+
+    def seen(place: Path) -> None:
+        closed.append(attempt.alive.closed)
+        remove(place)
+
+    monkeypatch.setattr(shutil, "rmtree", seen)
+    protocol.walk(protocol.committing(folder, base, entry))
+    assert closed == [True]
 
 
 def test_folders_that_a_commit_makes_are_written_to_disk(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

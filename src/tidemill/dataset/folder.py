@@ -46,6 +46,7 @@ class Folder:
         self.log = self.root / OURS / "log"
         self.staging = self.root / OURS / "staging"
         self.lock = WriterLock(self.root / OURS / "lock")
+        self._begun: dict[str, Attempt] = {}
 
     def __str__(self) -> str:
         return str(self.root)
@@ -81,7 +82,8 @@ class Folder:
         name = uuid.uuid4().hex
         folder = self.staging / name
         folder.mkdir(parents=True)
-        return Attempt(name, folder, held_open(folder / _ALIVE))
+        self._begun[name] = Attempt(name, folder, held_open(folder / _ALIVE))
+        return self._begun[name]
 
     @contextlib.contextmanager
     def ending(self, attempt: Attempt) -> Iterator[None]:
@@ -142,6 +144,8 @@ class Folder:
 
     def clear(self, attempt: str) -> None:
         """Removes a staging folder, which its own writer may be removing at the same time."""
+        if attempt in self._begun:
+            self._begun.pop(attempt).alive.close()  # NFS would keep it, under another name, and with it the folder
         while (self.staging / attempt).is_dir():
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(self.staging / attempt)
