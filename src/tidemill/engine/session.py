@@ -89,6 +89,13 @@ def step_session(spark: SparkSession) -> SparkSession:
     return own
 
 
+def paced_session(spark: SparkSession) -> SparkSession:
+    """A session whose `pace` can be set; the given one, where it is set to small work whatever comes."""
+    is_small = all(spark.conf.get(name, "") == value for name, value in SMALL.items())
+    stays_so = not (_engine and _engine.large)
+    return spark if is_small and stays_so else step_session(spark)
+
+
 def pace(spark: SparkSession, *, small: bool) -> None:
     """Sets a step's own session to small work, or, on an engine for small work, to large; other sessions stay."""
     if spark in _of_steps:

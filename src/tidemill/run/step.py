@@ -23,7 +23,7 @@ from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
-from tidemill.engine.session import pace, step_session
+from tidemill.engine.session import pace, paced_session
 from tidemill.engine.translate import one_line
 from tidemill.engine.zone import in_zone_of
 from tidemill.errors import FileError, FilesGoneError, SchemaError, SourceError
@@ -137,7 +137,7 @@ class Step:
 
     def _session(self) -> SparkSession:
         """Where the rows are read; queries, functions and joins make a session for themselves."""
-        return step_session(self.spark) if isinstance(self.table.producer, Loaded | None) else self.spark
+        return paced_session(self.spark) if isinstance(self.table.producer, Loaded | None) else self.spark
 
     def _is_small(self, prepared: Prepared) -> bool:
         """Whether few rows come, and meet little of the table."""
