@@ -16,14 +16,14 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrameReader
 
 import tidemill
-from tidemill.declare.producers import Loaded
-from tidemill.declare.sources import Source
 from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table
 from tidemill.engine.session import step_session
 from tidemill.engine.translate import translated
 from tidemill.errors import FileError, FilesGoneError, SourceError, TableError
 from tidemill.run.step import run_step
+from tidemill.sources.files import FileSource
+from tidemill.sources.protocol import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from tidemill.sources.protocol import Reading
 
 
 def rows(*values: tuple[int, str]) -> pa.Table:
@@ -113,11 +111,20 @@ class Overtaken:
 def test_a_table_whose_input_loses_a_file_while_it_is_read_reads_it_again(
     spark: SparkSession, path: Path, tmp_path: Path
 ) -> None:
-    declared = Table("copy", str(tmp_path / "copy"), Merge(("id",)), producer=Loaded(Source("there", "PARQUET")))
+    declared = Table("copy", str(tmp_path / "copy"), Merge(("id",)))
     source = Overtaken(path, spark)
     done = run_step(spark, declared, source)
     assert (source.reads, done.counts.inserted) == (2, 2)
     assert sorted(delta_rows(declared.path)) == [(1, "A"), (2, "b")]
+
+
+def test_a_dataset_of_ours_as_a_source_is_read_by_its_log(spark: SparkSession, path: Path) -> None:
+    tidemill.merge(rows((2, "B")), path, on="id", spark=spark)
+    frame = FileSource(str(path)).read(Reading(spark))
+    assert sorted(map(tuple, frame.collect())) == [(1, "a"), (2, "B")]
+    tidemill.merge(rows((1, "A")), path, on="id", spark=spark)
+    with pytest.raises(FilesGoneError):
+        frame.collect()
 
 
 def test_no_row_is_left_out_whatever_the_session_says(spark: SparkSession, path: Path) -> None:

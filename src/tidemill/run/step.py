@@ -43,6 +43,7 @@ from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
 from tidemill.run.windows import window_of
 from tidemill.sources.failures import failures_of
+from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import attempting, store_of
 
@@ -191,7 +192,7 @@ class Step:
         except FileError as failure:
             if failure.is_of(self.table.path):
                 raise
-            if isinstance(failure, FilesGoneError) and producer:  # another attempt reads the source again
+            if isinstance(failure, FilesGoneError) and not isinstance(self.source, FrameSource):  # it can be read again
                 raise Conflict(failure.problem) from failure
             raise self._unreadable(failure.problem, failure.remedy) from failure
         except (PySparkException, Py4JError) as failure:

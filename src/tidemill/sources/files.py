@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tidemill.dataset.folder import Folder
 from tidemill.dataset.protocol import finish_interrupted
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.sources.headers import by_header
@@ -157,6 +158,10 @@ class FileSource:
             return reading.spark.read.format("delta").options(**self.options).load(self._paths[0])
         if not found.files:
             return self._nothing(reading)
+        if self._is_kept:
+            from tidemill.stores.opened import store_at  # noqa: PLC0415  it imports PySpark
+
+            return store_at(self._paths[0]).read(reading.spark)
         for path in self._paths:
             finish_interrupted(path)
         options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
@@ -173,6 +178,11 @@ class FileSource:
                 reader = reading.spark.read.format(columnar).options(**options)
                 schema = written_schema(found) if self.is_plain else None
                 return (reader.schema(schema) if schema else reader).load(found.for_spark())
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether it is a dataset with a log of ours: its rows are those of one commit, whoever writes meanwhile."""
+        return self.is_plain and len(self._paths) == 1 and Folder(self._paths[0]).newest() is not None
 
     def _nothing(self, reading: Reading) -> DataFrame:
         rows = empty(reading, self.types)
