@@ -91,7 +91,7 @@ def step_session(spark: SparkSession) -> SparkSession:
 
 def paced_session(spark: SparkSession) -> SparkSession:
     """A session whose `pace` can be set; the given one, where it is set to small work whatever comes."""
-    is_small = all(spark.conf.get(name, "") == value for name, value in SMALL.items())
+    is_small = all(spark.conf.get(name, LARGE[name]) == value for name, value in SMALL.items())
     stays_so = not (_engine and _engine.large)
     return spark if is_small and stays_so else step_session(spark)
 
