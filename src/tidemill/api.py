@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.contracts import Commit
+    from tidemill.contracts.snapshots import Commit
     from tidemill.run.backup import BackupResult
     from tidemill.run.restore import RestoreResult
     from tidemill.run.results import StepResult

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tidemill.cli.main import tidemill
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.state.delta_log import APP_ID
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tidemill.cli import render
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.declare.cursors import cursor
 from tidemill.state.ledger import Ledger, Step, ledger_file
 from tidemill.state.views import keep_view

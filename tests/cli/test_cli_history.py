@@ -16,7 +16,7 @@ import pytest
 
 from tidemill.cli import render
 from tidemill.cli.restore import show
-from tidemill.contracts import PREPARES
+from tidemill.contracts.snapshots import PREPARES
 from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table, Window, lookback
 from tidemill.run.restore import RestoreResult

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tidemill
@@ -63,6 +64,16 @@ def test_rows_as_json_have_their_types(cli):
             {"id": 20, "at": None, "name": ""},
         ],
     }
+
+
+def test_a_dataset_has_the_columns_of_all_its_files(folder: Path, cli):
+    for day, rows in {1: {"id": [1]}, 2: {"id": [2], "v": ["b"]}}.items():
+        (folder / "data" / f"day={day}").mkdir(parents=True)
+        pq.write_table(pa.table(rows), folder / "data" / f"day={day}" / "part.parquet")
+    assert cli("show", "data").stdout == "  id  day  v\n   1    1  NULL\n   2    2  b\n  2 rows\n"
+    (folder / "data" / "day=1" / "part.parquet").write_bytes(b"PAR1 no PAR1")
+    assert "part.parquet cannot be read as a Parquet file: " in cli("show", "data").stderr
+    assert cli("show", "data").stderr.count("part.parquet") == 1
 
 
 def test_a_table_without_rows_shows_its_columns(folder: Path, cli):

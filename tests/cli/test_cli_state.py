@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tidemill.cli import render
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.declare.cursors import cursor
 from tidemill.state.delta_log import APP_ID
 from tidemill.workspace import Workspace

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.engine.session import log_file, session_for, step_session
+from tidemill.engine.session import log_file, pace, session_for, step_session
 from tidemill.errors import EngineError
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ spark.range(30).repartition(3).write.format("delta").save(sys.argv[1])
 seen = {"rows": spark.read.format("delta").load(sys.argv[1]).selectExpr("sum(id)").first()[0]}
 seen["master"], seen["partitions"] = spark.conf.get("spark.master"), spark.conf.get("spark.sql.shuffle.partitions")
 seen["same"] = session.session_for(settings=mine) is session.session_for() is spark
+own = session.step_session(spark)
+seen["code"] = [own.conf.get("spark.sql.codegen.factoryMode")]
+session.pace(own, small=False)
+seen["code"].append(own.conf.get("spark.sql.codegen.factoryMode"))
 try:
     session.session_for(settings=SparkSettings(conf={"spark.sql.shuffle.partitions": "4"}))
 except EngineError as error:
@@ -109,6 +113,7 @@ def test_a_session_has_the_master_and_the_settings_that_were_asked_for(tmp_path:
         "master": master,
         "partitions": "3",
         "same": True,
+        "code": ["NO_CODEGEN", "FALLBACK"],
         "other": "This process has started a Spark with another spark.sql.shuffle.partitions, and it can have one "
         "only.",
         "remote": "This process has started a Spark with another address, and it can have one only.",
@@ -235,6 +240,8 @@ def test_a_step_session_has_the_settings_that_decide_what_a_query_gives(spark: S
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
         "spark.databricks.delta.properties.defaults.appendOnly": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.csv.filterPushdown.enabled": "false",
         "fs.s3a.endpoint": "example",
     }
     for name, value in settings.items():
@@ -251,6 +258,15 @@ def test_a_step_sessions_commit_settings_touch_no_other_session(spark: SparkSess
     one.conf.set(record, "one")
     assert two.conf.get(record, None) is None
     assert caller.conf.get(record) == "the caller's"
+
+
+def test_only_a_step_session_is_set_to_small_work(spark: SparkSession):
+    caller = spark.newSession()
+    caller.conf.set("spark.sql.adaptive.enabled", "true")
+    own = step_session(caller)
+    for session in (caller, own):
+        pace(session, small=True)
+    assert [session.conf.get("spark.sql.adaptive.enabled") for session in (caller, own)] == ["true", "false"]
 
 
 def _ends(process: int) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.run.results import StepResult
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nhl"
@@ -131,9 +131,9 @@ class Project:
     def run(self, spark: SparkSession, today: date | None = None, table: str = STATS) -> StepResult:
         """Runs all tables at noon of a day; what became of one of them. The error of a failed one is raised."""
         self.hockey.today = today or self.hockey.today
-        runner = Workspace.load(self.folder)._runner(spark)
-        runner.now = datetime.combine(self.hockey.today, time(12), UTC)
-        (found,) = [outcome for outcome in runner.run().outcomes if outcome.name == table]
+        noon = datetime.combine(self.hockey.today, time(12), UTC)
+        outcomes = Workspace.load(self.folder).run(spark, now=noon).outcomes
+        (found,) = [outcome for outcome in outcomes if outcome.name == table]
         if found.error:
             raise found.error
         return found.result

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.contracts import Commit, Record, Snapshot
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import Commit, Snapshot
 from tidemill.declare.cursors import Cursor, CursorKind, cursor
 from tidemill.declare.durations import Duration
 from tidemill.declare.joins import Join, JoinSide, JoinType

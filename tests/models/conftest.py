@@ -15,7 +15,7 @@ from delta_rows import delta_rows
 from support import moment
 
 from tidemill.cli.main import tidemill
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.declare.mistakes import FileErrors, excerpt
 from tidemill.plan.requests import USUAL
 from tidemill.run.results import StepResult

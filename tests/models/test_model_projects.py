@@ -16,6 +16,7 @@ from tidemill.declare.views import View
 from tidemill.errors import ArgumentError
 from tidemill.run.events import Silent
 from tidemill.workspace import Workspace
+from tidemill.workspace.means import runner_of
 
 MERGE = """{"materialization": "incremental",
             "incremental": {"strategy": "merge", "merge": {"unique_key": "id", "time_column": "updated_at"}}}"""
@@ -102,7 +103,7 @@ class Meeting(Silent):
 
 def test_models_that_do_not_read_each_other_run_at_the_same_time_and_others_wait(load, query):
     shop = load({"a.sql": query, "b.sql": query, "c.sql": "SELECT * FROM my_schema.a"})
-    runner = shop._runner(None)
+    runner = runner_of(shop, None)
     runner.listener = Meeting("my_schema.a", "my_schema.b")
     outcomes = runner.run().outcomes  # there is no data, so that no step comes to ask for Spark
     assert [(each.name, each.waits_for) for each in outcomes] == [

@@ -22,7 +22,7 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.main import tidemill
 from tidemill.cli.outcome import Shown, run_data
-from tidemill.contracts import Counts, Record
+from tidemill.contracts.records import Counts, Record
 from tidemill.declare.checks import RowCount
 from tidemill.declare.mistakes import FileErrors
 from tidemill.errors import ArgumentError, StateError
@@ -33,6 +33,7 @@ from tidemill.run.views import run_view
 from tidemill.state.delta_log import APP_ID
 from tidemill.state.views import forget_view, keep_view, view_record
 from tidemill.workspace import Workspace
+from tidemill.workspace.means import catalog_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +70,7 @@ def view(workspace: Workspace, name: str = "open_orders") -> View:
 
 def version(workspace: Workspace, name: str) -> str | None:
     """What a record says of a table or view that was read."""
-    return workspace._runner(None).catalog.version(f"my_schema.{name}")
+    return catalog_of(workspace).version(f"my_schema.{name}")
 
 
 def commit(name: str, mode: str = "error", **more: Any) -> Path:
@@ -201,7 +202,7 @@ def test_a_record_that_cannot_be_written_is_an_error(shop):
 
 def test_a_view_is_up_to_date_without_spark_while_query_and_inputs_are_what_they_were(shop, load):
     commit("orders")
-    catalog = shop._runner(None).catalog
+    catalog = catalog_of(shop)
     was_run(view(shop), orders=catalog.version("my_schema.orders"))
     assert run_view(no_spark, view(shop), catalog, NOW) == ViewResult(
         "my_schema.open_orders", "up to date", ("id", "amount")
@@ -223,7 +224,7 @@ def test_checks_of_a_view_are_run_again_when_they_change_wherever_they_stand(loa
     first = load({**MODELS, "open_orders.sql": checked("amount > 0")})
     assert view(first).config_hash is not None
     commit("orders")
-    catalog = first._runner(None).catalog
+    catalog = catalog_of(first)
     was_run(view(first), orders=catalog.version("my_schema.orders"))
     moved = load({"open_orders.sql": f"\n{checked('amount > 0')}"})
     assert run_view(no_spark, view(moved), catalog, NOW).status == "up to date"
@@ -267,7 +268,7 @@ def test_a_plan_looks_through_views_for_what_a_run_would_change(load):
         versions = {"query": json.dumps({f"my_schema.{reads}": version(workspace, reads)})}
         commit(name, sql_hash=table.sql_hash, config_hash=table.config_hash, input_versions=versions)
     seen = view(workspace, "seen")
-    source_version = workspace._runner(None).catalog.version("t_project.source_table")
+    source_version = catalog_of(workspace).version("t_project.source_table")
     versions = {"t_project.source_table": source_version}
     keep_view(seen.path, Record("run", seen.name, 1, "view", AT, sql_hash=seen.sql_hash, input_versions=versions))
     was_run(view(workspace), orders=version(workspace, "orders"))

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from delta_rows import delta_rows
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 
 import tidemill
+from tidemill.declare.producers import Loaded
+from tidemill.declare.sources import Source
+from tidemill.declare.strategies import Merge
+from tidemill.declare.tables import Table
 from tidemill.engine.session import step_session
 from tidemill.engine.translate import translated
 from tidemill.errors import FileError, FilesGoneError, SourceError, TableError
+from tidemill.run.step import run_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.sources.protocol import Reading
 
 
 def rows(*values: tuple[int, str]) -> pa.Table:
@@ -69,6 +79,43 @@ def test_whoever_runs_a_frame_whose_files_have_gone_is_told_to_read_again(
         tidemill.merge(frame, path, on="id", spark=spark)
     again = tidemill.read(path, spark=spark)
     assert sorted(map(tuple, again.collect())) == [(1, "A"), (2, "b"), (3, "c")]
+
+
+@dataclass
+class Overtaken:
+    """The rows of a dataset, read just before somebody else commits to it; and once more, in peace."""
+
+    path: Path
+    spark: SparkSession
+    reads: int = 0
+
+    settled = False
+
+    def schema(self, reading: Reading) -> StructType:
+        return self.read(reading).schema
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002
+        frame = tidemill.read(self.path, spark=reading.spark)
+        self.reads += 1
+        if self.reads == 1:
+            tidemill.merge(rows((1, "A")), self.path, on="id", spark=self.spark)
+        return frame
+
+    def read_since(self, *_: object) -> DataFrame:
+        raise NotImplementedError
+
+    def version(self) -> None:
+        return None
+
+
+def test_a_table_whose_input_loses_a_file_while_it_is_read_reads_it_again(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
+    declared = Table("copy", str(tmp_path / "copy"), Merge(("id",)), producer=Loaded(Source("there", "PARQUET")))
+    source = Overtaken(path, spark)
+    done = run_step(spark, declared, source)
+    assert (source.reads, done.counts.inserted) == (2, 2)
+    assert sorted(delta_rows(declared.path)) == [(1, "A"), (2, "b")]
 
 
 def test_no_row_is_left_out_whatever_the_session_says(spark: SparkSession, path: Path) -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tidemill.contracts import Record, Snapshot
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import Snapshot
 from tidemill.declare.cursors import cursor
 from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace

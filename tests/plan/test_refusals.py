@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemill.contracts import Snapshot
+from tidemill.contracts.snapshots import Snapshot
 from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.tables import Table

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support import NOW
 
-from tidemill.contracts import Record, Snapshot
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import Snapshot
 from tidemill.declare.cursors import cursor
 from tidemill.declare.starts import CurrentDate, StartVariable
 from tidemill.declare.strategies import Append, DeleteInsert, Merge

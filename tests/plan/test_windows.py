@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from support import NOW
 
-from tidemill.contracts import Record, Snapshot
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import Snapshot
 from tidemill.declare.cursors import Cursor, CursorKind, cursor
 from tidemill.declare.producers import Query
 from tidemill.declare.starts import StartVariable

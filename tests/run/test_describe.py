@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from tidemill.contracts import Commit, Described, Snapshot
+from tidemill.contracts.snapshots import Commit, Described, Snapshot
 from tidemill.declare.strategies import Replace
 from tidemill.declare.tables import Table
 from tidemill.errors import ArgumentError, Origin

@@ -10,10 +10,12 @@ import pytest
 
 import tidemill
 from tidemill.change.profile import profile
+from tidemill.declare.sources import Source
 from tidemill.errors import MergeError
 from tidemill.run.in_order import profile_in_order
 from tidemill.sources.files import FileSource
 from tidemill.sources.protocol import Reading
+from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +64,15 @@ def test_a_profile_is_told_without_spark_where_keys_stand_in_order(spark: SparkS
         assert told == profile(rows, keys=["Key"])
     else:
         assert told is None
+
+
+def test_a_declared_source_tells_it_too(spark: SparkSession, tmp_path: Path) -> None:
+    files = connector_for(Source("s", "PARQUET", {"path": put(tmp_path / "s", (LONG, [1, 2]))}))
+    told = profile_in_order(files, files.read(Reading(spark)), ["Key"])
+    assert told is not None
+    assert told.rows == 2
+    table = connector_for(Source("t", "POSTGRES", {"url": "postgresql://nobody@localhost/none", "table": "t"}))
+    assert profile_in_order(table, spark.range(2), ["id"]) is None
 
 
 def test_two_keys_options_and_other_formats_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import deltalake
@@ -17,11 +18,52 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Reading
 
 
+ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
 class InParts(Rows):
     """Rows that come in three parts."""
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return super().read(reading, columns).repartition(3, "id")
+
+
+@dataclass
+class Seen(Rows):
+    """Rows, and how the session plans on which they were read."""
+
+    session: SparkSession | None = None
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        self.session = reading.spark
+        return super().read(reading, columns)
+
+    @property
+    def is_hastened(self) -> bool:
+        assert self.session is not None
+        return self.session.conf.get(ADAPTIVE) == "false"
+
+
+def test_few_rows_that_meet_little_of_a_table_are_handled_without_generated_code(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = spark.newSession()
+    caller.conf.set(ADAPTIVE, "true")
+    table, few, many = keyed(tmp_path / "events"), [(1, 1, "a"), (2, 2, "b")], [(n, n, "a") for n in range(10_001)]
+
+    def hastened(rows: list[tuple[int, int, str]], *, settled: bool = False) -> bool:
+        source = Seen(events(*rows), settled=settled)
+        run_step(caller, table, source, now=NOW)
+        return source.is_hastened
+
+    assert hastened(few), "a first load"
+    assert not hastened(many), "many rows"
+    assert hastened([(1, 1, "c")])
+    assert not hastened([(1, 1, "d")], settled=True), "the source may be much larger than what is read of it"
+    monkeypatch.setattr("tidemill.run.step.NEAR", 0)
+    assert not hastened([(1, 1, "e")]), "a file that may hold its key is too large"
+    assert hastened([(20_000, 1, "f")]), "no file can hold its key"
+    assert caller.conf.get(ADAPTIVE) == "true"
 
 
 @pytest.mark.parametrize(("settled", "files"), [(False, 1), (True, 3)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemill.contracts import Commit, Record, Snapshot
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import Commit, Snapshot
 
 
 def snapshot(version: int, record_version: int, *foreign: Commit, **said: object) -> Snapshot:

@@ -13,7 +13,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from tidemill.contracts import Counts, Record
+from tidemill.contracts.records import Counts, Record
 from tidemill.declare.cursors import cursor
 from tidemill.errors import MergeError
 from tidemill.state.ledger import Ledger, Step, ledger_file, rebuild

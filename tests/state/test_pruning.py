@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tidemill.contracts import KeyRange
+from tidemill.contracts.changes import KeyRange
 from tidemill.declare.cursors import Cursor, CursorKind
 from tidemill.state.delta_log import DeltaLog
 

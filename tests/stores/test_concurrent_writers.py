@@ -12,7 +12,9 @@ import pytest
 from stores.writer import rows_of
 from support import events, events_table, fed, feed, held, ids, keyed, together
 
-from tidemill.contracts import AppendRows, Conflict, Record
+from tidemill.contracts.operations import AppendRows
+from tidemill.contracts.records import Record
+from tidemill.contracts.store import Conflict
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.declare.tables import Table
 from tidemill.stores.delta import DeltaStore

@@ -15,7 +15,8 @@ from support import NOW, Rows, events, events_table, fed, feed, held, ids, keyed
 import tidemill
 from tidemill.change.operation import compile_change
 from tidemill.change.profile import profile
-from tidemill.contracts import AppendRows, Change, Target
+from tidemill.contracts.changes import Change, Target
+from tidemill.contracts.operations import AppendRows
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
 from tidemill.engine.translate import is_conflict
 from tidemill.errors import MergeError

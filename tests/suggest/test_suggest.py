@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tidemill.suggest.look import look_at
+from tidemill.workspace.looking import suggestions
 
 if TYPE_CHECKING:
     from cli.conftest import Cli
@@ -39,7 +40,7 @@ def given(shop: Shop) -> Shop:
 
 
 def test_what_is_safe_is_proposed_as_lines_to_paste_and_the_rest_is_explained(shop: Shop) -> None:
-    found = {each.source: each for each in given(shop).load().suggest(shop.spark)}
+    found = {each.source: each for each in suggestions(given(shop).load(), shop.spark)}
     assert {name: each.verdict.value for name, each in found.items()} == {
         "orders": "proposed",
         "lines": "proposed",

@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tidemill.contracts import Commit, Record, Snapshot
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import Commit, Snapshot
 from tidemill.declare.cursors import Cursor, CursorKind
 from tidemill.declare.durations import duration
 from tidemill.declare.functions import Function

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tables.conftest import write
 
-from tidemill.contracts import Counts
+from tidemill.contracts.records import Counts
 from tidemill.errors import ArgumentError
 from tidemill.plan.backfills import backfill_of
 from tidemill.plan.requests import Request

@@ -16,7 +16,7 @@ from tidemill.change.meeting import FEW_KEYS, within
 from tidemill.change.profile import Ranged, range_columns, range_of
 from tidemill.change.samples import as_row, as_value, samples
 from tidemill.change.violations import RowCheck, violation
-from tidemill.contracts import COMING, HELD
+from tidemill.contracts.operations import COMING, HELD
 from tidemill.declare.checks import AcceptedValues, Holds, Relationships, RowCount, Unique
 from tidemill.declare.names import of, quote, spelled
 from tidemill.engine.translate import one_line
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemill.change.checked import Place
-    from tidemill.contracts import KeyRange
+    from tidemill.contracts.changes import KeyRange
     from tidemill.declare.checks import Check
 
 _FEW_COLUMNS = 5

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemill.contracts import HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
+from tidemill.contracts.operations import HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from tidemill.contracts import Operation
+    from tidemill.contracts.operations import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tidemill.change.columns import char_length
 from tidemill.change.compare import differs
 from tidemill.change.keys import held_twice
 from tidemill.change.settled import settle
-from tidemill.contracts import COMING, FATE, HELD, PLACE, UpsertRows
+from tidemill.contracts.operations import COMING, FATE, HELD, PLACE, UpsertRows
 from tidemill.declare.names import of, quote, quoted_text, spelled
 from tidemill.engine.translate import MOVED
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql import types as t
 
-    from tidemill.contracts import Change, KeyRange, Placed, Target
+    from tidemill.contracts.changes import Change, KeyRange, Target
+    from tidemill.contracts.operations import Placed
     from tidemill.declare.strategies import Merge
 
 FEW_ROWS = 200_000  # as many are sent to every worker

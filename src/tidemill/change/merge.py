@@ -10,14 +10,15 @@ from tidemill.change.keys import one_per_key, target_duplicates
 from tidemill.change.meeting import CHANGED, NEW, OLDER, SAME, Meeting
 from tidemill.change.operation import compile_change, has_rows, refuse_shrink, unchanged
 from tidemill.change.placing import compile_brought, compile_placed
-from tidemill.contracts import COMING, HELD, AppendRows, Compiled, Counts, OverwriteRows
+from tidemill.contracts.operations import COMING, HELD, AppendRows, Compiled, OverwriteRows
+from tidemill.contracts.records import Counts
 from tidemill.declare.names import of, quote
 from tidemill.declare.strategies import Merge, MergeStrategy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from tidemill.contracts import Change, Target
+    from tidemill.contracts.changes import Change, Target
 
 _COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}
 _EMPTIED = ("the source is empty, and so is the table now",)

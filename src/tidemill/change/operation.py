@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from tidemill.change.columns import widened
 from tidemill.change.compare import difference, rows_not_in
-from tidemill.contracts import AppendRows, Compiled, Counts, OverwriteRows, ReplaceRows
+from tidemill.contracts.operations import AppendRows, Compiled, OverwriteRows, ReplaceRows
+from tidemill.contracts.records import Counts
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append, DeleteInsert, IncrementalJoin, Replace, Strategy, one_predicate
 from tidemill.errors import TableError
@@ -17,7 +18,7 @@ from tidemill.errors import TableError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from tidemill.contracts import Change, Target
+    from tidemill.contracts.changes import Change, Target
     from tidemill.declare.cursors import Cursor
 
 

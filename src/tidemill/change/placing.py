@@ -10,19 +10,9 @@ from pyspark.sql import functions as F
 
 from tidemill.change.meeting import FEW_KEYS, FEW_ROWS, OLDER, SAME
 from tidemill.change.settled import settle
-from tidemill.contracts import (
-    COMING,
-    FATE,
-    HELD,
-    MOVE,
-    PLACE,
-    REPLACE,
-    AppendRows,
-    Bringing,
-    Compiled,
-    Counts,
-    Placed,
-)
+from tidemill.contracts.changes import Bringing
+from tidemill.contracts.operations import COMING, FATE, HELD, MOVE, PLACE, REPLACE, AppendRows, Compiled, Placed
+from tidemill.contracts.records import Counts
 from tidemill.declare.names import of, quote, spelled
 from tidemill.declare.strategies import MergeStrategy
 

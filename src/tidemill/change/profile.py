@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from tidemill.change.compare import needs_form
 from tidemill.change.cursors import decoded, exact, highest, kind_of
-from tidemill.contracts import KeyRange, Profile
+from tidemill.contracts.changes import KeyRange, Profile
 from tidemill.declare.cursors import CursorKind
 from tidemill.declare.names import quote
 from tidemill.errors import ArgumentError

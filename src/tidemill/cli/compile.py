@@ -48,7 +48,7 @@ def compile_(table: str, target: str | None, load: Load, form: str, quiet: bool)
 
 def _named(workspace: Workspace, name: str) -> Table | View:
     from tidemill.declare.names import name_key  # noqa: PLC0415
-    from tidemill.workspace import unknown_table  # noqa: PLC0415
+    from tidemill.workspace.workspace import unknown_table  # noqa: PLC0415
 
     nodes: list[Table | View] = [*workspace.tables, *workspace.views]
     known = {node.name.lower(): node for node in nodes}

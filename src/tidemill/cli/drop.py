@@ -16,7 +16,7 @@ from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tidemill.cli.options import Load
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.tables import Table
 
 

@@ -13,7 +13,8 @@ from tidemill.cli.options import output
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tidemill.contracts import Commit, Counts, Record
+    from tidemill.contracts.records import Counts, Record
+    from tidemill.contracts.snapshots import Commit
     from tidemill.declare.cursors import Cursor
 
 HEADINGS = ("version", "when", "what", "rows", "window", "watermark")

@@ -53,8 +53,9 @@ def join_stats(
 
 def _counted(workspace: Workspace, table: str, within: str | None, *, shown: bool) -> Arrivals:
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+    from tidemill.workspace.looking import arrivals  # noqa: PLC0415
 
-    ready = workspace.join_stats(table, within)
+    ready = arrivals(workspace, table, within)
     with Live(f"counting the matches of {table}", quiet=not shown):
         return interruptible(ready)
 

@@ -19,7 +19,7 @@ from tidemill.state.views import view_record
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.strategies import Strategy
     from tidemill.plan.graph import Node
     from tidemill.state.logs import AnyLog

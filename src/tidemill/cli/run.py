@@ -103,8 +103,9 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
     from tidemill.plan.ground import refuse  # noqa: PLC0415
+    from tidemill.workspace.means import bad_sources  # noqa: PLC0415
 
-    refuse(workspace.bad_sources())
+    refuse(bad_sources(workspace))
     proposals = _proposals(workspace)
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":

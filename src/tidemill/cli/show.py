@@ -70,10 +70,11 @@ def _rows_of_table(path: str, settings: SparkSettings, limit: int, *, quiet: boo
 
 def _rows_of_view(workspace: Workspace, view: View, limit: int, *, quiet: bool) -> pa.Table:
     from tidemill.sources.failures import retold  # noqa: PLC0415
+    from tidemill.workspace.looking import first_rows  # noqa: PLC0415
 
     mask = workspace.masking.mask
     try:
-        return _by_spark(lambda: workspace.first_rows(view, limit), workspace.short(view.name), quiet=quiet)
+        return _by_spark(lambda: first_rows(workspace, view, limit), workspace.short(view.name), quiet=quiet)
     except TidemillError as failure:
         raise retold(failure, mask(failure.problem), mask(failure.remedy), failure.origin) from failure.__cause__
 

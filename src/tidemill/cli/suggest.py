@@ -31,9 +31,10 @@ def suggest(workspace: Workspace, form: str, quiet: bool) -> int:
     At most 100,000 rows of each are read, and nothing is changed. What is not safe is not proposed.
     """
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+    from tidemill.workspace.looking import suggestions  # noqa: PLC0415
 
     with Live(f"looking at the sources of {workspace.project.name}", quiet=quiet or form == "json"):
-        found = interruptible(lambda: list(workspace.suggest()))
+        found = interruptible(lambda: list(suggestions(workspace)))
     if form == "json":
         render.document(workspace.masking.mask_data({"sources": [_data(each) for each in found]}))
     elif not quiet:

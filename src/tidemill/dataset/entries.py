@@ -35,7 +35,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One commit. `files` is the whole dataset after it; `record` is what `tidemill.contracts.Record` writes.
+    """One commit. `files` is the whole dataset after it; `record` is what `tidemill.contracts.records` writes.
 
     `schema` holds the columns in the JSON that Spark and Delta share. `notes` when it changes no rows; it then
     remembers what others had done to the files before, which the next run has to know.

@@ -72,6 +72,6 @@ def _forbidden(root: str, file: str, why: object) -> FileError:
 
 
 def _first_line(why: object) -> str:
-    """Damaged bytes may be quoted in it, so only what can be shown is."""
-    line = next(iter(str(why).strip().splitlines()), "")
+    """Without the file, which Arrow names again; damaged bytes may be quoted in it, so only what can be shown is."""
+    line = next(iter(str(why).strip().splitlines()), "").rpartition("': ")[2]
     return "".join(char for char in line if char.isprintable()).rstrip(" .:")

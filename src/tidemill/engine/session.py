@@ -13,6 +13,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from tidemill.declare.spark import LOCAL, SparkSettings
 from tidemill.engine import gateway
@@ -22,7 +23,7 @@ from tidemill.engine.jars import JARS, drivers_at_hand, ensure_jars
 from tidemill.engine.java import find_java
 from tidemill.engine.memory import driver_memory
 from tidemill.engine.remote import connect
-from tidemill.engine.settings import DELTA, carried_settings, engine_settings
+from tidemill.engine.settings import DELTA, LARGE, SMALL, carried_settings, engine_settings
 from tidemill.errors import EngineError
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ class _Engine:
     spark: SparkSession
     jars: Sequence[Path]
     settings: Mapping[str, str]
+    large: Mapping[str, str]  # what it takes back of its settings for a step that is not small
 
 
 _USUAL = SparkSettings()
 _engine: _Engine | None = None
 _starting = threading.Lock()
+_of_steps: WeakSet[SparkSession] = WeakSet()
 
 
 def session_for(
@@ -77,12 +80,20 @@ def step_session(spark: SparkSession) -> SparkSession:
     else's. Temporary views and functions of the given session are not visible in it.
     """
     if not hasattr(spark, "newSession"):  # Spark Connect has clones instead, which have all settings
-        clone: SparkSession = spark.cloneSession()  # type: ignore[attr-defined] # the type is that of classic ones
-        return clone
-    own = spark.newSession()
-    for name, value in carried_settings(spark.conf.getAll).items():
-        own.conf.set(name, value)
+        own: SparkSession = spark.cloneSession()  # type: ignore[attr-defined] # the type is that of classic ones
+    else:
+        own = spark.newSession()
+        for name, value in carried_settings(spark.conf.getAll).items():
+            own.conf.set(name, value)
+    _of_steps.add(own)
     return own
+
+
+def pace(spark: SparkSession, *, small: bool) -> None:
+    """Sets a step's own session to small work, or, on an engine for small work, to large; other sessions stay."""
+    if spark in _of_steps:
+        for name, value in (SMALL if small else _engine.large if _engine else {}).items():
+            spark.conf.set(name, value)
 
 
 def delta_version(spark: SparkSession) -> tuple[int, ...]:
@@ -169,12 +180,16 @@ def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings, *
         own += FASTER_TO_START if small else ()
         jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
         with handler_kept(_cancel_jobs):
-            _engine = _Engine(jvm, folder, _session(jvm), jars, settings)
+            _engine = _Engine(jvm, folder, _session(jvm), jars, settings, _large(asked) if small else {})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     atexit.register(stop)
     return _engine.spark
+
+
+def _large(asked: SparkSettings) -> dict[str, str]:
+    return {name: value for name, value in LARGE.items() if name not in asked.conf}
 
 
 def _check_same(asked: SparkSettings, engine: _Engine) -> None:

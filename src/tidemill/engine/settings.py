@@ -30,8 +30,9 @@ _EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
 }
 # For small work: code that Spark generates costs a fifth of it and runs too briefly to be worth that, and what is
-# planned anew after every stage is planned for as few rows as before.
+# planned anew after every stage is planned for as few rows as before. For a step on its own, or for a whole engine.
 SMALL = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
+LARGE = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.adaptive.enabled": "true"}
 # Spark keeps for its web interface what ran, with every plan as a text, whether the interface is there or not.
 _UNSEEN = {
     "spark.ui.enabled": "false",
@@ -51,9 +52,13 @@ _CARRIED = (
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.broadcastTimeout",
     "spark.sql.caseSensitive",
+    "spark.sql.codegen.factoryMode",
+    "spark.sql.codegen.wholeStage",
+    "spark.sql.csv.",
     "spark.sql.decimalOperations.",
     "spark.sql.execution.arrow.",
     "spark.sql.files.",
+    "spark.sql.json.",
     "spark.sql.legacy.",
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.orc.",

@@ -10,7 +10,7 @@ from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrate
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.strategies import Strategy
     from tidemill.declare.tables import Table
     from tidemill.plan.requests import Request

@@ -17,7 +17,7 @@ from tidemill.plan.windows import WindowPlan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.functions import Function
     from tidemill.declare.tables import Table, Window
     from tidemill.plan.backfills import Backfill

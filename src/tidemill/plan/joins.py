@@ -20,7 +20,7 @@ from tidemill.state.logs import format_at, log_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.joins import JoinSide
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part

@@ -12,7 +12,7 @@ from tidemill.state.logs import log_at, log_of
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.tables import Table
 
 

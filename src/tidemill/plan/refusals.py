@@ -11,7 +11,7 @@ from tidemill.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.tables import Table
     from tidemill.plan.requests import Request
 

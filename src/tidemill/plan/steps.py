@@ -17,7 +17,7 @@ from tidemill.plan.windows import FROM_ITS_DAY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.requests import Request

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tidemill.plan.steps import PlannedStep
 
 if TYPE_CHECKING:
-    from tidemill.contracts import Record
+    from tidemill.contracts.records import Record
     from tidemill.declare.views import View
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from tidemill.contracts import Record, Snapshot
+    from tidemill.contracts.records import Record
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.tables import Table, Window
     from tidemill.plan.backfills import Part

@@ -11,7 +11,7 @@ from tidemill.stores.delta import DeltaStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.stores.opened import AnyStore
 
 _DEFAULT_RETENTION = timedelta(days=30)

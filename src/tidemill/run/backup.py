@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import AppendRows, OverwriteRows, Record
+from tidemill.contracts.operations import AppendRows, OverwriteRows
 from tidemill.declare.names import COLUMN_MAPPING
 from tidemill.errors import ArgumentError
 from tidemill.run.restore import RestoreResult, signed
@@ -18,7 +18,8 @@ from tidemill.stores.opened import store_at
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.records import Record
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.stores.opened import AnyStore
 
 _NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")

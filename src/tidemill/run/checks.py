@@ -14,7 +14,8 @@ from pyspark.errors import PySparkException
 from tidemill.change.checked import Place, Verdict
 from tidemill.change.checking import Checking
 from tidemill.change.entering import entering
-from tidemill.contracts import AppendRows, Conflict, UpsertRows
+from tidemill.contracts.operations import AppendRows, UpsertRows
+from tidemill.contracts.store import Conflict
 from tidemill.declare.checks import Unique
 from tidemill.declare.names import quoted_name
 from tidemill.declare.strategies import Merge
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemill.change.checked import Checked
-    from tidemill.contracts import Compiled, Operation, Record
+    from tidemill.contracts.operations import Compiled, Operation
+    from tidemill.contracts.records import Record
     from tidemill.declare.checks import Check
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Described
+    from tidemill.contracts.snapshots import Described
     from tidemill.declare.tables import Table
     from tidemill.run.results import StepResult
 

@@ -13,7 +13,7 @@ from tidemill.state.folders import file_system
 from tidemill.stores.lock import only_writer
 
 if TYPE_CHECKING:
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.tables import Table
 
 

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from tidemill.change.columns import require
 from tidemill.change.cursors import decoded, exact, highest, time_kind
 from tidemill.change.operation import ALL_COUNTS
-from tidemill.contracts import AppendRows, Conflict
+from tidemill.contracts.operations import AppendRows
+from tidemill.contracts.store import Conflict
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append, Replace
 from tidemill.declare.variables import NOTHING_GIVEN
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.contracts import Compiled, Record, Snapshot
+    from tidemill.contracts.operations import Compiled
+    from tidemill.contracts.records import Record
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Backfill

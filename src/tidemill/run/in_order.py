@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemill.change.cursors import kind_of
-from tidemill.contracts import KeyRange, Profile
+from tidemill.contracts.changes import KeyRange, Profile
 from tidemill.declare.cursors import Cursor, CursorKind
 from tidemill.declare.names import spelled
-from tidemill.sources.files import FileSource
+from tidemill.sources.protocol import OfFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ Span = tuple[int, int, int]  # rows, the first key, the last
 
 def profile_in_order(source: Connector, rows: DataFrame, keys: Sequence[str]) -> Profile | None:
     """The profile of all rows of the source, by one whole number as their key; None where only Spark can tell."""
-    if not isinstance(source, FileSource) or not source.is_plain or not source.settled or len(keys) != 1:
+    if not isinstance(source, OfFiles) or not source.is_plain or not source.settled or len(keys) != 1:
         return None
     key = spelled(keys[0], rows.columns)
     if key is None or kind_of(rows.schema[key].dataType) is not CursorKind.INTEGER:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.cursors import Cursor, CursorKind
     from tidemill.declare.joins import Join, JoinSide
     from tidemill.declare.tables import Table

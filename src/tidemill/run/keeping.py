@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import Counts
+from tidemill.contracts.records import Counts
 from tidemill.errors import TidemillError
 from tidemill.state.ledger import Ledger, Step, ledger_file, now, step_of
 from tidemill.state.logs import log_at

@@ -13,7 +13,7 @@ from tidemill.change.columns import align, as_stored, require, unambiguous, wide
 from tidemill.change.keys import duplicate_keys, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
-from tidemill.contracts import Change
+from tidemill.contracts.changes import Change
 from tidemill.declare.formats import PARQUET
 from tidemill.declare.names import COLUMN_MAPPING, field_names, needs_mapping, spelled
 from tidemill.declare.strategies import (
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidemill.contracts import Profile, Snapshot
+    from tidemill.contracts.changes import Profile
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.strategies import Strategy
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.change.operation import ALL_COUNTS, compile_change
-from tidemill.contracts import AppendRows, Compiled, OverwriteRows, Target
+from tidemill.contracts.changes import Target
+from tidemill.contracts.operations import AppendRows, Compiled, OverwriteRows
 from tidemill.declare.strategies import Merge, Replace
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.dates import whole_of

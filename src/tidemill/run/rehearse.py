@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import AppendRows, CommitResult
+from tidemill.contracts.operations import AppendRows
+from tidemill.contracts.store import CommitResult
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
 from tidemill.run.step import Step
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Compiled, Operation, Record
+    from tidemill.contracts.operations import Compiled, Operation
+    from tidemill.contracts.records import Record
     from tidemill.declare.tables import Table
     from tidemill.run.results import StepResult
     from tidemill.sources.protocol import Connector

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from tidemill.change.columns import require
 from tidemill.change.keys import descending, held_twice, shown_keys
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.declare.names import quote
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import look, with_retries
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.stores.opened import AnyStore
 
 _RANK = "__tidemill_rank"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.errors import ArgumentError
 from tidemill.run.retry import with_retries
@@ -18,7 +18,7 @@ from tidemill.stores.opened import store_at
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.state.logs import AnyLog
 
 

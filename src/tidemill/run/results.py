@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from tidemill.change.checked import worst
-from tidemill.contracts import Counts
+from tidemill.contracts.records import Counts
 from tidemill.run.expected import summed
 from tidemill.state.logs import log_of
 

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from tidemill.contracts import Conflict
+from tidemill.contracts.store import Conflict
 from tidemill.errors import ConflictError
 from tidemill.stores.opened import attempting_at
 
@@ -41,6 +41,6 @@ def with_retries(name: str, attempt: Callable[[int], T]) -> T:
             time.sleep(_FIRST_WAIT * 2**number)
     raise ConflictError(
         "run.conflict",
-        f"{name} was changed by other writers {TRIES} times while this run was at work.",
+        f"Other writers changed {name}, or what it reads, {TRIES} times while this run was at work.",
         "Nothing of this run is in it. Run it again when the others have ended.",
     )

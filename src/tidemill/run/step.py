@@ -15,14 +15,18 @@ from pyspark.errors import PySparkException
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
 from tidemill.change.operation import ALL_COUNTS, compile_change
-from tidemill.contracts import HELD, AppendRows, Compiled, Record, Target
+from tidemill.contracts.changes import Target
+from tidemill.contracts.operations import HELD, AppendRows, Compiled
+from tidemill.contracts.records import Record
+from tidemill.contracts.store import Conflict
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.engine.session import pace, step_session
 from tidemill.engine.translate import one_line
 from tidemill.engine.zone import in_zone_of
-from tidemill.errors import FileError, SchemaError, SourceError
+from tidemill.errors import FileError, FilesGoneError, SchemaError, SourceError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import refusals
@@ -34,7 +38,7 @@ from tidemill.run.anchor import keep_anchor
 from tidemill.run.checks import check_change, warnings
 from tidemill.run.in_order import profile_in_order
 from tidemill.run.join import JoinSource
-from tidemill.run.prepare import Prepared, prepare
+from tidemill.run.prepare import ONE_TASK, Prepared, prepare
 from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
 from tidemill.run.windows import window_of
@@ -48,7 +52,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts import Change, CommitResult, Profile
+    from tidemill.contracts.changes import Change, Profile
+    from tidemill.contracts.store import CommitResult
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
@@ -56,6 +61,8 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
 
 logger = logging.getLogger("tidemill")
+
+NEAR = 8 * 1024 * 1024  # bytes of a table that are met sooner than code for it is generated
 
 
 def run_step(
@@ -108,7 +115,7 @@ class Step:
     def _attempted(self, began: float) -> StepResult:
         # Asked before its rows are read: what comes in between is then seen by the next run.
         input_version = self.source.version() if self.table.producer else None
-        reading = Reading(self.spark, self.store.schema(self.spark) if self.known else None)
+        reading = Reading(self._session(), self.store.schema(self.spark) if self.known else None)
         with self._reading():
             rows, window = self._window_of_rows(reading)
         held = self.store.read(rows.sparkSession) if self.snapshot else None
@@ -120,12 +127,25 @@ class Step:
         if prepared.dropped:
             return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
+        pace(prepared.change.rows.sparkSession, small=self._is_small(prepared))
         compiled = self._compile(prepared, held, window)
         record = self._record(prepared, compiled, window, input_version)
         checks = check_change(self.table, prepared, compiled, record, held)
         committed = self._commit(compiled, record) or self._note(compiled, record, held)
         result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
         return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
+
+    def _session(self) -> SparkSession:
+        """Where the rows are read; queries, functions and joins make a session for themselves."""
+        return step_session(self.spark) if isinstance(self.table.producer, Loaded | None) else self.spark
+
+    def _is_small(self, prepared: Prepared) -> bool:
+        """Whether few rows come, and meet little of the table."""
+        strategy, change = prepared.strategy, prepared.change.profile
+        if change.rows > ONE_TASK or self.source.settled:
+            return False
+        by_key = isinstance(strategy, Merge) and strategy.form is not MergeStrategy.FULL_MERGE and not self.table.checks
+        return self.snapshot is None or self.store.log.reach(change.ranges if by_key else ()).size <= NEAR
 
     def _seen(self, rows: DataFrame, window: WindowPlan | None) -> Profile | None:
         strategy = self.table.strategy
@@ -171,18 +191,19 @@ class Step:
         except FileError as failure:
             if failure.is_of(self.table.path):
                 raise
-            raise SourceError(
-                "source.unreadable",
-                f"{self.source} could not be read: {failure.problem}",
-                f"{failure.remedy} {self.table.name} is unchanged.",
-            ) from failure
+            if isinstance(failure, FilesGoneError) and producer:  # another attempt reads the source again
+                raise Conflict(failure.problem) from failure
+            raise self._unreadable(failure.problem, failure.remedy) from failure
         except (PySparkException, Py4JError) as failure:
             what = "query, or what it reads," if isinstance(producer, Query) else "source"
-            raise SourceError(
-                "source.unreadable",
-                f"{self.source} could not be read: {one_line(failure)}",
-                f"Mend the {what} and run again. {self.table.name} is unchanged.",
-            ) from failure
+            raise self._unreadable(one_line(failure), f"Mend the {what} and run again.") from failure
+
+    def _unreadable(self, why: str, remedy: str) -> SourceError:
+        return SourceError(
+            "source.unreadable",
+            f"{self.source} could not be read: {why}",
+            f"{remedy} {self.table.name} is unchanged.",
+        )
 
     def _window(self, schema: StructType) -> WindowPlan | None:
         started = self.part is not None and self.part.start is not None

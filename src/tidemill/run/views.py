@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.declare.names import quoted_name, quoted_text
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError, SourceError

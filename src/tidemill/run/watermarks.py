@@ -6,7 +6,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.errors import StateError
 from tidemill.run.retry import with_retries
 from tidemill.stores.opened import store_of
@@ -14,7 +14,7 @@ from tidemill.stores.opened import store_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
 

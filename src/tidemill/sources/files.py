@@ -107,7 +107,7 @@ class FileSource:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its rows are those of Parquet files, all of them and as they are."""
+        """Whether its rows are those of Parquet files, all of them and as they are; it may have fewer columns."""
         return self.format == "parquet" and not self.options
 
     @property

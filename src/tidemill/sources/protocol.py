@@ -12,7 +12,7 @@ reaches the user as a `ConnectorError` that names the source and shows none of i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,3 +59,12 @@ class Connector(Protocol):
     @property
     def settled(self) -> bool:
         """Whether reading the frame twice gives the same rows, and costs less than keeping them would."""
+
+
+@runtime_checkable
+class OfFiles(Protocol):
+    """What a connector may tell besides."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows are those of Parquet files, all of them and as they are."""

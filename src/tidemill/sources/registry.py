@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.engine.jars import POSTGRES, ensure_jars
 from tidemill.engine.session import is_embedded
 from tidemill.sources.failures import failures_of
+from tidemill.sources.protocol import OfFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -132,3 +133,8 @@ class _Named:
     def settled(self) -> bool:
         with failures_of(self.source):
             return self._connector.settled
+
+    @property
+    def is_plain(self) -> bool:
+        with failures_of(self.source):
+            return isinstance(self._connector, OfFiles) and self._connector.is_plain

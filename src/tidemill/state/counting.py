@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import Counts
+from tidemill.contracts.records import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.contracts import Commit, Record
+    from tidemill.contracts.records import Record
+    from tidemill.contracts.snapshots import Commit
 
 _METRICS = {
     "MERGE": {

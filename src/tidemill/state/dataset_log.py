@@ -6,7 +6,9 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import Commit, Described, Reach, Record, Snapshot
+from tidemill.contracts.changes import Reach
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import Commit, Described, Snapshot
 from tidemill.dataset.folder import Folder
 from tidemill.dataset.footers import holding
 from tidemill.dataset.partitions import columns_of
@@ -16,7 +18,7 @@ from tidemill.dataset.unreadable import unopened
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tidemill.contracts import KeyRange
+    from tidemill.contracts.changes import KeyRange
     from tidemill.dataset.entries import DataFile, Entry
     from tidemill.dataset.protocol import State
 

@@ -13,7 +13,8 @@ import deltalake
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from tidemill.contracts import PREPARES, Commit, Described, Record, Snapshot
+from tidemill.contracts.records import Record
+from tidemill.contracts.snapshots import PREPARES, Commit, Described, Snapshot
 from tidemill.errors import TableError
 from tidemill.state.counting import counts_of
 from tidemill.state.folders import file_system, is_folder, is_hidden
@@ -21,7 +22,7 @@ from tidemill.state.folders import file_system, is_folder, is_hidden
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tidemill.contracts import KeyRange, Reach
+    from tidemill.contracts.changes import KeyRange, Reach
 
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"

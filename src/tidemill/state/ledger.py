@@ -30,7 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import Commit, Counts, Record
+from tidemill.contracts.records import Counts, Record
 from tidemill.declare.project_file import find_project
 from tidemill.errors import StateError, TidemillError
 from tidemill.state.counting import counts_of
@@ -39,6 +39,8 @@ from tidemill.state.parts import without_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from tidemill.contracts.snapshots import Commit
 
 logger = logging.getLogger("tidemill")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidemill.contracts import Commit
+    from tidemill.contracts.snapshots import Commit
 
 RESTORE_BEGINS = "restore begins"
 

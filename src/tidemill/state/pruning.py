@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.contracts import Reach
+from tidemill.contracts.changes import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import deltalake
 
-    from tidemill.contracts import KeyRange
+    from tidemill.contracts.changes import KeyRange
 
 _CUT = timedelta(milliseconds=1)  # Delta cuts the highest timestamp of a file to milliseconds
 

@@ -6,6 +6,7 @@ import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from tidemill.dataset.footers import footers
 from tidemill.dataset.unreadable import reading
 from tidemill.declare.formats import PARQUET
 from tidemill.state.dataset_log import DatasetLog
@@ -26,18 +27,24 @@ def some_rows(path: str, limit: int) -> pa.Table | None:
         return None
 
 
-def _of_dataset(path: str, limit: int) -> pa.Table:
+def _of_dataset(path: str, limit: int) -> pa.Table | None:
     from pyarrow import dataset  # noqa: PLC0415  slow to import
 
     log = DatasetLog(path)
-    files = [str(log.folder.root / each) for each in log.state().files]
+    held, root = log.state().files, log.folder.root
     hive = dataset.HivePartitioning.discover(infer_dictionary=False)
+    written = dict.fromkeys(footer.schema for footer in footers(root, list(held.values())))
+    files = [str(root / each) for each in held]
     with reading(path, files[0] if files else path):
         whole = dataset.dataset(files, format="parquet", partitioning=hive, partition_base_dir=path)
-    rows = whole.schema.empty_table()
+    try:
+        schema = pa.unify_schemas([whole.schema, *written], promote_options="permissive")
+    except pa.ArrowException:  # files that do not fit each other: Spark will tell
+        return None
+    rows = schema.empty_table()
     for part in whole.get_fragments():
         with reading(path, part.path):
-            rows = pa.concat_tables([rows, part.scanner(schema=whole.schema).head(limit - rows.num_rows)])
+            rows = pa.concat_tables([rows, part.scanner(schema=schema).head(limit - rows.num_rows)])
         if rows.num_rows >= limit:
             break
     return rows

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
-from tidemill.contracts import Record
+from tidemill.contracts.records import Record
 from tidemill.errors import StateError
 from tidemill.state.folders import file_system
 

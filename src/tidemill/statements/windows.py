@@ -17,7 +17,7 @@ from tidemill.state.watermarks import kind_of_column
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.tables import Table, Window
 
 WATERMARK = "<watermark>"

@@ -1,1 +1,1 @@
-"""One module per table format, behind the port `tidemill.contracts.Store`."""
+"""One module per table format, behind the port `tidemill.contracts.store`."""

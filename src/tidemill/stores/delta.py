@@ -6,17 +6,9 @@ from contextlib import contextmanager
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
-from tidemill.contracts import (
-    COMING,
-    HELD,
-    PREPARES,
-    AppendRows,
-    CommitResult,
-    Conflict,
-    OverwriteRows,
-    ReplaceRows,
-    UpsertRows,
-)
+from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
+from tidemill.contracts.snapshots import PREPARES
+from tidemill.contracts.store import CommitResult, Conflict
 from tidemill.declare.names import COLUMN_MAPPING, field_names, needs_mapping, of, quote, quoted_text
 from tidemill.engine.session import delta_version, step_session
 from tidemill.engine.translate import has_lost_files, is_conflict, one_line
@@ -32,7 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts import Commit, Operation, Record, Snapshot
+    from tidemill.contracts.operations import Operation
+    from tidemill.contracts.records import Record
+    from tidemill.contracts.snapshots import Commit, Snapshot
 
 OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
 # Delta can replace rows by their keys in one commit from here on. An older one would take the option for unknown and

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from tidemill.contracts import Conflict
+from tidemill.contracts.store import Conflict
 from tidemill.dataset.folder import Folder
 from tidemill.declare.formats import PARQUET
 from tidemill.engine.translate import file_is_gone

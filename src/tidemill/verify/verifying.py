@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts import Snapshot
+    from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
     from tidemill.sources.protocol import Connector

@@ -9,7 +9,8 @@ from pyspark import cloudpickle
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.contracts import Brought, Conflict
+from tidemill.contracts.changes import Brought
+from tidemill.contracts.store import Conflict
 from tidemill.dataset.partitions import values_of
 from tidemill.declare.names import quote, spelled
 from tidemill.stores.parquet import matching
@@ -20,7 +21,7 @@ from tidemill.stores.parquet.worker import WRITTEN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from tidemill.contracts import Bringing
+    from tidemill.contracts.changes import Bringing
 
 cloudpickle.register_pickle_by_value(matching)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
 _TASKS = 4  # for each that a shuffle has: files differ in size

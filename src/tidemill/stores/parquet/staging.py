@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tidemill.contracts import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
+from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.dataset import fitting
 from tidemill.dataset.entries import Added, DataFile
 from tidemill.dataset.footers import footers
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from tidemill.contracts import Operation, Placed
+    from tidemill.contracts.operations import Operation, Placed
     from tidemill.dataset.protocol import State
 
 for sent in (fitting, worker):

@@ -13,7 +13,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
-from tidemill.contracts import CommitResult, Conflict, OverwriteRows, UpsertRows
+from tidemill.contracts.operations import OverwriteRows, UpsertRows
+from tidemill.contracts.store import CommitResult, Conflict
 from tidemill.dataset.entries import DataFile, Entry
 from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.contracts import Bringing, Brought, Commit, KeyRange, Operation, Record, Snapshot
+    from tidemill.contracts.changes import Bringing, Brought, KeyRange
+    from tidemill.contracts.operations import Operation
+    from tidemill.contracts.records import Record
+    from tidemill.contracts.snapshots import Commit, Snapshot
     from tidemill.dataset.folder import Attempt
     from tidemill.dataset.protocol import State
     from tidemill.errors import FileError

@@ -1,0 +1,89 @@
+"""The four things that can be done to a table in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from tidemill.contracts.records import Counts
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from tidemill.contracts.changes import KeyRange
+
+HELD = "__held"
+COMING = "__coming"
+PLACE = ("__tidemill_file", "__tidemill_row")  # the file and the place in it in which a stored row stands
+FATE = "__tidemill_fate"  # what becomes of it: one of those below, or it stays
+REPLACE, MOVE = "replace", "move"  # a row that moves leaves its file, and arrives in that of another partition
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRows:
+    """Rows that enter as they are; reading the target inside `rows` makes a foreign append conflict."""
+
+    rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Rows that change, with the PLACE and the FATE of those that they replace, and rows that are new."""
+
+    changed: DataFrame
+    new: DataFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertRows:
+    """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
+
+    Both conditions call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows, and just
+    those that are new or differ. `staged` is what the store has staged of them already.
+    """
+
+    rows: DataFrame
+    match: str
+    changed: Column
+    columns: tuple[str, ...]
+    picked: bool = False
+    inserts: bool = True
+    delete_missing: bool = False
+    keys: tuple[str, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
+    placed: Placed | None = None
+    staged: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceRows:
+    """The target's rows where `predicate` holds become `rows`."""
+
+    rows: DataFrame
+    predicate: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverwriteRows:
+    """The table becomes `rows`, columns included; it keeps its partitions unless others are given."""
+
+    rows: DataFrame
+    partition_by: tuple[str, ...] | None = None
+
+
+Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A change turned into one operation, or None when nothing differs; with the counts known so far."""
+
+    operation: Operation | None
+    counts: Counts = field(default_factory=Counts)
+    known: frozenset[str] = frozenset()
+    remainder: str = "unchanged"
+    unique: bool = False
+    notices: tuple[str, ...] = ()
+
+    def record_counts(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self.counts).items() if name in self.known}

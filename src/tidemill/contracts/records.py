@@ -1,0 +1,138 @@
+"""What a commit of ours says of itself: why it was made, what it has processed, how many rows it touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from tidemill.declare.cursors import Cursor, cursor
+
+RECORD_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a commit did to the rows of a table. Every number is exact."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    ignored: int = 0
+
+    @property
+    def written(self) -> int:
+        return self.inserted + self.updated
+
+    def plus(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Why a commit was made and what it has processed; it lives in the commit itself.
+
+    `strategy` is what the commit did, `kept_by` how the table was declared to be kept. `reset` names inputs that are
+    to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from` is the version
+    that a restore went back to, or the backup. `joined` is what an incremental join has met, and what still waits at
+    its end.
+    `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
+    known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
+    names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
+    tell how many rows that were fetched did not meet each. `same_rows_as` is the version whose rows the table still
+    has, where the commit only notes something.
+    """
+
+    run_id: str
+    table: str
+    sequence: int
+    strategy: str
+    at: str
+    rows: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    remainder: str = "unchanged"
+    keys: tuple[str, ...] = ()
+    unique: bool = False
+    window: Mapping[str, str] = field(default_factory=dict)
+    progress: Mapping[str, Cursor] = field(default_factory=dict)
+    highest: Cursor | None = None
+    floor: Cursor | None = None
+    sql_hash: str | None = None
+    config_hash: str | None = None
+    kept_by: str | None = None
+    columns: tuple[str, ...] = ()
+    input_versions: Mapping[str, str] = field(default_factory=dict)
+    inferred_schema: str | None = None
+    restored_from: int | str | None = None
+    reset: tuple[str, ...] = ()
+    backfill: Mapping[str, str] = field(default_factory=dict)
+    base: int | None = None
+    held: int | None = None
+    expectations: Mapping[str, int] = field(default_factory=dict)
+    joined: Mapping[str, int | str] = field(default_factory=dict)
+    same_rows_as: int | None = None
+    format: int = RECORD_FORMAT
+
+    def to_json(self) -> str:
+        kept = {name: _plain(value) for name, value in _items(self) if value not in (None, (), {})}
+        return json.dumps({"tidemill": kept}, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Record | None:
+        """The record in a commit's metadata, or None when the commit is not ours. Unknown fields are left out."""
+        data = _ours(text)
+        if data is None:
+            return None
+        known = {f.name for f in fields(cls)}
+        values = {name: _typed(name, value) for name, value in data.items() if name in known}
+        return cls(**values)
+
+    def by_column(self, column: str, name: str) -> Record:
+        """What it still tells of an input that is read by this time column from now on.
+
+        How far it was read by another column says nothing; an append that had a floor has to find it anew.
+        """
+        if self.window.get("column", column).lower() == column.lower():
+            return self
+        progress = {each: value for each, value in self.progress.items() if each != name}
+        return self.with_(progress=progress, highest=None, floor=None, columns=() if self.floor else self.columns)
+
+    def with_(self, **changes: Any) -> Record:
+        return replace(self, **changes)
+
+
+def _items(record: Record) -> Iterator[tuple[str, Any]]:
+    return ((f.name, getattr(record, f.name)) for f in fields(record))
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Cursor():
+            return {"type": str(value.kind), "value": value.text()}
+        case Mapping():
+            return {name: _plain(item) for name, item in value.items()}
+        case tuple():
+            return list(value)
+        case _:
+            return value
+
+
+def _typed(name: str, value: Any) -> Any:
+    match name:
+        case "progress":
+            return {item: cursor(data["type"], data["value"]) for item, data in value.items()}
+        case "highest" | "floor":
+            return cursor(value["type"], value["value"])
+        case "keys" | "columns" | "reset":
+            return tuple(value)
+        case _:
+            return value
+
+
+def _ours(text: str | None) -> dict[str, Any] | None:
+    if not text or not text.startswith('{"tidemill":'):
+        return None
+    data = json.loads(text)["tidemill"]
+    return data if isinstance(data, dict) else None

@@ -1,0 +1,90 @@
+"""What a project is worked on with: the session, the catalog of its tables, the runner, its sources."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tidemill.declare.names import quoted_text
+from tidemill.declare.views import through
+from tidemill.errors import ArgumentError, TidemillError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.declare.sources import Source
+    from tidemill.run.catalog import Catalog
+    from tidemill.run.runner import Runner
+    from tidemill.workspace.workspace import Workspace
+
+
+def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
+    """A runner that asks for its session when it needs it; whoever has it closes its catalog."""
+    from tidemill.run.export_memory import ExportMemory  # noqa: PLC0415  slow to import
+    from tidemill.run.runner import Runner  # noqa: PLC0415
+
+    return Runner(
+        cache(lambda: session_of(workspace, spark)),
+        workspace.graph,
+        catalog_of(workspace),
+        {name: quoted_text(value) for name, value in workspace.given.items()},
+        ExportMemory(workspace.project.warehouse.path),
+        variables=workspace.given,
+        vars=workspace.project.variables(workspace.given).known,
+    )
+
+
+def catalog_of(workspace: Workspace) -> Catalog:
+    from tidemill.run.catalog import Catalog  # noqa: PLC0415  slow to import
+    from tidemill.run.outside import Outside  # noqa: PLC0415
+
+    outside = {name: Outside(source) for name, source in workspace.outside.items()}
+    tables = {table.name.lower(): table for table in workspace.all_tables}
+    schema = workspace.project.warehouse.schema
+    return Catalog(workspace.held_path, schema, outside, workspace.all_views, tables)
+
+
+def session_of(workspace: Workspace, spark: SparkSession | None) -> SparkSession:
+    """The caller's session, or one of ours that fits the size of the sources."""
+    from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
+    from tidemill.sources.registry import fetch_drivers  # noqa: PLC0415
+
+    if spark is None:
+        fetch_drivers(_sources(workspace))
+    return session_for(spark, small=_is_small(workspace), settings=workspace.spark)
+
+
+def _is_small(workspace: Workspace) -> bool:
+    """Whether all sources together are so small that an engine which starts quickly is the faster one."""
+    from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415  slow to import
+    from tidemill.sources.registry import size_of  # noqa: PLC0415
+
+    try:
+        sizes = [size_of(source) for source in _sources(workspace)]
+    except TidemillError:  # a source that cannot be looked at fails in its own step
+        return True
+    return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
+
+
+def bad_sources(workspace: Workspace) -> list[ArgumentError]:
+    """What is wrong with the params of sources, as far as that can be known without looking at them."""
+    from tidemill.sources.registry import connector_for  # noqa: PLC0415  slow to import
+
+    found: list[ArgumentError] = []
+    for source in _sources(workspace):
+        try:
+            connector_for(source)
+        except ArgumentError as wrong:
+            wrong.origin = wrong.origin or source.origin
+            found.append(wrong)
+        except TidemillError:  # a kind that cannot be loaded fails in its own step
+            continue
+    return found
+
+
+def _sources(workspace: Workspace) -> list[Source]:
+    """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
+    inputs = [name for node in workspace.graph.nodes.values() for name in node.inputs]
+    read = {name.lower() for name in through(inputs, workspace.all_views)}
+    own = [source for each in workspace.declared for source in each.sources]
+    return [*own, *(source for name, source in workspace.outside.items() if name in read)]
