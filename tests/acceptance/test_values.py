@@ -256,9 +256,10 @@ def test_a_collapse_keeps_what_the_table_holds_in_columns_that_the_source_lacks(
 ) -> None:
     path = tmp_path / "t"
     stored = [(1, 1, "old"), (1, 1, "old"), (2, 2, "kept")]
-    spark.createDataFrame(frame(TIMED, *stored)).write.format("delta").save(str(path))
-    change = frame({"id": BIG, "at": BIG}, (1, 5), (2, 2), (3, 3))
-    result = tidemill.merge(change, path, "id", form, schema_policy="ignore", spark=spark)
+    names = {"held": BIG, "at": BIG}  # a name that the counting may not have for itself
+    spark.createDataFrame(frame({**names, "v": TEXT}, *stored)).write.format("delta").save(str(path))
+    change = frame(names, (1, 5), (2, 2), (3, 3))
+    result = tidemill.merge(change, path, "held", form, schema_policy="ignore", spark=spark)
     assert (result.inserted, result.updated, result.deleted, result.unchanged) == (1, 1, 1, 1)
     assert held(path) == bag((1, 5, "old"), (2, 2, "kept"), (3, 3, None))
 

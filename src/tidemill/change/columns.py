@@ -91,7 +91,8 @@ def as_stored(rows: DataFrame, table: StructType | None, partitions: Iterable[st
         if name not in changed:
             return column
         padded = _padded(column, lengths.get(name.lower(), 0))
-        return (F.when(~padded.isin(*_NO_PARTITIONS), padded) if name.lower() in named else padded).alias(name)
+        value = F.when(~padded.isin(*_NO_PARTITIONS), padded) if name.lower() in named else padded
+        return value.alias(name, metadata=rows.schema[name].metadata)  # such as a comment
 
     return rows.select(*map(stored, rows.columns)) if changed else rows
 

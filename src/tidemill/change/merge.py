@@ -140,15 +140,16 @@ def _collapsed(meeting: Meeting) -> Compiled:
         .join(ours, meeting.same_key, "left")
         .groupBy(*[F.col(of(COMING, key)) for key in keys])
         .agg(
-            F.count(of(HELD, "__tidemill_here")).alias("held"),
-            F.max(same & F.col(of(HELD, "__tidemill_here")).isNotNull()).alias("same"),
+            F.count(of(HELD, "__tidemill_here")).alias("__tidemill_held"),
+            F.max(same & F.col(of(HELD, "__tidemill_here")).isNotNull()).alias("__tidemill_same"),
         )
     )
+    held, is_same = F.col("__tidemill_held"), F.col("__tidemill_same")
     seen = _first(
         by_key.agg(
-            F.count_if(F.col("held") == 0).alias("new"),
-            F.count_if((F.col("held") > 0) & ~F.col("same")).alias("changed"),
-            F.sum(F.greatest(F.col("held") - 1, F.lit(0))).alias("extra"),
+            F.count_if(held == 0).alias("new"),
+            F.count_if((held > 0) & ~is_same).alias("changed"),
+            F.sum(F.greatest(held - 1, F.lit(0))).alias("extra"),
         )
     )
     gone = rest.count() if full else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +29,8 @@ ANCHOR = "tidemill.record"
 ANCHOR_VERSION = "tidemill.record.version"
 
 
-_MISREAD = re.compile(r"\\|%[0-9A-Fa-f]{2}")  # delta-rs takes them for a slash, and for the character of that code
+# delta-rs takes the first for the character of that code, and a backslash for a slash, which only Windows means by it.
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}" if os.sep == "\\" else r"%[0-9A-Fa-f]{2}|\\")
 
 
 class _Last(NamedTuple):
