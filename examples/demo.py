@@ -23,7 +23,7 @@ from tidemill.change.compare import difference
 from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table, Window, lookback
 from tidemill.engine.session import embedded
-from tidemill.run.step import StepResult, run_step
+from tidemill.run.steps.step import StepResult, run_step
 from tidemill.sources.frames import FrameSource
 from tidemill.stores.delta import DeltaStore
 

@@ -16,7 +16,7 @@ from delta_rows import delta_table
 
 from tidemill.declare.strategies import Append, Merge, Strategy
 from tidemill.declare.tables import Table, Window, lookback
-from tidemill.run.step import run_step
+from tidemill.run.steps.step import run_step
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:

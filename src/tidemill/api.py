@@ -11,23 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.formats import COMPRESSION, DELTA, PARQUET, known_codec, known_format
+from tidemill.declare.paths import absolute
 from tidemill.declare.spark import SparkSettings
 from tidemill.declare.strategies import Merge, MergeStrategy, merge_form
 from tidemill.declare.tables import SchemaPolicy, Table, schema_policy
+from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import ArgumentError
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.contracts.snapshots import Commit
-    from tidemill.run.backup import BackupResult
-    from tidemill.run.restore import RestoreResult
     from tidemill.run.results import StepResult
+    from tidemill.run.upkeep.backup import BackupResult
+    from tidemill.run.upkeep.restore import RestoreResult
     from tidemill.sources.files import FileSource
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
@@ -35,7 +37,10 @@ _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did to the rows and files of its target. Every number is exact."""
+    """What a merge did to the rows and files of its target. Every number is exact.
+
+    `status` is created, changed or unchanged; a table that has lost columns is changed, whatever its rows did.
+    """
 
     inserted: int
     updated: int
@@ -48,6 +53,7 @@ class MergeResult:
     seconds: float
     version: int
     created: bool = False
+    status: str = "unchanged"
     notices: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -158,6 +164,8 @@ def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]
     """The same, each read when it is asked for."""
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise ArgumentError("history.bad_limit", f"{limit!r} is no number of commits.", "Give one, or leave it out.")
     log = log_at(_absolute(target))
     if log.snapshot() is None:
         raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
@@ -179,8 +187,8 @@ def restore(
     """
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
-    from tidemill.run.backup import restore_backup  # noqa: PLC0415
-    from tidemill.run.restore import restore_table, version_at  # noqa: PLC0415
+    from tidemill.run.upkeep.backup import restore_backup  # noqa: PLC0415
+    from tidemill.run.upkeep.restore import restore_table, version_at  # noqa: PLC0415
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
     check_one_way(to, at, backup)
@@ -201,7 +209,7 @@ def backup(target: str | Path, to: str | Path | None = None, *, spark: SparkSess
     """Copies a table as it is, with its progress, to the path `to`, or beside it; `restore` goes back to it."""
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
-    from tidemill.run.backup import backup_table, beside  # noqa: PLC0415
+    from tidemill.run.upkeep.backup import backup_table, beside  # noqa: PLC0415
 
     with translated(f"Copying {target}"):
         session = session_for(spark)
@@ -281,10 +289,11 @@ def run_merge(
     spark: SparkSession | None = None,
     *,
     settings: SparkSettings | None = None,
+    options: Mapping[str, str] = NOTHING_GIVEN,
     small: bool = False,
     dry_run: bool = False,
 ) -> MergeResult:
-    """Runs a declared merge, or only says what it would do.
+    """Runs a declared merge, or only says what it would do. Files are read with these options of Spark.
 
     Without a session it runs on the Spark of the settings; `small` starts the embedded one for a short job.
     """
@@ -292,13 +301,13 @@ def run_merge(
 
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
-    from tidemill.run.rehearse import rehearse_step  # noqa: PLC0415
-    from tidemill.run.step import run_step  # noqa: PLC0415
+    from tidemill.run.steps.rehearse import rehearse_step  # noqa: PLC0415
+    from tidemill.run.steps.step import run_step  # noqa: PLC0415
     from tidemill.sources.frames import FrameSource  # noqa: PLC0415
 
     rows: FileSource | FrameSource
     if isinstance(source, str | Path):
-        rows = file_source(source)
+        rows = file_source(source, options)
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     else:
         rows = FrameSource(source, keeps_naive=table.format == PARQUET)
@@ -310,11 +319,11 @@ def run_merge(
         return _merge_result(result)
 
 
-def file_source(source: str | Path) -> FileSource:
+def file_source(source: str | Path, options: Mapping[str, str] = NOTHING_GIVEN) -> FileSource:
     """The files at a path, as a merge reads them."""
     from tidemill.sources.files import FileSource  # noqa: PLC0415
 
-    return FileSource(_absolute(source))
+    return FileSource(_absolute(source), options=options)
 
 
 def _merge_result(result: StepResult) -> MergeResult:
@@ -330,6 +339,7 @@ def _merge_result(result: StepResult) -> MergeResult:
         seconds=result.seconds,
         version=result.version,
         created=result.first_run,
+        status=result.status,
         notices=result.notices,
     )
 
@@ -349,7 +359,7 @@ def _absolute(path: str | Path) -> str:
         raise ArgumentError(
             "table.no_path", f"{path!r} is no path.", "Give the path of a table, or of the files that are read."
         )
-    return str(path) if "://" in str(path) else str(Path(path).expanduser().absolute())
+    return absolute(path)
 
 
 def _placed(target: str | Path, session: SparkSession) -> str:
@@ -360,9 +370,9 @@ def _placed(target: str | Path, session: SparkSession) -> str:
 
 def _located(target: str | Path, session: SparkSession) -> str:
     """The path of a table given by its path or its name."""
-    absolute = _absolute(target)
-    if not _TABLE_NAME.fullmatch(str(target)) or Path(absolute).exists():
-        return absolute
+    path = _absolute(target)
+    if not _TABLE_NAME.fullmatch(str(target)) or Path(path).exists():
+        return path
     if not session.catalog.tableExists(str(target)):
         raise ArgumentError(
             "table.unknown_name",

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.paths import absolute
 from tidemill.declare.variables import as_text
 from tidemill.errors import ArgumentError
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from tidemill.plan.requests import Request
     from tidemill.plan.steps import PlannedStep
     from tidemill.project import ProjectSettings
-    from tidemill.run.backup import BackupResult
-    from tidemill.run.restore import RestoreResult
+    from tidemill.run.upkeep.backup import BackupResult
+    from tidemill.run.upkeep.restore import RestoreResult
     from tidemill.run_result import RunResult
     from tidemill.upkeep import DropResult, OnSpark, Place
     from tidemill.verify.checks import TableChecks
@@ -137,7 +138,7 @@ class Project:
         """Copies a table as it is, with its progress, in one commit: to the name `to`, or beside it under one with
         the time. A `Path`, or a text with a `/`, is a path; `table.missing` and `backup.exists` are errors.
         """
-        from tidemill.run.backup import beside  # noqa: PLC0415
+        from tidemill.run.upkeep.backup import beside  # noqa: PLC0415
         from tidemill.upkeep import back_up  # noqa: PLC0415  slow to import
 
         return back_up(self._place(table), self._place(beside(str(table)) if to is None else to), self._on(spark))
@@ -178,8 +179,7 @@ class Project:
         settings = self._settings
         if isinstance(table, str) and "/" not in table:
             return Place(table, settings.table_path(table), settings.folder)
-        path = str(table) if "://" in str(table) else str(Path(table).expanduser().absolute())
-        return Place(str(table), path, settings.folder)
+        return Place(str(table), absolute(table), settings.folder)
 
     def _on(self, spark: SparkSession | None) -> OnSpark:
         """The session given, or the one that tidemill.toml names, once it is needed."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.events import Outcome
-    from tidemill.run.expected import Expected
+    from tidemill.run.steps.expected import Expected
     from tidemill.workspace import Workspace
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.tables import Table
-    from tidemill.run.backup import BackupResult
-    from tidemill.run.restore import RestoreResult
+    from tidemill.run.upkeep.backup import BackupResult
+    from tidemill.run.upkeep.restore import RestoreResult
 
 Done = TypeVar("Done")
 
@@ -50,7 +50,7 @@ class DropResult:
 
 def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
     """Copies a table as it is, where nothing may be yet. What is wrong with either is told before Spark starts."""
-    from tidemill.run.backup import check_free  # noqa: PLC0415
+    from tidemill.run.upkeep.backup import check_free  # noqa: PLC0415
 
     api.history(table.path, 1)
     check_free(to.path)
@@ -84,7 +84,7 @@ def drop(
     table: Place, declared: Callable[[], Table | None], agree: Callable[[Snapshot], None] = lambda _: None
 ) -> DropResult:
     """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
-    from tidemill.run.drop import drop_table, refuse_reset  # noqa: PLC0415
+    from tidemill.run.upkeep.drop import drop_table, refuse_reset  # noqa: PLC0415
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
     with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:

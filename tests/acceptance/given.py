@@ -14,7 +14,7 @@ from delta_rows import delta_rows
 
 from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window, lookback
 from tidemill.errors import TidemillError
-from tidemill.run.step import run_step
+from tidemill.run.steps.step import run_step
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:

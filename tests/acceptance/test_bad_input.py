@@ -120,6 +120,14 @@ WRONG_COLUMNS = {
         {"on": ["id", "extra"], "schema_policy": "append_new_columns"},
         "The key column 'extra' is not a column of {}. It has: id, region, v.",
     ),
+    "a key among columns that are separated otherwise": (
+        frame({"id;v": pa.string()}, ("3;c",)),
+        {"on": "id"},
+        (
+            "The key column 'id' is not a column of the source of {}. It has: id;v. "
+            'If ";" separates its columns, say so: --option sep=";", or "sep" in the params of its source.'
+        ),
+    ),
     "a dedup_order_by that is no column": (
         rows((3, "eu", "c")),
         {"on": "id", "strategy": "deduplicate", "dedup_order_by": "updated_at"},
@@ -226,7 +234,7 @@ def test_a_target_that_is_no_table_is_refused(spark: SparkSession, tmp_path: Pat
         TableError,
         (
             f"[table.not_a_table] {path} is there, but it is not a Delta table. "
-            "Give the path of a Delta table, or a path where nothing is yet."
+            "Give the path of a Delta table or of a folder of Parquet files, or a path where nothing is yet."
         ),
     )
 
@@ -251,20 +259,22 @@ def test_a_source_path_where_nothing_is_is_refused(spark: SparkSession, target: 
 def test_a_source_folder_without_files_or_of_several_kinds_is_refused(
     spark: SparkSession, target: Path, tmp_path: Path
 ) -> None:
-    kinds = "Give a Delta table, or files of one kind that end in .parquet, .csv, .json, .jsonl, .ndjson, .orc."
+    endings = ".parquet, .csv, .json, .jsonl, .ndjson, .orc"
+    kinds = f"Give a Delta table, or files of one kind that end in {endings}; a pattern chooses: *.csv."
     error = refused(target, lambda: tidemill.merge(tmp_path, target, "id", spark=spark))
     assert str(error) == f"[source.unknown_format] {tmp_path} holds no files. {kinds}"
     (tmp_path / "a.csv").write_text("id")
     (tmp_path / "b.xlsx").write_text("id")
     error = refused(target, lambda: tidemill.merge(tmp_path, target, "id", spark=spark))
-    assert str(error) == f"[source.unknown_format] {tmp_path} holds files of unknown and csv kind. {kinds}"
+    assert (
+        str(error) == f"[source.unknown_format] {tmp_path} holds files of csv kind and b.xlsx, of unknown kind. {kinds}"
+    )
 
 
 CORRUPT = {
     "parquet.parquet": "PAR1 and then nothing that Parquet knows PAR1",
     "too many fields.csv": "id,region,v\n3,eu,c\n4,eu,d,and more,and more\n",
     "no number.csv": "id,region,v\n3,eu,c\nfour,eu,d\n",
-    "json.json": '{"id": 3, "region": "eu", "v": "c"}\n{"id": 4, "region": \n',
     "no number.json": '{"id": 3, "region": "eu", "v": "c"}\n{"id": "four", "region": "eu", "v": "d"}\n',
 }
 
@@ -278,6 +288,17 @@ def test_a_corrupt_source_file_is_refused(spark: SparkSession, target: Path, tmp
     assert error.problem.startswith(f"{path} could not be read: ")
     assert error.remedy == f"Mend the source and run again. {target} is unchanged."
     assert "\n" not in str(error)
+
+
+def test_json_that_is_not_in_lines_is_refused(spark: SparkSession, target: Path, tmp_path: Path) -> None:
+    path = tmp_path / "json.json"
+    path.write_text('{"id": 3, "region": "eu", "v": "c"}\n{"id": 4, "region": \n')
+    error = refused(target, lambda: tidemill.merge(path, target, "id", spark=spark))
+    assert isinstance(error, SourceError)
+    assert str(error) == (
+        f"[source.not_json_lines] {path} has lines that are no JSON object. "
+        "Write each object in one line, as jq -c does; an array of objects in one line is read too."
+    )
 
 
 WRONG_ARGUMENTS = {
@@ -394,6 +415,13 @@ def test_a_version_or_a_moment_that_is_none_is_refused(target: Path) -> None:
     error = refused(target, lambda: tidemill.restore(target, to="3"))
     assert str(error) == "[restore.bad_version] '3' is no version. Versions are whole numbers from 0 on."
     assert refused(target, lambda: tidemill.restore(target, at=3)).problem == "3 is no moment."
+
+
+def test_a_session_or_a_number_of_commits_that_is_none_is_refused(target: Path) -> None:
+    error = refused(target, lambda: tidemill.merge(pa.table({"id": [1]}), target, "id", spark="local"))
+    assert (error.code, error.problem) == ("engine.no_session", "spark is a str, and no SparkSession.")
+    error = refused(target, lambda: tidemill.history(target, limit="3"))
+    assert str(error) == "[history.bad_limit] '3' is no number of commits. Give one, or leave it out."
 
 
 def test_full_merge_takes_no_window(tmp_path: Path) -> None:

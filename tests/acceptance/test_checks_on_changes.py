@@ -15,7 +15,7 @@ from tidemill.change.checking import Checking
 from tidemill.declare.checks import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.errors import ArgumentError, CheckError
-from tidemill.run.checks import FailedChecksError
+from tidemill.run.steps.checks import FailedChecksError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

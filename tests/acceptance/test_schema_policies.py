@@ -11,6 +11,7 @@ import pytest
 from delta.tables import DeltaTable, IdentityGenerator
 from given import commits_nothing, frame, held, refused, step, table
 
+import tidemill
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
 from tidemill.errors import SchemaError
 
@@ -76,8 +77,10 @@ def test_a_policy_gives_the_columns_and_rows_that_it_says(
 ) -> None:
     path = made(strategy, tmp_path / "t")
     orders, change = declared(path, strategy, policy), given(SHAPES[shape], *CHANGE.values())
-    step(spark, orders, change)
+    result = step(spark, orders, change)
     columns, rows = expected(strategy, policy, shape)
+    assert result.status == "changed"
+    assert ("old dropped from orders: its source does not have it" in result.notices) is ("old" not in columns)
     assert spark.read.format("delta").load(str(path)).columns == columns
     assert held(path) == rows
     with commits_nothing(path):
@@ -143,6 +146,19 @@ def test_dropping_columns_of_a_table_made_elsewhere_is_refused(spark: SparkSessi
             "Drop the columns yourself, or use append_new_columns. The table is unchanged."
         ),
     )
+
+
+def test_a_merge_that_is_refused_drops_no_columns_and_one_that_only_drops_some_says_so(
+    spark: SparkSession, tmp_path: Path, made: Callable[[str, Path], Path]
+) -> None:
+    path = made("merge", tmp_path / "t")
+    fewer = {"on": "id", "strategy": "full_merge", "schema_policy": "sync_all_columns", "spark": spark}
+    one = given(("id", "v"), HELD[1])
+    error = refused(path, lambda: tidemill.merge(one, path, max_shrink=0.1, **fewer))
+    assert error.code == "table.max_shrink"
+    result = tidemill.merge(given(("id",), *HELD.values()), path, **fewer)
+    assert (result.status, result.unchanged, held(path)) == ("changed", 2, Counter([(1,), (2,)]))
+    assert result.notices == (f"v, old dropped from {path}: its source does not have them",)
 
 
 def test_a_new_column_whose_name_the_files_cannot_hold_is_an_error(

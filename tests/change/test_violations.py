@@ -8,7 +8,7 @@ from tidemill.change.checked import Checked, Place, Verdict, worst
 from tidemill.change.violations import violation
 from tidemill.declare.checks import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.errors import Origin
-from tidemill.run.checks import FailedChecksError, warnings
+from tidemill.run.steps.checks import FailedChecksError, warnings
 
 COMING, HERE = Place("shop.orders", entering=True), Place("shop.orders", entering=False)
 

@@ -19,8 +19,8 @@ from tidemill.cli.restore import show
 from tidemill.contracts.snapshots import PREPARES
 from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table, Window, lookback
-from tidemill.run.restore import RestoreResult
-from tidemill.run.step import run_step
+from tidemill.run.steps.step import run_step
+from tidemill.run.upkeep.restore import RestoreResult
 from tidemill.sources.frames import FrameSource
 from tidemill.state.delta_log import DeltaLog
 

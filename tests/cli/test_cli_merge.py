@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from delta_rows import delta_rows
 
 import tidemill
 
@@ -114,12 +115,24 @@ def test_rows_that_are_passed_over_are_a_notice(folder: Path, cli, write_csv):
 
 
 @pytest.mark.usefixtures("orders")
-def test_ignored_rows_are_counted_when_nothing_is_written(folder: Path, cli, write_csv):
+def test_ignored_rows_are_counted_and_partitions_kept_when_nothing_is_written(folder: Path, cli, write_csv):
     write_csv(folder / "more.csv", "2,us,99.0")
-    result = cli("merge", "more.csv", "lake/orders", "--on", "order_id", "--strategy", "insert")
+    args = ("--on", "order_id", "--strategy", "insert", "--partition-by", "region")
+    result = cli("merge", "more.csv", "lake/orders", *args)
     assert without_seconds(result.output) == (
-        "  ✓ orders  unchanged · compared 1 row on order_id · 1 ignored · nothing written · 2 rows in all"
+        "  ✓ orders  unchanged · compared 1 row on order_id · 1 ignored · nothing written · 2 rows in all\n"
+        "  notice  lake/orders stays without partitions: --partition-by is for new tables"
     )
+
+
+def test_files_of_other_habits_are_read_by_options(folder: Path, cli):
+    (folder / "excel.csv").write_bytes('id;city\n1;Köln\n2;"a;b\nc"\n'.encode("latin-1"))
+    options = ("--option", "sep=;", "--option", "encoding=ISO-8859-1")
+    result = cli("merge", "excel.csv", "lake/cities", "--on", "id", *options)
+    assert without_seconds(result.output) == (
+        "  ✓ cities  first run · merged 2 rows on id · 2 inserted · 2 rows in all"
+    )
+    assert delta_rows(folder / "lake" / "cities") == [(1, "Köln"), (2, "a;b\nc")]
 
 
 @pytest.mark.usefixtures("orders")
@@ -173,6 +186,7 @@ def test_a_source_that_is_not_there_is_found_before_spark_starts(folder: Path, s
     [
         (("--max-shrink", "0.1"), "merge.max_shrink"),
         (("--table-format", "excel"), "table.unknown_format"),
+        (("--option", "sep"), "variables.bad_pair"),
         (("--on", "ORDER_ID"), "merge.repeated_key"),
     ],
 )

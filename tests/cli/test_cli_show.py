@@ -14,6 +14,7 @@ import pytest
 
 import tidemill
 from tidemill.cli.values import cell, plain
+from tidemill.dataset.entries import Entry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,26 @@ def test_a_table_without_rows_shows_its_columns(folder: Path, cli):
         folder / "empty", pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.string())})
     )
     assert cli("show", "empty").stdout == "  0 rows of id, v\n"
+    log = folder / "emptied" / "_tidemill" / "log"
+    log.mkdir(parents=True)
+    columns = {"type": "struct", "fields": [{"name": name, "type": "long"} for name in ("Id", "v")]}
+    (log / f"{1:020d}.json").write_text(Entry(1, "id", "attempt", "", "MERGE", schema=json.dumps(columns)).to_json())
+    assert cli("show", "emptied").stdout == "  0 rows of Id, v\n"
+
+
+def test_partitions_are_shown_as_they_are(folder: Path, cli):
+    """All are NULL, or texts that only look like numbers, as the log knows."""
+    for place in ("none/p=__HIVE_DEFAULT_PARTITION__", "zips/zip=007"):
+        (folder / place).mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1]}), folder / place / "1.parquet")
+    assert cli("show", "none").stdout == "  id  p\n   1  NULL\n  1 row\n"
+    assert cli("show", "zips").stdout == "  id  zip\n   1    7\n  1 row\n"
+    log = folder / "zips" / "_tidemill" / "log"
+    log.mkdir(parents=True)
+    columns = {"type": "struct", "fields": [{"name": "id", "type": "long"}, {"name": "zip", "type": "string"}]}
+    entry = Entry(1, "id", "attempt", "", "MERGE", partition_by=("zip",), schema=json.dumps(columns))
+    (log / f"{1:020d}.json").write_text(entry.to_json())
+    assert cli("show", "zips").stdout == "  id  zip\n   1  007\n  1 row\n"
 
 
 def test_files_of_a_dataset_may_differ_in_their_columns(folder: Path, cli):

@@ -8,7 +8,7 @@ from support import events, events_table
 
 from tidemill.declare.strategies import Append, Merge
 from tidemill.engine.session import embedded
-from tidemill.run.step import run_step
+from tidemill.run.steps.step import run_step
 from tidemill.sources.frames import FrameSource
 
 BATCH = 200

@@ -110,6 +110,9 @@ class MemoryFolder:
         self.disk.alive[attempt.name] = self.name
         return attempt
 
+    def check_alone(self) -> None:
+        pass
+
     def check_writable(self, entry: Entry) -> None:
         pass
 

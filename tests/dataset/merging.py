@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 from tidemill.dataset import protocol
 from tidemill.dataset.entries import Added, DataFile, Entry
 from tidemill.dataset.folder import Folder
-from tidemill.stores.parquet.worker import FATE, FILE, REPLACE, ROW, Shape, splice, write_rows
+from tidemill.stores.parquet.worker.outputs import Shape
+from tidemill.stores.parquet.worker.rewriting import FATE, FILE, REPLACE, ROW, splice
+from tidemill.stores.parquet.worker.writing import write_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

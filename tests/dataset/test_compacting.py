@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import resource
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,7 +88,7 @@ def test_vacuum_counts_what_is_there_while_writers_move_it(folder: Folder) -> No
     done = CliRunner().invoke(tidemill, ["vacuum", str(folder)])
     assert (done.exit_code, done.output.strip()) == (
         0,
-        f"✓ {folder.root.name}  1 interrupted attempts cleared (5 bytes)",
+        f"✓ {folder.root.name}  1 interrupted attempt cleared (5 bytes)",
     )
     assert [each.name for each in folder.staging.iterdir()] == [".DS_Store"]
 
@@ -109,12 +111,29 @@ def test_what_others_did_before_is_still_known_after_a_compaction(folder: Folder
     assert (last.operation, last.adds_rows, last.removes_rows) == ("OPTIMIZE", True, True)
 
 
+def test_the_history_of_a_dataset_tells_of_a_compaction(folder: Folder) -> None:
+    compact(folder, 1_000_000)
+    shown = CliRunner().invoke(tidemill, ["history", str(folder)]).output.splitlines()[1:]
+    assert [(line.split()[0], line.split()[-1]) for line in shown] == [("1", "compact")]
+    told = CliRunner().invoke(tidemill, ["history", str(folder), "--format", "json"]).output
+    (commit,) = json.loads(told)["commits"]
+    assert (commit["by"], commit["operation"], commit["inserted"], commit["deleted"]) == ("tidemill", "OPTIMIZE", 0, 0)
+
+
 def test_a_size_that_is_none_and_a_folder_that_is_no_dataset_are_errors(folder: Folder, tmp_path: Path) -> None:
-    bad = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "big"])
-    assert bad.exit_code == 2
-    assert "'big' is no size." in bad.output
+    for size in ("big", "0", "0.1"):
+        bad = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", size])
+        assert bad.exit_code == 2
+        assert f"'{size}' is no size." in bad.output
     nothing = CliRunner().invoke(tidemill, ["recover", str(tmp_path / "nothing")])
     assert "There is no dataset at" in nothing.output
+    places = {
+        "": "'' is no path.",
+        "s3://a/b": "s3://a/b is an address",
+        str(folder.root / "p=a/0.parquet"): "is a file",
+    }
+    for command, (place, told) in product(("compact", "vacuum", "recover"), places.items()):
+        assert told in CliRunner().invoke(tidemill, [command, place]).output
     done = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "1.5 MB"])
     assert "files joined to" in done.output
 

@@ -14,6 +14,7 @@ from tidemill.dataset import folder as folder_module
 from tidemill.dataset import protocol
 from tidemill.dataset.entries import Added, DataFile, Entry
 from tidemill.dataset.folder import Attempt, Folder
+from tidemill.dataset.unreadable import corrupt
 from tidemill.errors import TableError
 from tidemill.state.logs import format_at
 
@@ -119,6 +120,23 @@ def test_a_file_that_somebody_else_put_in_the_place_of_one_to_be_removed_stays(f
     attempt.alive.close()
     (folder.root / "day=1" / "a.parquet").write_text("foreign")
     assert texts(folder) == ["A", "b", "foreign"]
+
+
+def test_a_file_goes_with_its_checksum_and_its_folder(folder: Folder) -> None:
+    """Spark writes one beside each file; it would keep the folder of an emptied partition."""
+    (folder.root / "day=2" / ".b.parquet.crc").write_text("crc")
+    (folder.root / "day=1" / ".other.crc").write_text("crc")
+    for file in protocol.walk(protocol.opening(folder)).files.values():
+        folder.remove(file)
+    assert not (folder.root / "day=2").exists()
+    assert [each.name for each in (folder.root / "day=1").iterdir()] == [".other.crc"]
+
+
+def test_a_file_that_another_tool_wrote_anew_may_have_a_checksum_of_the_old_one(folder: Folder) -> None:
+    file, checksum = folder.root / "day=1" / "a.parquet", folder.root / "day=1" / ".a.parquet.crc"
+    assert corrupt(str(folder), str(file), "bad").remedy.startswith("Put it back from a backup")
+    checksum.write_text("crc")
+    assert f"remove the checksum of the old one, {checksum}. Else put it back" in corrupt("", str(file), "bad").remedy
 
 
 def test_what_others_did_to_the_files_is_told(folder: Folder) -> None:
@@ -253,6 +271,23 @@ def test_a_commit_whose_files_cannot_be_put_in_place_is_told_and_finished_later(
     assert f"tidemill recover {folder}" in caught.value.remedy
     attempt.alive.close()
     assert texts(folder) == ["A", "b"]
+
+
+@pytest.mark.parametrize(("log", "kind"), [("_delta_log", "a Delta table"), ("_tidemill/log", "a Parquet dataset")])
+def test_a_dataset_takes_no_files_of_another_table(folder: Folder, log: str, kind: str) -> None:
+    """Neither those of a table that lies in its folder, nor as a part of one."""
+    inner = Folder(str(folder.root / "day=2"))
+    (inner.root / log).mkdir(parents=True)
+    with pytest.raises(TableError, match=f"day=2 is {kind}, so its files are not rows of {folder}") as caught:
+        protocol.walk(protocol.opening(folder))
+    assert caught.value.code == "dataset.holds_another"
+    assert protocol.walk(protocol.opening(inner)).files.keys() == {"b.parquet"}
+    (folder.root / log).mkdir(parents=True)
+    part = Folder(str(folder.root / "day=1"))
+    with pytest.raises(TableError, match=f"day=1 lies in {folder}, which is {kind}") as caught:
+        protocol.walk(protocol.beginning(part))
+    assert caught.value.code == "table.inside_another"
+    assert [each.name for each in part.root.iterdir()] == ["a.parquet"]
 
 
 def test_an_entry_that_is_no_entry_is_an_error(folder: Folder) -> None:

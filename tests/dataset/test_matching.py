@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.stores.parquet.matching import Coming, keep, meet
-from tidemill.stores.parquet.worker import Shape
+from tidemill.stores.parquet.worker.matching import Coming, keep, meet
+from tidemill.stores.parquet.worker.outputs import Shape
 
 if TYPE_CHECKING:
     from pathlib import Path

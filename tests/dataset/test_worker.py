@@ -15,8 +15,10 @@ import pytest
 from pyspark import cloudpickle
 
 from tidemill.stores.parquet import direct
-from tidemill.stores.parquet.matching import meet
-from tidemill.stores.parquet.worker import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, Shape, splice, write_rows
+from tidemill.stores.parquet.worker.matching import meet
+from tidemill.stores.parquet.worker.outputs import Shape
+from tidemill.stores.parquet.worker.rewriting import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, splice
+from tidemill.stores.parquet.worker.writing import write_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from delta.exceptions import ConcurrentWriteException
 from pyspark.sql.functions import udf
 
 from tidemill.engine.session import log_file, step_session
-from tidemill.engine.translate import as_tidemill, condition_of, is_conflict, translated
+from tidemill.engine.translate import as_tidemill, condition_of, is_conflict, one_line, translated
 from tidemill.errors import ArgumentError, EngineError, TableError
 
 if TYPE_CHECKING:
@@ -209,6 +209,17 @@ def test_what_a_table_refuses_is_told_with_the_values():
     told = "[UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE] The a.B@3ba3 datasource doesn't support `v`. SQLSTATE: 0A000"
     error = as_tidemill(RuntimeError(told), doing="Merging")
     assert error.problem == "Merging failed: The table's format doesn't support `v`."
+
+
+def test_files_whose_schemas_cannot_be_merged_are_told_with_the_columns():
+    told = (
+        "[CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"
+        '"STRUCT<id: BIGINT, v: STRING, at: DATE, x: DECIMAL(9,2)>"\n'
+        "Schema that cannot be merged with the initial schema:\n"
+        '"STRUCT<v: INT, id: BIGINT, more: INT, at: TIMESTAMP>". SQLSTATE: 42KD9'
+    )
+    problem = "Files have columns of unlike types: v is STRING and INT, at is DATE and TIMESTAMP."
+    assert one_line(RuntimeError(told)) == problem
 
 
 def test_the_whole_error_is_kept_in_the_log(spark: SparkSession):

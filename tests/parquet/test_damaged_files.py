@@ -13,7 +13,7 @@ from tidemill.api import merge_table, run_merge
 from tidemill.dataset.compacting import compact
 from tidemill.dataset.folder import Folder
 from tidemill.errors import FileError
-from tidemill.run.repair import check_keys, dedup
+from tidemill.run.upkeep.repair import check_keys, dedup
 from tidemill.state.rows import some_rows
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from tidemill.dataset.compacting import compact
 from tidemill.dataset.folder import Folder
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
-from tidemill.run.repair import check_keys, dedup
+from tidemill.run.upkeep.repair import check_keys, dedup
 from tidemill.state.dataset_log import DatasetLog
 from tidemill.stores.parquet.store import ParquetStore
 
@@ -78,8 +78,22 @@ def test_a_dataset_is_made_and_kept_by_a_few_calls(
     assert (again.unchanged, again.version, again.files_rewritten) == (2, 1, 0)
     assert held(path) == [(1, "a"), (2, "B"), (3, "c")]
     assert sorted(map(tuple, tidemill.read(path, spark=spark).collect())) == held(path)
+    with pytest.raises(TableError, match="which is a Parquet dataset: what lies there is its own"):
+        tidemill.merge(frame, path / "part-0.parquet", on="id", spark=spark)  # would be a Delta table
     assert [commit.record.strategy for commit in tidemill.history(path)] == ["merge upsert", "merge upsert"]
     assert DatasetLog(str(path)).snapshot().rows == 3
+
+
+def test_new_files_are_compressed_as_those_beside_them(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(rows((1, "a"), (2, "b")), tmp_path / "theirs.parquet", compression="gzip")
+    tidemill.merge(rows((3, "c")), tmp_path, "id", format="parquet", spark=spark)
+    assert codecs_of(tmp_path) == ["GZIP", "GZIP"]
+    tidemill.merge_parquet_dataset(rows((4, "d")), tmp_path, "id", compression="zstd", spark=spark)
+    assert sorted(codecs_of(tmp_path)) == ["GZIP", "GZIP", "ZSTD"]
+
+
+def codecs_of(path: Path) -> list[str]:
+    return [pq.read_metadata(file).row_group(0).column(0).compression for file in data_files(path)]
 
 
 def test_a_path_is_merged_into_partitions_and_rows_move_between_them(spark: SparkSession, tmp_path: Path) -> None:
@@ -204,6 +218,26 @@ def test_what_cannot_enter_is_an_error_and_the_dataset_stays_as_it_was(spark: Sp
     assert held(path) == [(2, "B"), (3, "copy"), (5, "e"), (9, "z")]
 
 
+def test_numbers_of_unlike_width_are_read_and_kept_in_the_widest(spark: SparkSession, path: Path) -> None:
+    def numbers(ids: list[int], x: list[float | None], whole: pa.DataType, real: pa.DataType) -> pa.Table:
+        return pa.table({"id": pa.array(ids, whole), "x": pa.array(x, real)})
+
+    narrow = numbers([1, 2], [1.5, None], pa.int32(), pa.float32())
+    wide = numbers([2**40], [0.1], pa.int64(), pa.float64())
+    plain(path, narrow, numbers([5], [5.0], pa.int16(), pa.float32()), wide)
+    change = numbers([2, 2**40, 2**41, 5], [0.1, 0.1, None, 5.0], pa.int64(), pa.float64())
+    result = tidemill.merge(change, path, on="id", spark=spark)
+    assert (result.inserted, result.updated, result.unchanged, result.files_rewritten) == (1, 1, 2, 1)
+    assert held(path) == [(1, 1.5), (2, 0.1), (5, 5.0), (2**40, 0.1), (2**41, None)]
+    assert sorted(map(tuple, tidemill.read(path, spark=spark).collect())) == held(path)
+    lists = change.append_column("l", pa.array([[1]] * 4))  # Arrow does not compare them, so Spark finds what changes
+    result = tidemill.merge(
+        lists, path, on="id", strategy="full_merge", schema_policy="append_new_columns", spark=spark
+    )
+    assert (result.inserted, result.updated, result.deleted) == (0, 4, 1)
+    assert [row[:2] for row in held(path)] == [(2, 0.1), (5, 5.0), (2**40, 0.1), (2**41, None)]
+
+
 def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) -> None:
     plain(path, rows((1, "a")))
     (path / "broken.parquet").write_bytes(b"PAR1 cut short")
@@ -297,10 +331,11 @@ def test_files_that_others_add_or_remove_count(spark: SparkSession, path: Path) 
 
 
 def test_columns_come_and_go_as_the_policy_says(spark: SparkSession, path: Path) -> None:
-    plain(path, rows((1, "a"), (2, "b")), rows((3, "c")))
+    plain(path, rows((0, "")).slice(1), rows((1, "a"), (2, "b")), rows((3, "c")))
     wider = rows((1, "A"), (4, "d"), more=[10, 40])
     result = tidemill.merge(wider, path, on="id", schema_policy="append_new_columns", spark=spark)
-    assert (result.inserted, result.updated, result.files_rewritten) == (1, 1, 2)
+    assert (result.inserted, result.updated, result.files_rewritten) == (1, 1, 3)
+    assert {tuple(pq.read_schema(file).names) for file in data_files(path)} == {("id", "v", "more")}
     assert held(path) == [(1, "A", 10), (2, "b", None), (3, "c", None), (4, "d", 40)]
     part = tidemill.merge(pa.table({"id": [2], "more": [20]}), path, on="id", schema_policy="ignore", spark=spark)
     assert part.updated == 1
@@ -374,6 +409,8 @@ def test_a_delta_table_is_no_dataset(spark: SparkSession, path: Path) -> None:
         merge_table(path, "id", "upsert", compression="zstd")
     with pytest.raises(ArgumentError, match="dedup repairs Parquet datasets"):
         dedup(spark, str(path), ["id"], [])
+    with pytest.raises(TableError, match="which is a Delta table: what lies there is its own"):
+        run_merge(rows((1, "a")), merge_table(path / "part", "id", "upsert", format_="parquet"), spark, dry_run=True)
 
 
 def test_a_target_that_is_no_folder_is_an_error(spark: SparkSession, path: Path) -> None:

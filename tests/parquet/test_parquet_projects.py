@@ -44,6 +44,20 @@ import tidemill
 def days(run):
     return [{"day": day, "rank": day.day} for day in run.dates]
 """
+OVERTAKEN = """
+import pathlib, pyarrow, tidemill
+
+@tidemill.table(name="shop.scores", keys="id", schema="id BIGINT, score STRING", format="parquet")
+def scores(run):
+    meanwhile = pathlib.Path("meanwhile")
+    if meanwhile.exists():
+        meanwhile.unlink()
+        theirs = pyarrow.table({"id": [2], "score": ["theirs"]})
+        tidemill.merge_parquet_dataset(theirs, "warehouse/shop/scores", "id", "upsert")
+    if run.mode == "first":
+        return [{"id": 1, "score": "first"}, {"id": 2, "score": "first"}]
+    return [{"id": 1, "score": "new"}]
+"""
 
 
 @pytest.fixture
@@ -111,6 +125,18 @@ def test_models_and_functions_of_a_delta_warehouse_may_be_datasets(spark: SparkS
     assert sorted((row["region"], row["amount"]) for rows in held for row in rows) == [("eu", 10), ("us", 21)]
 
 
+def test_a_function_that_was_overtaken_by_another_writer_is_asked_again(spark: SparkSession, folder: Path) -> None:
+    models = folder / "models" / "shop"
+    models.mkdir(parents=True)
+    (models / "scores.py").write_text(OVERTAKEN)
+    tm.Project.load(folder).run(select=["shop.scores"], spark=spark)
+    (folder / "meanwhile").touch()
+    (step,) = tm.Project.load(folder).run(select=["shop.scores"], spark=spark).steps
+    assert (step.error, step.updated) == (None, 1)
+    held = [row for file in files(folder, "scores", "shop") for row in pq.ParquetFile(file).read().to_pylist()]
+    assert sorted((row["id"], row["score"]) for row in held) == [(1, "new"), (2, "theirs")]
+
+
 def test_a_table_stays_in_the_format_that_it_was_made_in(spark: SparkSession, folder: Path) -> None:
     day(folder, 1, "1,eu,10")
     Workspace.load(folder).run(spark)
@@ -136,4 +162,4 @@ def test_metadata_commands_know_datasets_without_spark(spark: SparkSession, fold
     left = Folder(str(path)).begin()
     (left.folder / "x.parquet").write_bytes(b"12345")
     left.alive.close()
-    assert cli("vacuum", "raw_orders").output == "  ✓ raw_orders  1 interrupted attempts cleared (5 bytes)\n"
+    assert cli("vacuum", "raw_orders").output == "  ✓ raw_orders  1 interrupted attempt cleared (5 bytes)\n"

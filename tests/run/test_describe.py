@@ -14,7 +14,7 @@ from tidemill.declare.strategies import Replace
 from tidemill.declare.tables import Table
 from tidemill.errors import ArgumentError, Origin
 from tidemill.plan.layout import layout_notices
-from tidemill.run.describe import described, differences
+from tidemill.run.upkeep.describe import described, differences
 from tidemill.state.delta_log import DeltaLog
 from tidemill.state.parts import without_parts
 

@@ -11,7 +11,7 @@ import pytest
 from tidemill.declare.exports import Export
 from tidemill.declare.strategies import Append, Merge, Replace
 from tidemill.errors import ArgumentError, ExportError, MergeError, Origin, SchemaError
-from tidemill.run.export import write_export
+from tidemill.run.exports.export import write_export
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from tidemill.declare.producers import Query
 from tidemill.declare.strategies import Append, Merge, Replace
 from tidemill.plan.graph import Graph
 from tidemill.run.catalog import Catalog
-from tidemill.run.export_memory import FOLDER, ExportMemory
+from tidemill.run.exports.memory import FOLDER, ExportMemory
 from tidemill.run.runner import Runner
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidemill.declare.producers import Query
 from tidemill.run.catalog import Catalog
-from tidemill.run.query import QuerySource
+from tidemill.run.producers.query import QuerySource
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -46,9 +47,16 @@ def types(spark: SparkSession, source: Source, like: str | None = None) -> dict[
 
 def test_csv_has_a_header_and_its_types_are_inferred(spark, tmp_path):
     put(tmp_path, "data/a.csv", "id,day,at,name", '1,2024-01-02,2024-01-02T10:00:00.123456Z,"say ""hi"""', "2,,,")
-    assert types(spark, files(tmp_path, "CSV")) == {"id": "int", "day": "date", "at": "timestamp", "name": "string"}
+    assert types(spark, files(tmp_path, "CSV")) == {"id": "bigint", "day": "date", "at": "timestamp", "name": "string"}
     at = datetime.fromisoformat("2024-01-02T10:00:00.123456")
     assert rows(spark, files(tmp_path, "csv")) == [(1, date(2024, 1, 2), at, 'say "hi"'), (2, None, None, None)]
+
+
+def test_times_of_a_day_that_csv_does_not_tell_are_texts(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,opens,at", "1,,2024-01-02 10:00", "2,9:30,2024-01-02", "3,T10:00:00,")
+    assert types(spark, files(tmp_path, "csv")) == {"id": "bigint", "opens": "string", "at": "timestamp"}
+    moments = [datetime.fromisoformat("2024-01-02T10:00:00"), datetime.fromisoformat("2024-01-02T00:00:00"), None]
+    assert [row[2] for row in rows(spark, files(tmp_path, "csv"))] == moments
 
 
 def test_few_bytes_are_read_by_one_task_and_many_by_several(spark, tmp_path):
@@ -86,12 +94,12 @@ def test_csv_takes_the_types_of_its_table(spark, tmp_path):
 
 def test_a_column_that_the_table_does_not_have_is_inferred(spark, tmp_path):
     put(tmp_path, "data/a.csv", "id,new", "1,7")
-    assert types(spark, files(tmp_path, "csv"), "id STRING") == {"id": "string", "new": "int"}
+    assert types(spark, files(tmp_path, "csv"), "id STRING") == {"id": "string", "new": "bigint"}
 
 
 def test_types_can_be_told(spark, tmp_path):
     put(tmp_path, "data/a.csv", "id,zip", "1,01234")
-    assert types(spark, files(tmp_path, "csv", types={"zip": "string"})) == {"id": "int", "zip": "string"}
+    assert types(spark, files(tmp_path, "csv", types={"zip": "string"})) == {"id": "bigint", "zip": "string"}
     with pytest.raises(ConnectorError, match=r"The source orders has no column zpi. Did you mean zip\?"):
         types(spark, files(tmp_path, "csv", types={"zpi": "string"}))
     put(tmp_path, "bare/a.csv", "1;01234")
@@ -104,12 +112,41 @@ def test_a_row_that_does_not_fit_is_an_error_that_names_the_source(spark, tmp_pa
     with pytest.raises(ConnectorError) as error:
         rows(spark, files(tmp_path, "csv"), "id BIGINT, amount INT")
     assert error.value.code == "source.unreadable"
-    assert "data/a.csv. Malformed records are detected in record parsing: [null,3]" in error.value.problem
+    assert error.value.problem.endswith(
+        'data/a.csv. Malformed records are detected in record parsing: [null,3]. For input string: "two"'
+    )
     assert error.value.problem.startswith("The source orders could not be read: ")
     assert str(error.value.origin) == "shop.sql:3"
     put(tmp_path, "data/a.csv", "id,amount", "1,2,3")
     with pytest.raises(ConnectorError):
         rows(spark, files(tmp_path, "csv"), "id BIGINT, amount INT")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("n", "1.239", "decimal(10,2)"),
+        ("n", "123456789", "decimal(10,2)"),
+        ("d", "2024-01-02 10:30:00", "date"),
+        ("t", "10:00", "timestamp"),
+    ],
+)
+def test_a_text_is_neither_rounded_nor_cut_to_fit(spark, tmp_path, name, value, kind):
+    put(tmp_path, "data/a.csv", f"id,{name}", "1,", f"2,{value}")
+    with pytest.raises(ConnectorError, match=rf"{name} is {re.escape(kind)}, and a row has {value}"):
+        rows(spark, files(tmp_path, "csv"), f"id INT, {name} {kind}")
+
+
+def test_a_text_that_says_more_than_it_needs_fits(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "id,n,d,big", "1,1.1000,2024-01-02 00:00:00," + "9" * 38, "2,1e2,2024-1-2,", "3,,,")
+    assert rows(spark, files(tmp_path, "csv"), "id INT, n DECIMAL(5,2), d DATE, big DECIMAL(38,0)") == [
+        (1, Decimal("1.10"), date(2024, 1, 2), Decimal("9" * 38)),
+        (2, Decimal("100.00"), date(2024, 1, 2), None),
+        (3, None, None, None),
+    ]
+    put(tmp_path, "local/a.csv", "id;n;d", "1;1,50;02.01.2024")
+    local = files(tmp_path, "csv", "local", sep=";", locale="de", dateFormat="dd.MM.yyyy")
+    assert rows(spark, local, "id INT, n DECIMAL(5,2), d DATE") == [(1, Decimal("1.50"), date(2024, 1, 2))]
 
 
 def test_columns_of_csv_files_are_known_by_their_names_and_those_that_a_file_has_not_are_null(spark, tmp_path):
@@ -118,14 +155,32 @@ def test_columns_of_csv_files_are_known_by_their_names_and_those_that_a_file_has
     put(tmp_path, "data/day=2/c.csv", '"id",amount,note', "4,5,x")
     (tmp_path / "data/day=2/empty.csv").touch()
     found = files(tmp_path, "csv")
-    assert types(spark, found) == {"id": "int", "amount": "double", "note": "string", "day": "int"}
+    assert types(spark, found) == {"id": "bigint", "amount": "double", "note": "string", "day": "bigint"}
     assert rows(spark, found) == [(1, 2.0, 1, None), (3, 2.5, 1, None), (4, 5.0, 2, "x")]
     assert types(spark, files(tmp_path, "csv", types={"note": "date"}), "amount DECIMAL(5,1)") == {
-        "id": "int",
+        "id": "bigint",
         "amount": "decimal(5,1)",
         "note": "date",
-        "day": "int",
+        "day": "bigint",
     }
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_csv_text_in_quotes_may_go_on_in_the_next_lines(spark, tmp_path, end):
+    lines = ("id,note", '1,"one', '2,two"', '3,"say ""hi""', '"', '4,5" wide')
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.csv").write_bytes(end.join([*lines, ""]).encode())
+    assert rows(spark, files(tmp_path, "csv")) == [(1, "one\n2,two"), (3, 'say "hi"\n'), (4, '5" wide')]
+
+
+def test_csv_in_another_encoding_is_an_error_unless_it_is_named(spark, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.csv").write_bytes("id,city\n1,Köln\n".encode("latin-1"))
+    with pytest.raises(ConnectorError) as error:
+        rows(spark, files(tmp_path, "csv"))
+    assert error.value.code == "source.not_utf8"
+    assert error.value.problem.endswith(r"data/a.csv is no UTF-8 text: it holds b'1,K\xf6ln'.")
+    assert rows(spark, files(tmp_path, "csv", encoding="ISO-8859-1")) == [(1, "Köln")]
 
 
 def test_json_texts_that_are_moments_are_timestamps_and_others_stay_texts(spark, tmp_path):
@@ -159,10 +214,28 @@ def test_json_fields_that_no_row_has_are_null_with_the_types_of_the_table(spark,
     assert rows(spark, files(tmp_path, "json"), "id INT, price DECIMAL(9,2)") == [(1, Decimal("1.10")), (2, None)]
 
 
+def test_json_fields_inside_columns_are_read_though_the_table_lacks_them(spark, tmp_path):
+    put(tmp_path, "data/a.json", '{"id": 1, "who": {"Name": "a", "new": 1}, "all": [{"new": true}, {"n": 2}]}')
+    table = "id INT, who STRUCT<name: STRING, age: INT>, all ARRAY<STRUCT<n: DECIMAL(5,1)>>"
+    assert types(spark, files(tmp_path, "json"), table) == {
+        "all": "array<struct<n:decimal(5,1),new:boolean>>",
+        "id": "int",
+        "who": "struct<Name:string,new:bigint,age:int>",
+    }
+    assert rows(spark, files(tmp_path, "json"), table) == [([(None, True), (Decimal(2), None)], 1, ("a", 1, None))]
+
+
 def test_json_that_does_not_fit_is_an_error(spark, tmp_path):
     put(tmp_path, "data/a.json", '{"id": 1}', '{"id": ')
-    with pytest.raises(ConnectorError):
+    with pytest.raises(ConnectorError) as error:
         rows(spark, files(tmp_path, "json"))
+    assert str(error.value).startswith(
+        f"[source.not_json_lines] The source orders could not be read: {tmp_path}/data has lines that are no JSON "
+        "object. Write each object in one line, as jq -c does; an array of objects in one line is read too."
+    )
+    put(tmp_path, "data/a.json", '{"id": 1, "price": 1.10}', '{"id": 2, "price": 1.239}')
+    with pytest.raises(ConnectorError, match=r"price is decimal\(9,2\), and a row has 1.239"):
+        rows(spark, files(tmp_path, "json"), "id INT, price DECIMAL(9,2)")
     put(tmp_path, "data/a.json", '{"id": 1}', '{"id": "two"}')
     with pytest.raises(ConnectorError):
         rows(spark, files(tmp_path, "json"), "id INT")

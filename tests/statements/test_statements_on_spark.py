@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.run.catalog import Catalog
-from tidemill.run.outside import Outside
+from tidemill.run.producers.outside import Outside
 from tidemill.state.delta_log import DeltaLog
 from tidemill.statements import statements_of
 from tidemill.workspace import Workspace

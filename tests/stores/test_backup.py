@@ -14,7 +14,7 @@ import tidemill
 from tidemill.api import moment_of
 from tidemill.declare.names import RESET_ALLOWED
 from tidemill.declare.strategies import Merge
-from tidemill.run.restore import version_at
+from tidemill.run.upkeep.restore import version_at
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.run.restore import RestoreResult
+    from tidemill.run.upkeep.restore import RestoreResult
 
 DAY_1 = events((1, 1, "a"), (2, 2, "b"))
 DAY_2 = events((1, 1, "a"), (2, 2, "b"), (3, 30, "c"))

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from stores.writer import rows_of
 from support import events, events_table, fed, feed, held, ids, keyed, together
 
 from tidemill.contracts.operations import AppendRows
@@ -20,6 +15,8 @@ from tidemill.declare.tables import Table
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from tidemill.declare.strategies import Strategy
@@ -110,14 +107,3 @@ def test_a_run_planned_on_an_older_version_is_a_conflict(spark: SparkSession, pa
         store.commit(spark, AppendRows(rows), ours, planned)
     assert str(caught.value) == f"{path} was changed since it was looked at"
     assert ids(held(path)) == [1, 2]
-
-
-def test_two_processes_at_once_lose_nothing(spark: SparkSession, path: Path) -> None:
-    """On a local disk Delta leaves it to chance whether two processes write one log entry; a lock of ours does not."""
-    feed(spark, keyed(path), events((0, 0, "start")))
-    tests = Path(__file__).parent.parent
-    environment = {**os.environ, "PYTHONPATH": str(tests), "TIDEMILL_DRIVER_MEMORY": "1g"}
-    command = [sys.executable, str(tests / "stores" / "writer.py"), str(path)]
-    writers = [subprocess.Popen([*command, str(n)], env=environment) for n in (1, 2)]
-    assert [writer.wait() for writer in writers] == [0, 0]
-    assert held(path) == [(0, 0.0, "start"), *rows_of(1), *rows_of(2)]

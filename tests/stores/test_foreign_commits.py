@@ -20,7 +20,7 @@ from tidemill.contracts.operations import AppendRows
 from tidemill.declare.strategies import Append, DeleteInsert, Merge
 from tidemill.engine.translate import is_conflict
 from tidemill.errors import MergeError
-from tidemill.run.step import run_step
+from tidemill.run.steps.step import run_step
 from tidemill.stores.delta import DeltaStore
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 from support import events, keyed
 
 from tidemill.engine.session import embedded
-from tidemill.run.step import run_step
+from tidemill.run.steps.step import run_step
 from tidemill.sources.frames import FrameSource
 
 BATCHES = 4

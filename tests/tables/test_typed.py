@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 from tidemill.declare.tables import SchemaPolicy
 from tidemill.errors import SchemaError
 from tidemill.models.schemas import columns_of_ddl, ddl_of
-from tidemill.run.typed import Typed
+from tidemill.run.producers.typed import Typed
 
 SCHEMA = t.StructType(
     [

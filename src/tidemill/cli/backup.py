@@ -13,7 +13,7 @@ from tidemill.cli.naming import placed
 from tidemill.cli.options import output, profiled
 
 if TYPE_CHECKING:
-    from tidemill.run.backup import BackupResult
+    from tidemill.run.upkeep.backup import BackupResult
 
 
 @click.command(
@@ -33,7 +33,7 @@ def backup(table_path: str, to: str | None, profile: str | None, form: str, quie
     TABLE is the path of a table, or the name of one of the project's. The copy is a table like others: queries read it
     by its name, `tidemill restore TABLE --from NAME` goes back to it, `tidemill drop NAME` removes it.
     """
-    from tidemill.run.backup import beside  # noqa: PLC0415
+    from tidemill.run.upkeep.backup import beside  # noqa: PLC0415
 
     name = to or beside(table_path)
     result = _run(table_path, name, profile, quiet=quiet or form == "json")

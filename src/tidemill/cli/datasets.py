@@ -15,6 +15,7 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.naming import located, spark_here
 from tidemill.cli.options import columns, output
+from tidemill.declare.paths import absolute
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.dataset.folder import Folder
-    from tidemill.run.repair import CheckedKeys
+    from tidemill.run.upkeep.repair import CheckedKeys
 
     T = TypeVar("T")
 
@@ -44,7 +45,7 @@ def check(target: str, on: tuple[str, ...], form: str, quiet: bool) -> int:
 
     TARGET is a Parquet dataset or a Delta table: a path, or the name of a table of the project.
     """
-    from tidemill.run import repair  # noqa: PLC0415
+    from tidemill.run.upkeep import repair  # noqa: PLC0415
 
     path = _path(target)
     found = _on_spark(lambda spark: repair.check_keys(spark, path, on), f"checking {target}", quiet or form == "json")
@@ -60,7 +61,8 @@ def _show_check(target: str, on: tuple[str, ...], found: CheckedKeys) -> None:
     facts = [f"{render.rows(found.rows)}"]
     facts.append(f"{found.null_keys:,} without {keys}" if found.null_keys else f"none without {keys}")
     if found.duplicate_keys:
-        facts.append(f"{found.duplicate_keys:,} keys stand more than once, in {found.extra_rows:,} rows too many")
+        stand = "1 key stands" if found.duplicate_keys == 1 else f"{found.duplicate_keys:,} keys stand"
+        facts.append(f"{stand} more than once, in {render.rows(found.extra_rows)} too many")
     else:
         facts.append("each key once")
     if found.ok:
@@ -84,7 +86,7 @@ def dedup(target: str, on: tuple[str, ...], order_by: tuple[str, ...], form: str
 
     Only files that lose a row are rewritten.
     """
-    from tidemill.run import repair  # noqa: PLC0415
+    from tidemill.run.upkeep import repair  # noqa: PLC0415
 
     path = _path(target)
     done = _on_spark(
@@ -169,7 +171,8 @@ def _finish(target: str, form: str, *, quiet: bool) -> None:
         render.document({"table": target, "finished_commit": done.commit, "cleared": done.attempts, "bytes": freed})
     elif not quiet:
         facts = [f"commit {done.commit} finished"] if done.commit is not None else []
-        facts += [f"{done.attempts:,} interrupted attempts cleared ({freed:,} bytes)"] if done.attempts else []
+        cleared = f"{done.attempts:,} interrupted attempt{'' if done.attempts == 1 else 's'} cleared ({freed:,} bytes)"
+        facts += [cleared] if done.attempts else []
         render.say(f"{render.INDENT}✓ {_name(target)}  {render.SEPARATOR.join(facts) or 'whole, nothing to do'}")
 
 
@@ -187,9 +190,10 @@ def _folder(target: str) -> Folder:
     """The folder of a dataset; what is something else is an error."""
     from tidemill.dataset.folder import Folder  # noqa: PLC0415
     from tidemill.declare.formats import DELTA  # noqa: PLC0415
-    from tidemill.state.logs import format_at  # noqa: PLC0415
+    from tidemill.state.logs import check_place, format_at  # noqa: PLC0415
 
     path = _path(target)
+    check_place(path)
     folder, kind = Folder(path), format_at(path)
     if kind is None and not folder.staging.is_dir():
         raise ArgumentError("table.missing", f"There is no dataset at {target}.", "Give the path of one.")
@@ -203,8 +207,7 @@ def _folder(target: str) -> Folder:
 
 
 def _path(target: str) -> str:
-    path = located(target)
-    return path if "://" in path else str(Path(path).expanduser().absolute())
+    return absolute(located(target))
 
 
 def _name(target: str) -> str:
@@ -213,9 +216,10 @@ def _name(target: str) -> str:
 
 def _bytes(text: str) -> int:
     found = _SIZE.fullmatch(text)
-    if found is None:
+    size = int(float(found.group(1)) * _UNITS[found.group(2).lower()]) if found else 0
+    if not size:
         raise ArgumentError("dataset.bad_size", f"{text!r} is no size.", "Write it like 128MB or 1GB.")
-    return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
+    return size
 
 
 def _on_spark(work: Callable[[SparkSession], T], doing: str, quiet: bool) -> T:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from tidemill.cli import render
-from tidemill.cli.naming import absolute, named_in
+from tidemill.cli.naming import named_in
 from tidemill.cli.options import output, variables
+from tidemill.declare.paths import absolute
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:

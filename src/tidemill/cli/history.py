@@ -89,7 +89,7 @@ def _line(commit: Commit) -> tuple[str, ...]:
 def _what(commit: Commit) -> str:
     record = commit.record
     if record is None:
-        return f"not by Tidemill: {commit.operation}"
+        return "compact" if commit.prepares else f"not by Tidemill: {commit.operation}"
     match record.restored_from:
         case None:
             return record.strategy
@@ -136,7 +136,7 @@ def _data(commit: Commit) -> dict[str, Any]:
     return {
         "version": commit.version,
         "at": commit.at,
-        "by": "tidemill" if record else "other",
+        "by": "tidemill" if record or commit.prepares else "other",
         "operation": commit.operation,
         "strategy": record.strategy if record else None,
         "keys": list(record.keys) if record else [],

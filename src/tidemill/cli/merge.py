@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,10 +11,14 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.naming import spark_here
 from tidemill.cli.options import columns, output
+from tidemill.declare.paths import absolute
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.declare.tables import SchemaPolicy
+from tidemill.declare.variables import given_pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tidemill.api import MergeResult
     from tidemill.declare.tables import Table
     from tidemill.run.keeping import Kept
@@ -27,6 +30,7 @@ Examples:
   tidemill merge new_orders.parquet lake/orders --on order_id --table-format parquet
   tidemill merge events.json lake/events --on id --strategy deduplicate --dedup-order-by updated_at
   tidemill merge new_orders.csv lake/orders --on order_id --dry-run
+  tidemill merge excel.csv lake/orders --on order_id --option sep=";" --option encoding=ISO-8859-1
 
 \b
 Strategies:
@@ -74,6 +78,13 @@ Strategies:
 )
 @columns("--partition-by", help="The columns by which a new table is partitioned.")
 @click.option("--compression", help="Of the files that are written to a dataset: snappy, zstd, gzip, lz4 or none.")
+@click.option(
+    "--option",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="How Spark reads SOURCE, such as sep=; or encoding=ISO-8859-1; may be given again.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would happen, and write nothing.")
 @output
 def merge(
@@ -89,6 +100,7 @@ def merge(
     table_format: str | None,
     partition_by: tuple[str, ...],
     compression: str | None,
+    pairs: tuple[str, ...],
     dry_run: bool,
     form: str,
     quiet: bool,
@@ -113,24 +125,41 @@ def merge(
         partition_by=partition_by,
         compression=compression,
     )
-    silent = quiet or form == "json"
-    result = _rehearse(source, table, quiet=silent) if dry_run else _run(source, table, quiet=silent)
+    options, silent = given_pairs("--option", pairs), quiet or form == "json"
+    attempt = _rehearse if dry_run else _run
+    result = attempt(source, options, table, quiet=silent)
+    if table.partition_by and not result.created:
+        result = replace(result, notices=(*result.notices, *_kept_partitions(table)))
     if form == "json":
         render.document(_data(result, table, on) | ({"dry_run": True} if dry_run else {}))
     elif not quiet:
         _show(result, table, on, would=dry_run)
 
 
-def _rehearse(source: str, table: Table, *, quiet: bool) -> MergeResult:
+def _kept_partitions(table: Table) -> list[str]:
+    """That a table which was there before is not partitioned as it was asked for."""
+    from tidemill.state.logs import log_at  # noqa: PLC0415
+
+    snapshot = log_at(absolute(table.path)).snapshot()
+    held = snapshot.partition_columns if snapshot else ()
+    if [name.lower() for name in held] == [name.lower() for name in table.partition_by]:
+        return []
+    stays = f"partitioned by {', '.join(held)}" if held else "without partitions"
+    return [f"{table.name} stays {stays}: --partition-by is for new tables"]
+
+
+def _rehearse(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> MergeResult:
     from tidemill.api import run_merge  # noqa: PLC0415
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
 
     settings = spark_here()
     with Live(f"looking what merging {source} into {table.name} would do", quiet=quiet):
-        return interruptible(lambda: run_merge(source, table, settings=settings, small=True, dry_run=True))
+        return interruptible(
+            lambda: run_merge(source, table, settings=settings, options=options, small=True, dry_run=True)
+        )
 
 
-def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
+def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> MergeResult:
     from tidemill.api import file_source, run_merge  # noqa: PLC0415
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415
@@ -141,21 +170,15 @@ def _run(source: str, table: Table, *, quiet: bool) -> MergeResult:
         kept.strategy = str(table.strategy)
         small = file_source(source).size <= SMALL_WORK
         with Live(f"merging {source} into {table.name}", quiet=quiet):
-            result = interruptible(lambda: run_merge(source, table, settings=settings, small=small))
+            result = interruptible(lambda: run_merge(source, table, settings=settings, options=options, small=small))
         _keep(kept, result)
         return result
 
 
 def _keep(kept: Kept, result: MergeResult) -> None:
-    kept.status = _status(result)
+    kept.status = result.status
     kept.counts = {name: getattr(result, name) for name in ("inserted", "updated", "deleted", "unchanged", "ignored")}
     kept.rows_read, kept.version, kept.seconds = _rows(result), result.version, result.seconds
-
-
-def _status(result: MergeResult) -> str:
-    if result.created:
-        return "created"
-    return "changed" if result.inserted or result.updated or result.deleted else "unchanged"
 
 
 def _rows(result: MergeResult) -> int:
@@ -169,10 +192,10 @@ def _data(result: MergeResult, table: Table, keys: tuple[str, ...]) -> dict[str,
     first_run = numbers.pop("created")
     return {
         "table": table.name,
-        "path": str(Path(table.path).absolute()) if "://" not in table.path else table.path,
+        "path": absolute(table.path),
         "strategy": str(table.strategy),
         "keys": list(keys),
-        "status": _status(result),
+        "status": numbers.pop("status"),
         "first_run": first_run,
         "rows": _rows(result),
         **numbers,
@@ -194,7 +217,7 @@ def _facts(result: MergeResult, keys: str) -> list[str]:
     counts = ("inserted", "updated", "deleted", "unchanged", "ignored")
     counted = [f"{getattr(result, name):,} {name}" for name in counts if getattr(result, name)]
     in_all = f"{render.rows(result.total)} in all"
-    match _status(result):
+    match result.status:
         case "created":
             return ["first run", f"merged {merged}", *counted, in_all]
         case "changed":

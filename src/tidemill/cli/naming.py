@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.declare.paths import at_home
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -30,14 +31,11 @@ def placed(table: str, profile: str | None) -> Place:
     return Place(table, located(table, profile))
 
 
-def absolute(path: str) -> str:
-    """The path as it is from anywhere."""
-    return path if "://" in path else str(Path(path).expanduser().absolute())
-
-
 def _is_path(table: str) -> bool:
     from tidemill.project import find_project  # noqa: PLC0415
 
+    if not table.strip():  # it would be the current folder
+        raise ArgumentError("table.no_path", f"{table!r} is no path.", "Give the path or the name of a table.")
     return "/" in table or Path(table).exists() or find_project() is None
 
 
@@ -53,7 +51,7 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
     """
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
-    path = workspace.project.table_path(table) if workspace else str(Path(table).expanduser())
+    path = workspace.project.table_path(table) if workspace else str(at_home(table))
     if log_at(path).snapshot() is None:
         if workspace is None:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")

@@ -9,11 +9,12 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import absolute, located, placed
+from tidemill.cli.naming import located, placed
 from tidemill.cli.options import output, profiled
+from tidemill.declare.paths import absolute
 
 if TYPE_CHECKING:
-    from tidemill.run.restore import RestoreResult
+    from tidemill.run.upkeep.restore import RestoreResult
 
 
 @click.command(

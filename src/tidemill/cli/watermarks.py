@@ -186,7 +186,7 @@ def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
 
 
 def _check_was_run(table: Table) -> None:
-    from tidemill.run.watermarks import never_run  # noqa: PLC0415
+    from tidemill.run.upkeep.watermarks import never_run  # noqa: PLC0415
     from tidemill.state.logs import log_of  # noqa: PLC0415
 
     if log_of(table).snapshot() is None:
@@ -208,7 +208,7 @@ def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], for
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
-    from tidemill.run.watermarks import set_watermark as commit  # noqa: PLC0415
+    from tidemill.run.upkeep.watermarks import set_watermark as commit  # noqa: PLC0415
     from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
 
     with Live("writing to the log", quiet=quiet or form == "json"), translated("Setting the watermark"):

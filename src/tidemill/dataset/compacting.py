@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidemill.dataset.entries import Added, DataFile, Entry
+from tidemill.dataset.entries import COMPACTS, Added, DataFile, Entry
 from tidemill.dataset.fitting import fitted, unified
 from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
@@ -85,8 +85,9 @@ def _groups(state: State, target_size: int) -> Iterator[list[DataFile]]:
 def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) -> Added:
     """Reads one row group at a time; a column that a file lacks is NULL in its rows."""
     name = f"{uuid.uuid4().hex}.parquet"
-    old_times = any(footer.int96 for footer in footers(root, files))
-    schema, codec = _schema([root / file.path for file in files]), _codec(pq.read_metadata(root / files[0].path))
+    found = footers(root, files)
+    old_times, codec = any(footer.int96 for footer in found), found[0].codec
+    schema = _schema([root / file.path for file in files])
     with (attempt.folder / name).open("xb") as out:
         with pq.ParquetWriter(out, schema, compression=codec, use_deprecated_int96_timestamps=old_times) as writer:
             rows = _copy(root, files, writer, schema)
@@ -130,13 +131,6 @@ def _row_groups(root: Path, file: DataFile) -> Iterator[pa.Table]:
             yield group
 
 
-def _codec(found: pq.FileMetaData) -> str:
-    if not found.num_row_groups or not found.num_columns:
-        return "snappy"
-    codec = str(found.row_group(0).column(0).compression).lower()
-    return "none" if codec == "uncompressed" else codec
-
-
 def _entry(folder: Folder, state: State, attempt: Attempt, added: Sequence[Added], gone: Sequence[DataFile]) -> Entry:
     left = {file.path for file in gone}
     kept = [file for file in state.files.values() if file.path not in left]
@@ -147,7 +141,7 @@ def _entry(folder: Folder, state: State, attempt: Attempt, added: Sequence[Added
         dataset_id=before.dataset_id if before else uuid.uuid4().hex,
         attempt=attempt.name,
         at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        operation="OPTIMIZE",
+        operation=COMPACTS,
         add=tuple(added),
         remove=tuple(gone),
         files=(*counted, *(each.file for each in added)),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ENTRY_FORMAT = 1
+COMPACTS = "OPTIMIZE"  # the operation of an entry that joins files, as Delta calls it
 
 
 @dataclass(frozen=True, slots=True)

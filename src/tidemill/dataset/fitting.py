@@ -56,6 +56,8 @@ def has_room(kind: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
         ours = {field.name.lower(): field.type for field in kind}
         return all(item.name.lower() in ours and has_room(ours[item.name.lower()], item.type) for item in wanted)
+    if any(is_a(kind) and is_a(wanted) for is_a in (pa.types.is_signed_integer, pa.types.is_floating)):
+        return bool(kind.bit_width >= wanted.bit_width)
     if pa.types.is_decimal(kind) and pa.types.is_decimal(wanted):
         return bool(kind.scale >= wanted.scale and kind.precision - kind.scale >= wanted.precision - wanted.scale)
     if pa.types.is_map(kind) and pa.types.is_map(wanted):

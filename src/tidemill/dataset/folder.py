@@ -22,6 +22,7 @@ OURS = "_tidemill"  # readers of datasets pass over names that begin with an und
 SUFFIXES = (".parquet", ".parq", ".pq")
 _MAGIC = b"PAR1"
 _ALIVE = "alive"
+_LOGS = {"_delta_log": "a Delta table", f"{OURS}/log": "a Parquet dataset"}  # what makes a folder a table
 
 
 @dataclass(slots=True)
@@ -77,6 +78,16 @@ class Folder:
         """The data files that are there, by path; names that readers pass over are left out."""
         return by_path(self._found(str(self.root), ""))
 
+    def check_alone(self) -> None:
+        """An error, before anything is made here, if the folder is a part of another table."""
+        for folder in self.root.absolute().parents:
+            if kind := _table_in(str(folder)):
+                raise TableError(
+                    "table.inside_another",
+                    f"{self} lies in {folder}, which is {kind}: what lies there is its own.",
+                    f"Give the path of that one, {folder}, or one outside of it.",
+                )
+
     def begin(self) -> Attempt:
         """A staging folder of its own. Called under the lock, so that nobody takes it for a dead writer's."""
         name = uuid.uuid4().hex
@@ -123,11 +134,12 @@ class Folder:
             source.replace(place)
 
     def remove(self, file: DataFile) -> None:
-        """Removes this very file; another one that somebody has put in its place since stays."""
+        """Removes this very file, and its checksum; another one that somebody has put in its place since stays."""
         place = self.root / file.path
         if self._seen(place, file.path) != file:
             return
         place.unlink()
+        checksum_of(place).unlink(missing_ok=True)
         for folder in place.parents:
             if folder == self.root:
                 break
@@ -176,6 +188,12 @@ class Folder:
                 children = sorted(entries, key=lambda each: each.name)
         except (FileNotFoundError, NotADirectoryError):
             return
+        if inside and any(is_passed_over(child.name) for child in children) and (kind := _table_in(folder)):
+            raise TableError(
+                "dataset.holds_another",
+                f"{folder} is {kind}, so its files are not rows of {self}, in which it lies.",
+                "Give the path of one table, or move the other one out.",
+            )
         for child in children:
             path = f"{inside}{child.name}"
             if is_passed_over(child.name):
@@ -211,6 +229,16 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _table_in(folder: str) -> str | None:
+    """What a folder is, if it is a table with a log."""
+    return next((kind for log, kind in _LOGS.items() if os.path.isdir(f"{folder}/{log}")), None)  # noqa: PTH112
+
+
+def checksum_of(file: Path) -> Path:
+    """Where Hadoop keeps the checksum of a file; without it the file is whole as well."""
+    return file.with_name(f".{file.name}.crc")
 
 
 def _existing(folder: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemill.dataset.codecs import codec_of
 from tidemill.dataset.partitions import values_of
 from tidemill.dataset.unreadable import unread
 
@@ -37,6 +38,7 @@ class Footer:
     schema: pa.Schema
     int96: frozenset[str]
     spans: dict[str, tuple[Span | None, ...]]
+    codec: str
 
 
 def footers(root: Path, files: Sequence[DataFile]) -> list[Footer]:
@@ -50,7 +52,8 @@ def _footer(root: str, file: DataFile) -> Footer:
     path = f"{root}/{file.path}"
     try:
         found = pq.read_metadata(path)
-        return Footer(found.num_rows, found.schema.to_arrow_schema(), _int96(found), _spans(found))
+        schema = found.schema.to_arrow_schema()
+        return Footer(found.num_rows, schema, _int96(found), _spans(found), codec_of(found))
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as failure:

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def values_of(path: str) -> dict[str, str | None]:
     """The partition values of a file, by column; None stands for NULL."""
     pairs = [part.partition("=") for part in path.split("/")[:-1] if "=" in part]
     return {unquote(name): None if value == NULL else unquote(value) for name, _, value in pairs}
+
+
+def is_whole_number(text: str) -> bool:
+    """Whether a partition's value is a number of 64 bits."""
+    return bool(_WHOLE_NUMBER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
 
 
 def misread(name: str, paths: Iterable[str]) -> dict[str, str]:

@@ -130,6 +130,7 @@ def committing(folder: Folder, base: State, entry: Entry) -> Steps[None]:
 
 def finishing(folder: Folder) -> Steps[Finished]:
     """Rolls the last commit forward if it was interrupted, and clears what dead writers have staged."""
+    folder.check_alone()
     yield LOCK
     with folder.lock:
         number = folder.newest()

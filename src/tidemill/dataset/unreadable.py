@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.dataset.folder import checksum_of
 from tidemill.errors import FileError, FilesGoneError
 
 if TYPE_CHECKING:
@@ -46,10 +47,13 @@ def gone(root: str, file: str) -> FilesGoneError:
 
 
 def corrupt(root: str, file: str, why: object) -> FileError:
+    checksum = checksum_of(Path(file))
+    stale = f"If another tool wrote it anew, remove the checksum of the old one, {checksum}. Else put"
     return FileError(
         "dataset.corrupt_file",
         f"{file} cannot be read as a Parquet file: {_first_line(why)}.",
-        "Put it back from a backup, or remove it and merge its rows again. The dataset is as it was.",
+        f"{stale if checksum.exists() else 'Put'} it back from a backup, or remove it and merge its rows again. "
+        "The dataset is as it was.",
         path=root,
     )
 
@@ -64,7 +68,8 @@ def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
     return FileError(
         "dataset.unlike_files",
         f"The files of {root} cannot be read as one table: {told or f'{_first_line(why)}, in {next(iter(schemas))}'}.",
-        "Write files with the same types, which Spark knows. The dataset is as it was.",
+        f"Write files with the same types, which Spark knows; tidemill compact {root} joins small files of a folder to "
+        "such ones, where a type holds the values of all. The dataset is as it was.",
         path=root,
     )
 

@@ -66,11 +66,16 @@ def as_text(value: object) -> str:
 
 def given_variables(document: str | None = None, pairs: Iterable[str] = ()) -> dict[str, str]:
     """What --vars (a JSON object) and --var (name=value, which wins) give."""
-    given = {name: as_text(value) for name, value in _object(document or "{}").items()}
+    return {name: as_text(value) for name, value in _object(document or "{}").items()} | given_pairs("--var", pairs)
+
+
+def given_pairs(flag: str, pairs: Iterable[str]) -> dict[str, str]:
+    """What a flag gives that takes name=value, as often as one likes."""
+    given = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise ArgumentError("variables.bad_pair", f"--var {pair} gives no value.", "Write --var name=value.")
+            raise ArgumentError("variables.bad_pair", f"{flag} {pair} gives no value.", f"Write {flag} name=value.")
         given[name.strip()] = value
     return given
 

@@ -89,6 +89,16 @@ def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mappin
     return Gateway(process, _connect(port, secret), log)
 
 
+def leave_call(jvm: Gateway) -> None:
+    """Closes this thread's connection, on which an interrupted call still waits; the next call makes another.
+
+    py4j would ask the JVM to close it, and the JVM then closes others too, such as the next call's.
+    """
+    connection = jvm.connection._gateway_client.get_thread_connection()  # noqa: SLF001 - py4j has no other way
+    if connection is not None:
+        connection.close()
+
+
 def end(jvm: Gateway) -> None:
     """Lets the JVM go, and PySpark forget it, so that another one can be started in this process."""
     from pyspark import SparkContext  # noqa: PLC0415 - slow to import

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def handler_kept(cancel: Callable[[], None]) -> Iterator[None]:
-    """What is started in the block may take SIGINT; afterwards it is the caller's again, after `cancel`."""
+def handler_kept(cancel: Callable[[], None], leave: Callable[[], None]) -> Iterator[None]:
+    """What is started in the block may take SIGINT; afterwards it is the caller's again, after `cancel`.
+
+    Where the caller's raises, the call that is under way is left by `leave`.
+    """
     before = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is not threading.main_thread():
@@ -33,15 +36,19 @@ def handler_kept(cancel: Callable[[], None]) -> Iterator[None]:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it logs the calls that end now as errors
         # In a thread of its own, and so on a connection of its own.
         threading.Thread(target=_quietly, args=(cancel,), daemon=True).start()
-        first(number, frame)
+        try:
+            first(number, frame)
+        except KeyboardInterrupt:
+            _quietly(leave)
+            raise
 
     logging.getLogger().addFilter(_not_of_an_interrupted_call)
     signal.signal(signal.SIGINT, handler)
 
 
-def _quietly(cancel: Callable[[], None]) -> None:
+def _quietly(work: Callable[[], None]) -> None:
     with contextlib.suppress(Exception):
-        cancel()
+        work()
 
 
 def _not_of_an_interrupted_call(record: logging.LogRecord) -> bool:

@@ -24,7 +24,7 @@ from tidemill.engine.java import find_java
 from tidemill.engine.memory import driver_memory
 from tidemill.engine.remote import connect
 from tidemill.engine.settings import DELTA, LARGE, SMALL, carried_settings, engine_settings
-from tidemill.errors import EngineError
+from tidemill.errors import ArgumentError, EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +63,9 @@ def session_for(
     A session that is not ours is never changed, only looked at: without Delta it is an error. That holds for
     an active session too, since a process can have one Spark only.
     """
+    if spark is not None and not hasattr(spark, "createDataFrame"):  # those of Spark Connect are of another class
+        told = f"spark is a {type(spark).__name__}, and no SparkSession."
+        raise ArgumentError("engine.no_session", told, "Give a session, or leave it out: then one is found or started.")
     found = spark or (None if _engine else _active_session())
     if found is None and settings.remote and _engine is None:
         found = connect(settings, settings.remote)
@@ -186,7 +189,7 @@ def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings, *
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
         own += FASTER_TO_START if small else ()
         jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
-        with handler_kept(_cancel_jobs):
+        with handler_kept(_cancel_jobs, lambda: gateway.leave_call(jvm)):
             _engine = _Engine(jvm, folder, _session(jvm), jars, settings, _large(asked) if small else {})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -52,6 +52,7 @@ _SAYS_NOTHING = re.compile(
     r"|Stage cancelled|Multiple failures in stage|Writing job aborted|\[FAILED_EXECUTE_UDF\]",
 )
 _NAMES_A_FILE = "Encountered error while reading file"  # and not what is wrong with it
+_MISFIT = "Malformed records are detected"
 _UNREAD = re.compile(
     rf"\[FAILED_READ_FILE\.(?:FILE_NOT_EXIST|CANNOT_READ_FILE_FOOTER|NO_HINT)\] {_NAMES_A_FILE} (\S+?)\.(?:\s|$)"
 )
@@ -199,8 +200,14 @@ def one_line(error: BaseException) -> str:
     told = _clean(next(iter(telling or messages), "")) or names[0]
     if not told.startswith(_NAMES_A_FILE):
         return told
-    why = next((line for each in telling if not (line := _clean(each)).startswith(_NAMES_A_FILE)), "")
-    return f"{told} {why}".rstrip()
+    return f"{told} {_why(telling)}".rstrip()
+
+
+def _why(telling: list[str]) -> str:
+    """What is wrong with a file; of a row that does not fit, Spark tells apart which of its values does not."""
+    lines = dict.fromkeys(map(_clean, telling))
+    first, *more = [line for line in lines if not line.startswith(_NAMES_A_FILE)] or [""]
+    return f"{first} {more[0]}" if more and first.startswith(_MISFIT) else first
 
 
 def _last_of_traceback(lines: list[str]) -> str:
@@ -218,10 +225,20 @@ def _with_list(lines: list[str]) -> str:
     return f"{lines[0].rstrip()} {', '.join(items)}." if items else lines[0]
 
 
+def _unlike_columns(message: str) -> str:
+    """What keeps the schemas of files from being merged, of the two that Spark tells in whole."""
+    told = re.findall(r'"STRUCT<(.*)>"', message) if "[CANNOT_MERGE_SCHEMAS]" in message else []
+    if len(told) != 2:  # noqa: PLR2004
+        return ""
+    one, other = (dict(column.split(": ", 1) for column in text.split(", ") if ": " in column) for text in told)
+    unlike = [f"{name} is {kind} and {other[name]}" for name, kind in one.items() if other.get(name, kind) != kind]
+    return f"Files have columns of unlike types: {', '.join(unlike)}." if unlike else ""
+
+
 def _clean(message: str) -> str:
     """The first line, without Spark's tag, SQLSTATE, position and plan, and of a bearable length."""
     lines = message.strip().splitlines() or [""]
-    line = _last_of_traceback(lines) or _with_list(lines)
+    line = _unlike_columns(message) or _last_of_traceback(lines) or _with_list(lines)
     line = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]+\]\s*", "", line)
     line = re.sub(r"^The \S+@[0-9a-f]+ datasource", "The table's format", line)
     line = re.sub(r"\s*SQLSTATE: \w{5}.*$", "", line).strip()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from tidemill.declare.mistakes import FileErrors, suggestion
 from tidemill.declare.names import DEFAULT_SCHEMA, name_key, qualified
+from tidemill.declare.paths import at_home
 from tidemill.declare.project_file import ALONE, PROJECT_FILE, find_project
 from tidemill.declare.sources import source_of
 from tidemill.declare.spark import LOCAL, SparkSettings
@@ -194,7 +195,7 @@ def _table(data: Data, key: str) -> Data:
 def _warehouse(folder: Path, given: Data) -> Warehouse:
     path = str(given.get("path", "warehouse"))
     if "://" not in path:
-        path = str(folder / Path(path).expanduser())
+        path = str(folder / at_home(path))
     return Warehouse(path, str(given.get("schema", DEFAULT_SCHEMA)), str(given.get("format", "delta")))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View
-    from tidemill.run.outside import Outside
+    from tidemill.run.producers.outside import Outside
 
 
 _registered: dict[str, str] = {}  # what this process has put into its Spark's catalog, and where that is

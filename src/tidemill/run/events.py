@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tidemill.errors import TidemillError
-    from tidemill.run.export import ExportResult
+    from tidemill.run.exports.export import ExportResult
     from tidemill.run.results import StepResult, ViewResult
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.contracts.records import Counts
+from tidemill.declare.paths import absolute
 from tidemill.errors import TidemillError
 from tidemill.state.ledger import Ledger, Step, ledger_file, now, step_of
 from tidemill.state.logs import log_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @dataclass(slots=True)
@@ -64,8 +65,7 @@ def keeping(strategy: str, command: str, table: str, path: str, folder: Path | N
 
     Without a folder it is that of the current one.
     """
-    absolute = path if "://" in path else str(Path(path).expanduser().absolute())
-    kept = Kept(table, absolute, strategy, now())
+    kept = Kept(table, absolute(path), strategy, now())
     with Ledger(ledger_file(folder)).run(command) as run:
         try:
             yield kept

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.change.checked import worst
 from tidemill.contracts.records import Counts
-from tidemill.run.expected import summed
+from tidemill.run.steps.expected import summed
 from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
-    from tidemill.run.expected import Expected
-    from tidemill.run.join import Tally
+    from tidemill.run.producers.join import Tally
+    from tidemill.run.steps.expected import Expected
     from tidemill.sources.protocol import Connector
 
 

@@ -16,15 +16,15 @@ from tidemill.declare.views import View
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.requests import USUAL
-from tidemill.run.backfill import run_backfill
-from tidemill.run.describe import described
 from tidemill.run.events import Outcome, RunOutcome, Silent
-from tidemill.run.fetching import run_function
-from tidemill.run.function import FunctionRows
-from tidemill.run.query import QuerySource, source_of
-from tidemill.run.rebuild import rebuild
+from tidemill.run.producers.function import FunctionRows
+from tidemill.run.producers.query import QuerySource, source_of
 from tidemill.run.results import up_to_date
-from tidemill.run.step import run_step
+from tidemill.run.steps.backfill import run_backfill
+from tidemill.run.steps.fetching import run_function
+from tidemill.run.steps.rebuild import rebuild
+from tidemill.run.steps.step import run_step
+from tidemill.run.upkeep.describe import described
 from tidemill.run.views import run_view
 from tidemill.sources.protocol import Reading
 from tidemill.sources.remembering import remembering
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tidemill.plan.requests import Request
     from tidemill.run.catalog import Catalog
     from tidemill.run.events import Listener
-    from tidemill.run.export import ExportResult
-    from tidemill.run.export_memory import ExportMemory
+    from tidemill.run.exports.export import ExportResult
+    from tidemill.run.exports.memory import ExportMemory
     from tidemill.run.results import StepResult, ViewResult
     from tidemill.sources.protocol import Connector
 
@@ -135,7 +135,7 @@ class Runner:
         return QuerySource(export.name, export.query, export.inputs, self.catalog, self.now, self.parameters)
 
     def _export(self, export: Export) -> ExportResult:
-        from tidemill.run.export import unwritten, write_export  # noqa: PLC0415  needs Spark's writers
+        from tidemill.run.exports.export import unwritten, write_export  # noqa: PLC0415  needs Spark's writers
 
         source = self.query_of(export)
         # Asked before its rows are read: what comes in between is then seen by the next run.

@@ -30,7 +30,7 @@ def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, no
 
     Asks for Spark if something changed. What reads it needs no such step: the catalog makes the view for whoever asks.
     """
-    from tidemill.run.checks import check_view, warnings  # noqa: PLC0415  plan imports this module, and no Spark
+    from tidemill.run.steps.checks import check_view, warnings  # noqa: PLC0415  plan imports this module, and no Spark
 
     began = time.monotonic()
     if idle := view_up_to_date(view, catalog):

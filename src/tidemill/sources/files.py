@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tidemill.dataset.folder import Folder
 from tidemill.dataset.protocol import finish_interrupted
 from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.sources.csv_bytes import lines_are_records
 from tidemill.sources.headers import by_header
 from tidemill.sources.listing import Listing
 from tidemill.sources.narrow import picked, since
@@ -89,12 +90,17 @@ class FileSource:
         kinds = sorted({FORMATS.get(_suffix(file.base_name), "") for file in self._listing.files})
         if len(kinds) == 1 and kinds[0]:
             return kinds[0]
-        found = "no files" if not kinds else "files of " + (" and ".join(kind or "unknown" for kind in kinds)) + " kind"
         raise ArgumentError(
             "source.unknown_format",
-            f"{self} holds {found}.",
-            f"Give a Delta table, or files of one kind that end in {', '.join(FORMATS)}.",
+            f"{self} holds {self._mix(kinds)}.",
+            f"Give a Delta table, or files of one kind that end in {', '.join(FORMATS)}; a pattern chooses: *.csv.",
         )
+
+    def _mix(self, kinds: Sequence[str]) -> str:
+        names = [file.base_name for file in self._listing.files]
+        unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in FORMATS][:1]
+        told = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
+        return " and ".join(told) or "no files"
 
     @property
     def size(self) -> int:
@@ -167,6 +173,7 @@ class FileSource:
         options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
         match self.format:
             case "csv":
+                options = ({} if lines_are_records(found, options) else {"multiLine": "true"}) | options
                 groups = by_header(found, options)
                 base = {"basePath": found.base} if found.base and len(groups) > 1 and not found.nested else {}
                 return read_csv(reading, groups, base | options, self.types)

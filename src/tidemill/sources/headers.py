@@ -6,6 +6,8 @@ import csv
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from tidemill.sources.csv_options import CsvOptions
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,16 +25,12 @@ def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
 
     So it is too where headers cannot be told here: Spark then says which file has others.
     """
-    given = {name.lower(): value for name, value in options.items()}
-    separator = given.get("sep", given.get("delimiter", ","))
-    encoding = given.get("encoding", given.get("charset", "utf-8")).lower()
-    has_header = given.get("header", "true").lower() == "true"
-    if len(listing.files) < 2 or not has_header or len(separator) != 1 or encoding not in _PLAIN:  # noqa: PLR2004
+    given = CsvOptions.of(options)
+    is_told = given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN
+    if len(listing.files) < 2 or not is_told:  # noqa: PLR2004
         return [listing.for_spark()]
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        headers = list(
-            pool.map(lambda placed: _header(placed[0], placed[1], separator, given, encoding), listing.placed)
-        )
+        headers = list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
     groups: dict[tuple[str, ...], list[str]] = {}
     for (root, file), header in zip(listing.placed, headers, strict=True):
         groups.setdefault(header, []).append(root.for_spark(file))
@@ -40,11 +38,9 @@ def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
     return [*groups.values()] if len(groups) > 1 else [listing.for_spark()]
 
 
-def _header(
-    root: Root, file: fs.FileInfo, separator: str, options: Mapping[str, str], encoding: str
-) -> tuple[str, ...]:
+def _header(root: Root, file: fs.FileInfo, given: CsvOptions) -> tuple[str, ...]:
     with root.files.open_input_stream(file.path, compression="detect") as stream:
-        text = stream.read(_ENOUGH).decode(encoding, errors="replace").removeprefix("\ufeff")
-    comment = options.get("comment")
+        text = stream.read(_ENOUGH).decode(given.encoding, errors="replace").removeprefix("\ufeff")
+    comment = given.comment
     lines = (line for line in text.splitlines() if line.strip() and not (comment and line.startswith(comment)))
-    return tuple(next(csv.reader(lines, delimiter=separator, quotechar=options.get("quote") or '"'), ()))
+    return tuple(next(csv.reader(lines, delimiter=given.separator, quotechar=given.quote or '"'), ()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from tidemill.declare.paths import absolute
 from tidemill.declare.sources import as_count, as_names, as_text, bad_param
 from tidemill.declare.variables import as_text as shown
 from tidemill.errors import ArgumentError, did_you_mean
@@ -109,11 +109,6 @@ class Params:
         if value is None:
             raise bad_param(self.source, f"{self._inside}{name}", wanted)
         return value
-
-
-def absolute(path: str, folder: Path | None) -> str:
-    """The path as it is from anywhere; URLs stay as they are."""
-    return path if "://" in path else str((folder or Path.cwd()).absolute() / Path(path).expanduser())
 
 
 def _number(value: object) -> float | None:

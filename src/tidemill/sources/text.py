@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _ISO = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]"
 _CSV = {"header": "true", "mode": "FAILFAST", "enforceSchema": "false", "escape": '"'}
 _JSON = {"mode": "FAILFAST"}
+_CORRUPT = "_corrupt_record"  # the column that Spark makes for what it cannot read
 _LADDERS = (("integer", "long", "decimal", "double"), ("date", "timestamp"))
 
 
@@ -51,30 +52,48 @@ def read_csv(reading: Reading, groups: Sequence[Sequence[str]], options: Mapping
     options = _defaults(_CSV, options)
     whole = types.whole()
     if whole:
-        return reading.spark.read.options(**options).schema(whole).csv([path for paths in groups for path in paths])
+        return _csv(reading, [path for paths in groups for path in paths], options, whole)
     found = [_csv_schema(reading, paths, options, types) for paths in groups]
     for name in types.some:
         spelling(name, [column for schema in found for column in schema.fieldNames()], types.source)
     common = types.over(_typed(common_types(found), reading.like))
-    frames = [
-        reading.spark.read.options(**options).schema(_typed(schema, common)).csv([*paths])
-        for schema, paths in zip(found, groups, strict=True)
-    ]
+    pairs = zip(found, groups, strict=True)
+    frames = [_csv(reading, paths, options, _typed(schema, common)) for schema, paths in pairs]
     return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
+
+
+def _csv(reading: Reading, paths: Sequence[str], options: Mapping[str, str], schema: StructType) -> DataFrame:
+    from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
+
+    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
+
+    read = as_texts(schema, options, DecimalType, DateType, TimestampType)
+    return exactly(reading.spark.read.options(**options).schema(read).csv([*paths]), schema)
 
 
 def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> DataFrame:
     """All rows; one that does not fit the types is an error. A field that a row does not have is NULL."""
-    options = _defaults(_JSON, options)
+    from pyspark.sql.types import DecimalType  # noqa: PLC0415  slow to import
+
+    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
+
     schema = types.whole() or json_schema(reading, paths, options, types)
-    return reading.spark.read.options(**options).schema(schema).json([*paths])
+    options = _defaults(_JSON, options)
+    read = as_texts(schema, options, DecimalType)
+    return exactly(reading.spark.read.options(**options).schema(read).json([*paths]), schema)
 
 
 def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> StructType:
     """The fields of all rows; those that the table has are there and have its types, also when no row has them."""
     inferring = reading.spark.read.options(**_defaults({"inferTimestamp": "true", "timestampFormat": _ISO}, options))
-    found = _with_all(_typed(inferring.json([*paths]).schema, reading.like), reading.like)
-    found = types.over(_with_all(found, types.told()))
+    found = inferring.json([*paths]).schema
+    if _CORRUPT in found.fieldNames():
+        raise ConnectorError(
+            "source.not_json_lines",
+            f"{', '.join(paths)} has lines that are no JSON object.",
+            "Write each object in one line, as jq -c does; an array of objects in one line is read too.",
+        )
+    found = types.over(_with_all(_all_of(found, reading.like) if reading.like else found, types.told()))
     if not found.fields:
         raise ConnectorError(
             "source.no_columns",
@@ -96,8 +115,31 @@ def _csv_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, st
     found = reading.spark.read.options(**by_header).csv([*paths]).schema
     told = [*(reading.like.fieldNames() if reading.like else ()), *types.some]
     if not all(spelled(name, told) for name in found.fieldNames()):
-        found = reading.spark.read.options(**_defaults({"inferSchema": "true"}, options)).csv([*paths]).schema
+        inferring = reading.spark.read.options(**_defaults({"inferSchema": "true"}, options))
+        found = _without_times(reading, paths, options, _with_room(inferring.csv([*paths]).schema))
     return found
+
+
+def _without_times(reading: Reading, paths: Sequence[str], options: Mapping[str, str], found: StructType) -> StructType:
+    """Times of a day are texts: as moments they would be of the day of the run."""
+    from pyspark.sql.types import StringType, StructField, StructType, TimestampType  # noqa: PLC0415  slow to import
+
+    from tidemill.sources.exact import as_texts, times_alone  # noqa: PLC0415  it imports PySpark
+
+    read = as_texts(found, options, TimestampType)
+    looked_at = [quote(f.name) for f, text in zip(found.fields, read.fields, strict=True) if f != text]
+    if not looked_at:
+        return found
+    times = times_alone(reading.spark.read.options(**options).schema(read).csv([*paths]).select(*looked_at))
+    return StructType([StructField(f.name, StringType()) if f.name in times else f for f in found.fields])
+
+
+def _with_room(found: StructType) -> StructType:
+    """Numbers of the first rows may be small; those of JSON, Arrow and pandas are BIGINT too."""
+    from pyspark.sql.types import IntegerType, LongType, StructField, StructType  # noqa: PLC0415  slow to import
+
+    kinds = [LongType() if isinstance(f.dataType, IntegerType) else f.dataType for f in found.fields]
+    return StructType([StructField(f.name, kind) for f, kind in zip(found.fields, kinds, strict=True)])
 
 
 def common_types(found: Sequence[StructType]) -> StructType:
@@ -135,6 +177,27 @@ def _with_all(found: StructType, like: StructType | None) -> StructType:
 
     names = found.fieldNames()
     return StructType([*found.fields, *(f for f in (like.fields if like else ()) if not spelled(f.name, names))])
+
+
+def _all_of(found: StructType, like: StructType) -> StructType:
+    """All fields, with the types that are known; those that only the rows have are there inside of columns too."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
+
+    known = {each.name.lower(): each.dataType for each in like.fields}
+    fields = [StructField(f.name, _inside(f.dataType, known.get(f.name.lower()))) for f in found.fields]
+    return _with_all(StructType(fields), like)
+
+
+def _inside(found: DataType, known: DataType | None) -> DataType:
+    from pyspark.sql.types import ArrayType, StructType  # noqa: PLC0415  slow to import
+
+    match found, known:
+        case StructType(), StructType():
+            return _all_of(found, known)
+        case ArrayType(), ArrayType():
+            return ArrayType(_inside(found.elementType, known.elementType))
+        case _:
+            return found if known is None else known
 
 
 def _ddl(text: str) -> StructType:

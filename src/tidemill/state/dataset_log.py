@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidemill.contracts.changes import Reach
 from tidemill.contracts.records import Record
@@ -98,9 +98,15 @@ class DatasetLog:
 
     def column_types(self) -> dict[str, str]:
         """The types of its plain columns, as Delta calls them, by name in lower case; none before its first commit."""
+        return {field["name"].lower(): field["type"] for field in self._fields() if isinstance(field["type"], str)}
+
+    def columns(self) -> list[str]:
+        """The names of its columns, as its last commit has them; none before its first."""
+        return [field["name"] for field in self._fields()]
+
+    def _fields(self) -> list[dict[str, Any]]:
         entry = self.state().entry
-        fields = json.loads(entry.schema)["fields"] if entry and entry.schema else []
-        return {field["name"].lower(): field["type"] for field in fields if isinstance(field["type"], str)}
+        return json.loads(entry.schema)["fields"] if entry and entry.schema else []
 
     def reach(self, ranges: Sequence[KeyRange]) -> Reach:
         """How much of the dataset may hold a row within all ranges."""

@@ -70,7 +70,7 @@ class DeltaLog:
             raise TableError(
                 "table.not_a_table",
                 f"{self.path} is there, but it is not a Delta table.",
-                "Give the path of a Delta table, or a path where nothing is yet.",
+                "Give the path of a Delta table or of a folder of Parquet files, or a path where nothing is yet.",
             )
         return False
 

@@ -12,6 +12,7 @@ from tidemill.errors import TableError
 
 if TYPE_CHECKING:
     from tidemill.declare.tables import Table
+    from tidemill.errors import Origin
     from tidemill.state.dataset_log import DatasetLog
     from tidemill.state.delta_log import DeltaLog
 
@@ -44,24 +45,27 @@ def log_at(path: str) -> AnyLog:
 def log_of(table: Table) -> AnyLog:
     """The log of a declared table; a Delta table in the place of a dataset is an error, and so is the reverse."""
     if table.format == PARQUET:
-        _check_place(table)
-    if table.format == PARQUET and format_at(table.path) == DELTA:
+        check_place(table.path, table.origin)
+    there = format_at(table.path)
+    if there is None:
+        Folder(table.path).check_alone()
+    if table.format == PARQUET and there == DELTA:
         raise _other_format(table, "Delta table", DELTA)
     # Parquet files alone may be what is left of a first write to a Delta table that was killed.
-    if table.format != PARQUET and Folder(table.path).newest() is not None and format_at(table.path) == PARQUET:
+    if table.format != PARQUET and Folder(table.path).newest() is not None and there == PARQUET:
         raise _other_format(table, "Parquet dataset", PARQUET)
     return _log(table.path, table.format)
 
 
-def _check_place(table: Table) -> None:
+def check_place(path: str, origin: Origin | None = None) -> None:
     """A dataset is a folder of a file system."""
-    if "://" not in table.path and not Path(table.path).is_file():
+    if "://" not in path and not Path(path).is_file():
         return
     raise TableError(
         "dataset.no_folder",
-        f"{table.path} is {'an address' if '://' in table.path else 'a file'}, and a Parquet dataset is a folder.",
+        f"{path} is {'an address' if '://' in path else 'a file'}, and a Parquet dataset is a folder.",
         "Give the path of a folder on a disk of this machine, or one that is mounted here.",
-        origin=table.origin,
+        origin=origin,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.dataset.entries import COMPACTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -17,7 +19,7 @@ def without_parts(commits: Iterable[Commit]) -> Iterator[Commit]:
     seen: set[str] = set()
     for commit in commits:
         record = commit.record
-        if commit.prepares:
+        if commit.prepares and commit.operation != COMPACTS:
             continue
         if record is not None:
             if record.strategy == RESTORE_BEGINS or record.run_id in seen:

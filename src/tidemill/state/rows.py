@@ -10,13 +10,14 @@ from deltalake.exceptions import DeltaError
 
 from tidemill.dataset.fitting import fitted, unified
 from tidemill.dataset.footers import footers
+from tidemill.dataset.partitions import columns_of, is_whole_number, values_of
 from tidemill.dataset.unreadable import reading
 from tidemill.declare.formats import PARQUET
 from tidemill.state.dataset_log import DatasetLog
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyarrow import dataset
 
@@ -42,8 +43,10 @@ def _of_dataset(path: str, limit: int) -> pa.Table:
 
     log = DatasetLog(path)
     held = list(log.state().files.values())
+    if not held:
+        return pa.table({name: pa.nulls(0) for name in log.columns()})
     files = [str(log.folder.root / each.path) for each in held]
-    hive = dataset.HivePartitioning.discover(infer_dictionary=False)
+    hive = dataset.HivePartitioning(_partitions(log, [each.path for each in held]))
     kind = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     with reading(path, files[0] if files else path):
         whole = dataset.dataset(files, format=kind, partitioning=hive, partition_base_dir=path)
@@ -55,6 +58,18 @@ def _of_dataset(path: str, limit: int) -> pa.Table:
         if not missing:
             break
     return _together([*found, _elsewhere(footers(log.folder.root, held), found)])
+
+
+def _partitions(log: DatasetLog, paths: Sequence[str]) -> pa.Schema:
+    """The columns of its partitions: whole numbers where all values are, and the log does not know them as texts."""
+    known = log.column_types()
+
+    def kind(name: str) -> pa.DataType:
+        texts = [text for path in paths if (text := values_of(path)[name]) is not None]
+        numbers = bool(texts) and known.get(name.lower()) != "string" and all(map(is_whole_number, texts))
+        return pa.int64() if numbers else pa.string()
+
+    return pa.schema([(name, kind(name)) for name in columns_of(paths, log.path)])
 
 
 def _elsewhere(held: Iterable[Footer], found: Iterable[pa.Table]) -> pa.Table:

@@ -11,8 +11,8 @@ from tidemill.declare.checks import Relationships
 from tidemill.declare.views import View
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
-from tidemill.run.checks import check_rows
-from tidemill.run.query import QuerySource
+from tidemill.run.producers.query import QuerySource
+from tidemill.run.steps.checks import check_rows
 from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import store_of
 

@@ -10,8 +10,8 @@ from tidemill.declare.cursors import CursorKind
 from tidemill.declare.names import quote, quoted_text
 from tidemill.declare.strategies import Append, Merge
 from tidemill.plan.dates import Progress, fetches_of
-from tidemill.run.expecting import Expecting
-from tidemill.run.prepare import prepare
+from tidemill.run.steps.expecting import Expecting
+from tidemill.run.steps.prepare import prepare
 from tidemill.sources.protocol import Reading
 from tidemill.sources.run import Run
 from tidemill.verify.remedies import remedies
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Backfill
     from tidemill.plan.dates import Fetch
-    from tidemill.run.prepare import Prepared
+    from tidemill.run.steps.prepare import Prepared
     from tidemill.verify.result import Found
 
 AGAINST = "its function"

@@ -16,10 +16,10 @@ from tidemill.engine.zone import in_zone_of
 from tidemill.errors import SourceError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.starts import start_variable, without_moving_start
-from tidemill.run.join import JoinSource
-from tidemill.run.prepare import Prepared, prepare
-from tidemill.run.rebuild import FULL_REFRESH
-from tidemill.run.windows import window_of
+from tidemill.run.producers.join import JoinSource
+from tidemill.run.steps.prepare import Prepared, prepare
+from tidemill.run.steps.rebuild import FULL_REFRESH
+from tidemill.run.steps.windows import window_of
 from tidemill.sources.protocol import Reading
 from tidemill.verify.closeness import TOLERANCE, has_floats
 from tidemill.verify.remedies import remedies

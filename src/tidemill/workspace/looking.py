@@ -70,8 +70,8 @@ def arrivals(
     _made_below(workspace, table)
 
     def count() -> Arrivals:
-        from tidemill.run.arrivals import arrivals_of  # noqa: PLC0415  slow to import
-        from tidemill.run.join import JoinSource  # noqa: PLC0415
+        from tidemill.run.producers.arrivals import arrivals_of  # noqa: PLC0415  slow to import
+        from tidemill.run.producers.join import JoinSource  # noqa: PLC0415
 
         runner = runner_of(workspace, spark)
         source = runner.source_of(table)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
     """A runner that asks for its session when it needs it; whoever has it closes its catalog."""
-    from tidemill.run.export_memory import ExportMemory  # noqa: PLC0415  slow to import
+    from tidemill.run.exports.memory import ExportMemory  # noqa: PLC0415  slow to import
     from tidemill.run.runner import Runner  # noqa: PLC0415
 
     return Runner(
@@ -36,7 +36,7 @@ def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
 
 def catalog_of(workspace: Workspace) -> Catalog:
     from tidemill.run.catalog import Catalog  # noqa: PLC0415  slow to import
-    from tidemill.run.outside import Outside  # noqa: PLC0415
+    from tidemill.run.producers.outside import Outside  # noqa: PLC0415
 
     outside = {name: Outside(source) for name, source in workspace.outside.items()}
     tables = {table.name.lower(): table for table in workspace.all_tables}

@@ -96,7 +96,7 @@ def _side_path(workspace: Workspace, name: str) -> str | None:
 
 
 def _is_up_to_date(node: Table | View, request: Request, catalog: Catalog) -> bool:
-    from tidemill.run.query import source_of  # noqa: PLC0415  slow to import
+    from tidemill.run.producers.query import source_of  # noqa: PLC0415  slow to import
     from tidemill.run.results import up_to_date  # noqa: PLC0415
     from tidemill.run.views import view_up_to_date  # noqa: PLC0415
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark import cloudpickle
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -12,18 +11,16 @@ from tidemill.contracts.changes import Brought
 from tidemill.contracts.store import Conflict
 from tidemill.dataset.partitions import values_of
 from tidemill.declare.names import quote, spelled
-from tidemill.stores.parquet import matching
-from tidemill.stores.parquet.matching import KEPT, MET, Coming, keep, meet, write_some
 from tidemill.stores.parquet.reading import is_date
 from tidemill.stores.parquet.staging import PARTITION, Staged, Staging, in_arrow, plain
-from tidemill.stores.parquet.worker import WRITTEN
+from tidemill.stores.parquet.worker.matching import KEPT, MET, Coming, keep, meet, write_some
+from tidemill.stores.parquet.worker.outputs import WRITTEN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
     from tidemill.contracts.changes import Bringing
 
-cloudpickle.register_pickle_by_value(matching)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
 _TASKS = 4  # for each that a shuffle has: files differ in size
 _KEYS = (
     t.BooleanType,

@@ -16,13 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.dataset.footers import footers
-from tidemill.dataset.partitions import columns_of, misread, values_of
+from tidemill.dataset.partitions import columns_of, is_whole_number, misread, values_of
 from tidemill.dataset.unreadable import gone, unlike
 from tidemill.declare.names import quote
 from tidemill.engine.translate import condition_of, one_line
 from tidemill.errors import TableError
 from tidemill.stores.parquet.watching import watch
-from tidemill.stores.parquet.worker import FILE, ROW
+from tidemill.stores.parquet.worker.rewriting import FILE, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _UNLIKE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE")
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_EVER_WIDER = ((t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType()), (t.FloatType(), t.DoubleType()))
 _SPECIAL = re.compile(r"([*?\[\]{}\\])")
 
 
@@ -101,14 +101,47 @@ def schema_of(spark: SparkSession, root: Path, state: State, logged: str | None)
 
 
 def _fields(spark: SparkSession, root: Path, schemas: Mapping[str, pa.Schema]) -> list[t.StructField]:
-    """The columns of some files, as Spark reads them."""
-    reader = spark.read.option("mergeSchema", str(len(schemas) > 1).lower())
+    """The columns of some files, as Spark reads them; numbers of which files have unlike widths, in the widest."""
+    paths = [_literal(f"{root}/{path}") for path in schemas]
     try:
-        return reader.parquet(*[_literal(f"{root}/{path}") for path in schemas]).schema.fields
+        try:
+            return _read_as_one(spark, paths)
+        except (PySparkException, Py4JError) as failure:
+            alone = [_read_as_one(spark, [path]) for path in paths] if _is_unlike(failure) else []
+            if wide := _widened(alone):
+                return wide
+            raise
     except (PySparkException, Py4JError) as failure:
-        if not (condition_of(failure) or "").startswith(_UNLIKE):
+        if not _is_unlike(failure):
             raise
         raise unlike(str(root), schemas, one_line(failure)) from failure
+
+
+def _read_as_one(spark: SparkSession, paths: Sequence[str]) -> list[t.StructField]:
+    return spark.read.option("mergeSchema", str(len(paths) > 1).lower()).parquet(*paths).schema.fields
+
+
+def _is_unlike(failure: BaseException) -> bool:
+    return (condition_of(failure) or "").startswith(_UNLIKE)
+
+
+def _widened(files: Iterable[Sequence[t.StructField]]) -> list[t.StructField]:
+    """The columns of all files; none where a column has types of which neither holds the values of the other."""
+    found: dict[str, t.StructField] = {}
+    for item in (item for fields in files for item in fields):
+        known = found.get(item.name.lower(), item)
+        kind = _wider(known.dataType, item.dataType)
+        if kind is None:
+            return []
+        found[item.name.lower()] = t.StructField(known.name, kind)
+    return list(found.values())
+
+
+def _wider(one: t.DataType, other: t.DataType) -> t.DataType | None:
+    if one == other:
+        return one
+    steps = next((steps for steps in _EVER_WIDER if one in steps and other in steps), None)
+    return max(one, other, key=steps.index) if steps else None
 
 
 def _kind(name: str, paths: Iterable[str], known: t.DataType | None) -> t.DataType:
@@ -123,7 +156,7 @@ def _kind(name: str, paths: Iterable[str], known: t.DataType | None) -> t.DataTy
 def _may_be(kind: t.DataType, text: str) -> bool:
     match kind:
         case t.IntegralType():
-            return bool(_WHOLE_NUMBER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
+            return is_whole_number(text)
         case t.DateType():
             return is_date(text)
         case _:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from tidemill.stores.parquet.staging import Staged, Staging
-from tidemill.stores.parquet.worker import DROP, FATE, FILE, MOVE, REPLACE, local_path
+from tidemill.stores.parquet.worker.originals import local_path
+from tidemill.stores.parquet.worker.rewriting import DROP, FATE, FILE, MOVE, REPLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

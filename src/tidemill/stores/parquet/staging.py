@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
-from tidemill.dataset import fitting
+from tidemill.dataset import codecs, fitting
 from tidemill.dataset.entries import Added, DataFile
 from tidemill.dataset.fitting import has_room, optional
 from tidemill.dataset.footers import footers
@@ -23,19 +23,9 @@ from tidemill.declare.names import of, quote, spelled
 from tidemill.errors import TableError
 from tidemill.stores.parquet import worker
 from tidemill.stores.parquet.reading import rows_of
-from tidemill.stores.parquet.worker import (
-    DROP,
-    FATE,
-    FILE,
-    MOVE,
-    REPLACE,
-    ROW,
-    STAY,
-    WRITTEN,
-    Shape,
-    splice,
-    write_rows,
-)
+from tidemill.stores.parquet.worker.outputs import WRITTEN, Shape
+from tidemill.stores.parquet.worker.rewriting import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, splice
+from tidemill.stores.parquet.worker.writing import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +36,7 @@ if TYPE_CHECKING:
     from tidemill.contracts.operations import Operation, Placed
     from tidemill.dataset.protocol import State
 
-for sent in (fitting, worker):
+for sent in (codecs, fitting, worker):
     cloudpickle.register_pickle_by_value(sent)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
 _ROWS_PER_FILE = 1_000_000
 _MOST_TASKS = 64
@@ -215,6 +205,8 @@ class Staging:
             firsts = self._placed(spark, files).where(F.col(ROW) == 0)
             every = firsts.select(FILE, F.lit(-1).cast("long").alias(ROW), F.lit(STAY).alias(FATE))
             actions = every if actions is None else actions.unionByName(every, allowMissingColumns=True)
+            told = zip(files, footers(self.root, files), strict=True)
+            staged.remove += [file for file, footer in told if not footer.rows]  # others would read their columns
         if actions is None or not files:
             return
         shape = self._shape
@@ -283,7 +275,7 @@ class Staging:
         alike = optional(pa.schema([known if has_room(known.type, item.type) else item for item, known in pairs]))
         times = {item.name for item in alike if pa.types.is_timestamp(item.type)}
         int96 = bool(times) and times <= footer.int96
-        return Shape(self.folder, _in_micros(alike), self.compression, int96, exact=self._reshapes)
+        return Shape(self.folder, _in_micros(alike), self.compression, int96, self._reshapes, footer.codec)
 
     @property
     def _folders(self) -> dict[tuple[str | None, ...], str]:

@@ -30,7 +30,7 @@ from tidemill.stores.parquet.direct import Direct
 from tidemill.stores.parquet.reading import rows_of, schema_of
 from tidemill.stores.parquet.rehearsing import Rehearsal
 from tidemill.stores.parquet.staging import DropRows, Staged, Staging
-from tidemill.stores.parquet.worker import UNREADABLE
+from tidemill.stores.parquet.worker.originals import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -235,6 +235,7 @@ class ParquetStore:
 
     def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
         """What a commit would do, and how many files it would read; nothing is written."""
+        self.log.folder.check_alone()
         state = self._planned_on(snapshot)
         with self._failures():
             staging = self._staging(Rehearsal, state, operation, "", 0)

@@ -11,7 +11,7 @@ from tidemill.change.cursors import exact, highest, time_kind
 from tidemill.declare.names import quote
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.windows import WindowPlan, plan_window
-from tidemill.run.join import JoinSource
+from tidemill.run.producers.join import JoinSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

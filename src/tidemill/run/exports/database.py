@@ -8,8 +8,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from tidemill.declare.strategies import Append
-from tidemill.run.export_options import Options
-from tidemill.run.export_postgres import PostgresTable
+from tidemill.run.exports.options import Options
+from tidemill.run.exports.postgres import PostgresTable
 from tidemill.sources.addresses import read_address
 
 if TYPE_CHECKING:

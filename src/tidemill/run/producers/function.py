@@ -48,7 +48,7 @@ class FunctionRows:
         return self.read(reading).schema if declared is None else declared
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        from tidemill.run.given import rows_given  # noqa: PLC0415  needs Spark
+        from tidemill.run.producers.given import rows_given  # noqa: PLC0415  needs Spark
 
         session = self.catalog.session(reading.spark, [*self.table.inputs, self.table.name])
         declared = self._declared(session)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidemill.plan.backfills import Part
     from tidemill.plan.windows import WindowPlan
     from tidemill.run.catalog import Catalog
-    from tidemill.run.join_rows import JoinRows
+    from tidemill.run.producers.join_rows import JoinRows
     from tidemill.sources.protocol import Reading
 
 _NOWHERE, _ALL = Span(0, 0), Span(-(2**62), 2**62)
@@ -92,7 +92,7 @@ class JoinSource:
 
     def rows(self, spark: SparkSession) -> JoinRows:
         """Both sides as they are now, in Spark."""
-        from tidemill.run.join_rows import JoinRows  # noqa: PLC0415  plans look at versions without Spark
+        from tidemill.run.producers.join_rows import JoinRows  # noqa: PLC0415  plans look at versions without Spark
 
         return JoinRows.of(self.join.filled(self.given), self.table.name, self.catalog, spark)
 

@@ -1,7 +1,7 @@
 """What Spark's workers do with a small change: look for its keys in a file, and rewrite the file if a row differs.
 
-Sent to them by value, as `worker` is. The change lies in a file of its own that all of them read; its columns are flat,
-and its keys can be told apart by their bits.
+The change lies in a file of its own that all of them read; its columns are flat, and its keys can be told apart by
+their bits.
 """
 
 from __future__ import annotations
@@ -16,24 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.dataset.fitting import fitted
-from tidemill.stores.parquet.worker import (
-    FATE,
-    MOVE,
-    REPLACE,
-    ROW,
-    STAY,
-    WRITTEN,
-    Source,
-    Written,
-    reports,
-    rewrite,
-    write_rows,
-)
+from tidemill.stores.parquet.worker.originals import Original
+from tidemill.stores.parquet.worker.outputs import WRITTEN, Written, reports
+from tidemill.stores.parquet.worker.rewriting import FATE, MOVE, REPLACE, ROW, STAY, rewrite
+from tidemill.stores.parquet.worker.writing import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tidemill.stores.parquet.worker import Shape
+    from tidemill.stores.parquet.worker.outputs import Shape
 
 KEPT = "name string, rows long"
 MET = f"{WRITTEN}, met array<long>, moving array<long>, same long"
@@ -118,21 +109,21 @@ def write_some(
 def _met(file: tuple[str, tuple[str | None, ...]], change: pa.Table, coming: Coming, shape: Shape) -> Met | None:
     path, texts = file
     near, moves = _of_partition(change, coming, texts)
-    with Source(path, shape) as source:
-        found, places = _found(source, change.take(near), coming)
+    with Original(path, shape) as original:
+        found, places = _found(original, change.take(near), coming)
         if not len(found):
             return None
         rows = near[found]
         if not coming.updates:
             return Met(Written(None), rows, rows[:0], 0)
         new, moving = change.take(rows), moves[rows]
-        differs = _differing(source, new, places, coming.compared)
+        differs = _differing(original, new, places, coming.compared)
         fates = np.where(moving, MOVE, np.where(differs, REPLACE, STAY))
         same = int((fates == STAY).sum())
         if same == len(rows):
             return Met(Written(None), rows, rows[:0], same)
         actions = new.append_column(ROW, pa.array(places)).append_column(FATE, pa.array(fates))
-        return Met(rewrite(source, actions, shape), rows, rows[moving], same)
+        return Met(rewrite(original, actions, shape), rows, rows[moving], same)
 
 
 def _of_partition(change: pa.Table, coming: Coming, texts: tuple[str | None, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -148,18 +139,18 @@ def _unlike(texts: pa.ChunkedArray, text: str | None) -> np.ndarray:
     return _flags(pc.is_valid(texts) if text is None else pc.fill_null(pc.not_equal(texts, text), True))  # noqa: FBT003
 
 
-def _found(source: Source, near: pa.Table, coming: Coming) -> tuple[np.ndarray, np.ndarray]:
+def _found(original: Original, near: pa.Table, coming: Coming) -> tuple[np.ndarray, np.ndarray]:
     """The rows of a change whose keys a file holds, and the places where it does, in their order."""
     inside = [key for key in coming.keys if key not in coming.partitions.values()]
     lookup = Lookup([near.column(key).combine_chunks() for key in inside], near.num_rows)
-    spelled = {name.lower(): name for name in source.file.schema_arrow.names}
+    spelled = {name.lower(): name for name in original.file.schema_arrow.names}
     if any(key.lower() not in spelled for key in inside):  # its rows have no key
         return np.zeros(0, int), np.zeros(0, int)
     names = [spelled[key.lower()] for key in inside]
     rows, places, start = [], [], 0
-    for group in range(source.file.num_row_groups if near.num_rows else 0):
-        size = source.file.metadata.row_group(group).num_rows
-        held = source.read(group, names)
+    for group in range(original.file.num_row_groups if near.num_rows else 0):
+        size = original.file.metadata.row_group(group).num_rows
+        held = original.read(group, names)
         found, where = lookup.rows_of([held.column(name) for name in names], size)
         rows.append(found)
         places.append(where + start)
@@ -197,16 +188,16 @@ def _places(column: pa.ChunkedArray | pa.Array, values: pa.Array) -> np.ndarray:
     return np.asarray(pc.fill_null(pc.index_in(column, value_set=values), -1), np.int64)
 
 
-def _differing(source: Source, new: pa.Table, places: np.ndarray, compared: Sequence[str]) -> np.ndarray:
+def _differing(original: Original, new: pa.Table, places: np.ndarray, compared: Sequence[str]) -> np.ndarray:
     """Of rows that stand at these places: whether the new one is another."""
     wanted = {name.lower() for name in compared}
-    schema = pa.schema([item for item in source.schema if item.name.lower() in wanted])
+    schema = pa.schema([item for item in original.schema if item.name.lower() in wanted])
     new, found, start = fitted(new, schema), np.zeros(len(places), bool), 0
-    for group in range(source.file.num_row_groups):
-        size = source.file.metadata.row_group(group).num_rows
+    for group in range(original.file.num_row_groups):
+        size = original.file.metadata.row_group(group).num_rows
         low, high = np.searchsorted(places, (start, start + size))
         if low < high:
-            held = source.group(group).select(schema.names).take(pa.array(places[low:high] - start))
+            held = original.group(group).select(schema.names).take(pa.array(places[low:high] - start))
             pairs = zip(held.columns, new.slice(low, high - low).columns, strict=True)
             found[low:high] = reduce(np.logical_or, (_unequal(a, b) for a, b in pairs), found[low:high])
         start += size

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,10 +14,8 @@ from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.plan.dates import whole_of
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import Request
-from tidemill.run.fetching import FunctionStep
-from tidemill.run.retry import with_retries
-from tidemill.run.step import Step
-from tidemill.stores.opened import attempting
+from tidemill.run.steps.fetching import FunctionStep
+from tidemill.run.steps.step import Asked, Step, done
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +24,8 @@ if TYPE_CHECKING:
 
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
-    from tidemill.run.prepare import Prepared
     from tidemill.run.results import StepResult
+    from tidemill.run.steps.prepare import Prepared
     from tidemill.sources.protocol import Connector
 
 FULL_REFRESH = "full refresh"  # what records call it
@@ -47,15 +43,8 @@ def rebuild(
 
     Its log goes on, so that `restore` can go back to what it held. A table that must not be reset is refused.
     """
-    began = time.monotonic()
-    run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
-    kind = _Rebuild if table.function is None else _FunctionRebuild
-
-    def attempted(attempt: int) -> StepResult:
-        with attempting(table, attempt):
-            return kind(spark, table, source, f"{run_id}-{attempt}", started, variables).run(began)
-
-    result = with_retries(table.name, attempted)
+    asked = Asked(spark, table, source, now or datetime.now(UTC), variables)
+    result = done(asked, _Rebuild if table.function is None else _FunctionRebuild)
     return replace(result, rebuilt=not result.first_run)
 
 
@@ -64,16 +53,8 @@ class _Rebuild(Step):
 
     request = Request(full_refresh=True)
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        table: Table,
-        source: Connector,
-        run_id: str,
-        now: datetime,
-        variables: Mapping[str, str],
-    ) -> None:
-        super().__init__(spark, table, source, run_id, now, variables=variables)
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(asked)
         self.known = None
 
     @property
@@ -102,14 +83,6 @@ class _Rebuild(Step):
 class _FunctionRebuild(_Rebuild, FunctionStep):
     """The function is asked for all dates that the table can have, in one call."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        table: Table,
-        source: Connector,
-        run_id: str,
-        now: datetime,
-        variables: Mapping[str, str],
-    ) -> None:
-        super().__init__(spark, table, source, run_id, now, variables)
-        self.fetch = whole_of(table, now) if table.window else None
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(asked)
+        self.fetch = whole_of(asked.table, asked.now) if asked.table.window else None

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,10 @@ from tidemill.change import merge as _merge  # noqa: F401  registers how merges 
 from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts.changes import Target
 from tidemill.contracts.operations import HELD, AppendRows, Compiled
-from tidemill.contracts.records import Record
 from tidemill.contracts.store import Conflict
 from tidemill.declare.names import of
 from tidemill.declare.producers import Loaded, Query
-from tidemill.declare.strategies import Append, Merge, MergeStrategy
+from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.session import pace, paced_session
 from tidemill.engine.translate import one_line
@@ -31,31 +30,31 @@ from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import refusals
 from tidemill.plan.requests import USUAL
-from tidemill.plan.starts import follows_variables
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
-from tidemill.run.anchor import keep_anchor
-from tidemill.run.checks import check_change, warnings
-from tidemill.run.in_order import profile_in_order
-from tidemill.run.join import JoinSource
-from tidemill.run.prepare import ONE_TASK, Prepared, prepare
+from tidemill.run.producers.join import JoinSource
 from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
-from tidemill.run.windows import window_of
+from tidemill.run.steps.anchor import keep_anchor
+from tidemill.run.steps.checks import check_change, warnings
+from tidemill.run.steps.in_order import profile_in_order
+from tidemill.run.steps.prepare import ONE_TASK, Prepared, prepare
+from tidemill.run.steps.recording import Recording, told
+from tidemill.run.steps.windows import window_of
 from tidemill.sources.failures import failures_of
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import attempting, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts.changes import Change, Profile
+    from tidemill.contracts.changes import Profile
+    from tidemill.contracts.records import Record
     from tidemill.contracts.store import CommitResult
-    from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
     from tidemill.plan.windows import WindowPlan
@@ -76,14 +75,30 @@ def run_step(
     variables: Mapping[str, str] = NOTHING_GIVEN,
 ) -> StepResult:
     """Brings the table up to date with its source, or with a part of it, in one commit or none."""
+    return done(Asked(spark, table, source, now or datetime.now(UTC), variables), lambda asked: Step(asked, part))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a step is to do. Each attempt at it has a run id of its own."""
+
+    spark: SparkSession
+    table: Table
+    source: Connector
+    now: datetime
+    variables: Mapping[str, str] = field(default_factory=lambda: NOTHING_GIVEN)
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+def done(asked: Asked, step: Callable[[Asked], Step]) -> StepResult:
+    """The step, attempted until no other writer is first."""
     began = time.monotonic()
-    run_id, started = uuid.uuid4().hex, now or datetime.now(UTC)
 
     def attempted(attempt: int) -> StepResult:
-        with attempting(table, attempt):
-            return Step(spark, table, source, f"{run_id}-{attempt}", started, part, variables).run(began)
+        with attempting(asked.table, attempt):
+            return step(replace(asked, run_id=f"{asked.run_id}-{attempt}")).run(began)
 
-    return with_retries(table.name, attempted)
+    return with_retries(asked.table.name, attempted)
 
 
 class Step:
@@ -92,22 +107,13 @@ class Step:
     request = USUAL
     _stages = True  # may write what is not committed yet
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        table: Table,
-        source: Connector,
-        run_id: str,
-        now: datetime,
-        part: Part | None = None,
-        variables: Mapping[str, str] = NOTHING_GIVEN,
-    ) -> None:
-        self.spark, self.table, self.source, self.run_id = spark, table, source, run_id
-        self.now = in_zone_of(spark, now)
-        self.part, self.variables = part, variables
-        self.store = store_of(table)
-        self.snapshot = self.known = known_of(table, self.store.snapshot())
-        refuse(refusals(table, self.snapshot, self.request))
+    def __init__(self, asked: Asked, part: Part | None = None) -> None:
+        self.asked, self.part = asked, part
+        self.spark, self.table, self.source = asked.spark, asked.table, asked.source
+        self.now, self.variables = in_zone_of(asked.spark, asked.now), asked.variables
+        self.store = store_of(self.table)
+        self.snapshot = self.known = known_of(self.table, self.store.snapshot())
+        refuse(refusals(self.table, self.snapshot, self.request))
 
     def run(self, began: float) -> StepResult:
         with closing(self.store):
@@ -125,13 +131,13 @@ class Step:
             table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
             seen = self._seen(rows, window)
             prepared = prepare(table, rows, window, known, self.known, settled=self.source.settled, seen=seen)
-        if prepared.dropped:
-            return self._without(prepared.dropped).run(began)
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
         pace(prepared.change.rows.sparkSession, small=self._is_small(prepared))
         compiled = self._compile(prepared, held, window)
         record = self._record(prepared, compiled, window, input_version)
         checks = check_change(self.table, prepared, compiled, record, held)
+        if prepared.dropped:  # only now, when nothing refuses the change
+            return _told_of(prepared.dropped, self._without(prepared.dropped).run(began))
         committed = self._commit(compiled, record) or self._note(compiled, record, held)
         result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
         return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
@@ -180,7 +186,7 @@ class Step:
 
     def _again(self) -> Step:
         """The same step, on the table as it is now."""
-        return Step(self.spark, self.table, self.source, self.run_id, self.now, self.part, self.variables)
+        return Step(self.asked, self.part)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -243,60 +249,21 @@ class Step:
     def _record(
         self, prepared: Prepared, compiled: Compiled, window: WindowPlan | None, input_version: str | None
     ) -> Record:
-        change, strategy = prepared.change, prepared.strategy
-        before = self.known.record if self.known else None
-        progress = dict(before.progress) if before else {}
-        watermark = window.next_watermark(change.profile.highest, self.now) if window else None
-        is_part = window is not None and window.is_partial
-        if watermark is not None:
-            progress[self.table.input] = watermark
-        elif self.table.window is None:
-            progress.pop(self.table.input, None)
-        return Record(
-            run_id=self.run_id,
-            table=self.table.name,
-            sequence=(self.snapshot.sequence if self.snapshot else 0) + 1,
-            strategy=self._what,
-            at=self.now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            rows=change.profile.rows,
-            counts=compiled.record_counts(),
-            remainder=compiled.remainder,
-            keys=strategy.keys if isinstance(strategy, Merge) else (),
-            unique=self._stays_unique(compiled),
-            window=window.to_json() if window else {},
-            progress=progress,
-            highest=self._highest(change),
-            floor=window.floor if window else None,
-            sql_hash=self.table.sql_hash,
-            config_hash=self.table.config_hash,
-            kept_by=self.table.kept_by,
-            input_versions={self.table.input: input_version} if input_version and self._stands_for(window) else {},
-            columns=tuple(prepared.columns),
-            reset=tuple(name for name in (before.reset if before else ()) if is_part or name != self.table.input),
-            backfill=self._backfill(window),
-            base=self.snapshot.version if self.snapshot else None,
+        recording = self._recording(window)
+        stands = input_version is not None and recording.stands_for_its_inputs(self.variables)
+        return recording.record(
+            prepared,
+            compiled,
+            run_id=self.asked.run_id,
+            what=self._what,
+            now=self.now,
             held=self._held_rows(),
-            joined=self._joined(window),
+            input_version=input_version if stands else None,
+            tally=self.source.tally if isinstance(self.source, JoinSource) else None,
         )
 
-    def _joined(self, window: WindowPlan | None) -> Mapping[str, int | str]:
-        """What a join has met in its newest window; a window of the past leaves that as it is."""
-        if not isinstance(self.source, JoinSource) or self.source.tally is None:
-            return {}
-        before = self.known.record.joined if self.known and self.known.record else {}
-        past = window is not None and window.is_backfill and not window.moves_on
-        return before if before and past else self.source.tally.to_json()
-
-    def _stands_for(self, window: WindowPlan | None) -> bool:
-        """Whether inputs that are the same mean that the next run has nothing to do."""
-        bounded = window is not None and window.is_partial
-        return not bounded and not follows_variables(self.table, self.variables, first_run=self.known is None)
-
-    def _backfill(self, window: WindowPlan | None) -> Mapping[str, str]:
-        """How far a backfill in batches has come; other runs keep what is known of it."""
-        if window is not None and window.is_backfill:
-            return window.mark or {}
-        return self.known.record.backfill if self.known and self.known.record else {}
+    def _recording(self, window: WindowPlan | None) -> Recording:
+        return Recording(self.table, self.snapshot, self.known, window)
 
     @property
     def _what(self) -> str:
@@ -314,23 +281,6 @@ class Step:
             return self.store.count(self.spark)
         return held + committed.counts.inserted - committed.counts.deleted if committed else held
 
-    def _stays_unique(self, compiled: Compiled) -> bool:
-        strategy = self.table.strategy
-        if not compiled.unique or not isinstance(strategy, Merge):
-            return False
-        whole = self.known is None or strategy.form is MergeStrategy.FULL_MERGE
-        return whole or (self.known is not None and self.known.unique_on(strategy.keys))
-
-    def _highest(self, change: Change) -> Cursor | None:
-        """The highest time that the table can hold after this commit, where that is known."""
-        if self.known is None or self.table.window is None:
-            return change.profile.highest
-        record = self.known.record
-        if record is None or self.known.foreign_adds or record.highest is None:
-            return None
-        found = change.profile.highest
-        return record.highest if found is None else max(record.highest, found)
-
     def _commit(self, compiled: Compiled, record: Record) -> CommitResult | None:
         if compiled.operation is None:
             if self.snapshot is not None:
@@ -345,7 +295,7 @@ class Step:
         before = self.snapshot.record if self.snapshot else None
         if compiled.operation is not None or held is None or before is None or self.table.producer is None:
             return None
-        if _told(before, self.table) == _told(record, self.table):
+        if told(before, self.table) == told(record, self.table):
             return None
         assert self.snapshot is not None  # noqa: S101  its record is there
         noted = record.with_(counts=asdict(compiled.counts), same_rows_as=self.snapshot.content_version)
@@ -385,7 +335,11 @@ class Step:
         )
 
 
-def _told(record: Record, table: Table) -> tuple[object, ...]:
-    """What a record says that bounds or explains the runs after it."""
-    columns = {name.lower() for name in record.columns} if isinstance(table.strategy, Append) else set()
-    return record.sql_hash, record.config_hash, record.floor, record.reset, columns
+def _told_of(dropped: Sequence[str], result: StepResult) -> StepResult:
+    """A table that has lost columns has changed, whatever its rows did."""
+    lost = f"{', '.join(dropped)} dropped from {result.table}: its source does not have {_them(dropped)}"
+    return replace(result, status="changed", notices=(lost, *result.notices))
+
+
+def _them(things: Sequence[str]) -> str:
+    return "it" if len(things) == 1 else "them"

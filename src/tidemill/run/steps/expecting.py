@@ -15,8 +15,8 @@ from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.tables import SchemaPolicy, Table
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError, CheckError
-from tidemill.run.expected import Expected, rejected_name
-from tidemill.run.step import run_step
+from tidemill.run.steps.expected import Expected, rejected_name
+from tidemill.run.steps.step import run_step
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from tidemill.join.call import rows_of
 from tidemill.join.columns import named_columns
 from tidemill.join.rows import SINCE, STATUS, TARGET, WAITED
 from tidemill.join.sides import Sides
-from tidemill.run.join import Tally
+from tidemill.run.producers.join import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

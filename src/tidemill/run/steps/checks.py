@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tidemill.declare.checks import Check
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View
-    from tidemill.run.prepare import Prepared
+    from tidemill.run.steps.prepare import Prepared
 
 
 class FailedChecksError(CheckError):

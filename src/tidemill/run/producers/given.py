@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemill.errors import SchemaError, SourceError
-from tidemill.run.typed import Typed
+from tidemill.run.producers.typed import Typed
 from tidemill.sources.batches import Batches
 from tidemill.sources.frames import as_arrow, is_spark_frame
 from tidemill.sources.kept import kept

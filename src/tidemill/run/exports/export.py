@@ -13,11 +13,11 @@ from tidemill.declare.formats import COMPRESSION, PARQUET, known_codec
 from tidemill.declare.tables import Table
 from tidemill.engine.translate import one_line
 from tidemill.errors import ExportError, TidemillError
-from tidemill.run.export_database import write_database
-from tidemill.run.export_files import folder_of, write_files
-from tidemill.run.export_memory import place_of
-from tidemill.run.export_options import Options
-from tidemill.run.step import run_step
+from tidemill.run.exports.database import write_database
+from tidemill.run.exports.files import folder_of, write_files
+from tidemill.run.exports.memory import place_of
+from tidemill.run.exports.options import Options
+from tidemill.run.steps.step import run_step
 from tidemill.sources.failures import retold
 from tidemill.sources.frames import FrameSource
 

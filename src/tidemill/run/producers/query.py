@@ -13,8 +13,8 @@ from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.zone import in_zone_of
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
-from tidemill.run.function import FunctionRows
-from tidemill.run.join import JoinSource
+from tidemill.run.producers.function import FunctionRows
+from tidemill.run.producers.join import JoinSource
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -17,19 +15,17 @@ from tidemill.contracts.operations import AppendRows
 from tidemill.contracts.store import Conflict
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append, Replace
-from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import TidemillError
 from tidemill.plan.dates import Fetch, fetches_of, progress_of
 from tidemill.plan.windows import known_of
-from tidemill.run.expecting import Expecting
 from tidemill.run.results import together
-from tidemill.run.retry import with_retries
-from tidemill.run.step import Step
+from tidemill.run.steps.expecting import Expecting
+from tidemill.run.steps.step import Asked, Step, done
 from tidemill.sources.run import Run
 from tidemill.stores.opened import store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import date
 
     from pyspark.sql import DataFrame, SparkSession
@@ -42,10 +38,10 @@ if TYPE_CHECKING:
     from tidemill.plan.backfills import Backfill
     from tidemill.plan.dates import Progress
     from tidemill.plan.windows import WindowPlan
-    from tidemill.run.function import FunctionRows
-    from tidemill.run.prepare import Prepared
+    from tidemill.run.producers.function import FunctionRows
     from tidemill.run.results import StepResult
-    from tidemill.sources.protocol import Connector, Reading
+    from tidemill.run.steps.prepare import Prepared
+    from tidemill.sources.protocol import Reading
     from tidemill.stores.opened import AnyStore
 
 
@@ -140,32 +136,18 @@ def _step(
     now: datetime,
     told: Callable[[date], None],
 ) -> StepResult:
-    began, run_id = time.monotonic(), uuid.uuid4().hex
-    return with_retries(
-        table.name,
-        lambda attempt: FunctionStep(spark, table, source, f"{run_id}-{attempt}", now, fetch, told).run(began),
-    )
+    return done(Asked(spark, table, source, now), lambda asked: FunctionStep(asked, fetch, told))
 
 
 class FunctionStep(Step):
     """One call of a function, and the commit of what it gave."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        table: Table,
-        source: Connector,
-        run_id: str,
-        now: datetime,
-        fetch: Fetch | None = None,
-        told: Callable[[date], None] = lambda _: None,
-        variables: Mapping[str, str] = NOTHING_GIVEN,
-    ) -> None:
-        super().__init__(spark, table, source, run_id, now, variables=variables)
+    def __init__(self, asked: Asked, fetch: Fetch | None = None, told: Callable[[date], None] = lambda _: None) -> None:
+        super().__init__(asked)
         self.fetch, self.told = fetch, told
         self.adopted = False
-        assert table.function is not None  # noqa: S101
-        self.expecting = Expecting(table, table.function.expectations)
+        assert self.table.function is not None  # noqa: S101
+        self.expecting = Expecting(self.table, self.table.function.expectations)
 
     def run(self, began: float) -> StepResult:
         result = super().run(began)
@@ -175,8 +157,7 @@ class FunctionStep(Step):
         return replace(result, status=status, notices=notices, expectations=self.expecting.results)
 
     def _again(self) -> Step:
-        asked = (self.fetch, self.told, self.variables)
-        return FunctionStep(self.spark, self.table, self.source, self.run_id, self.now, *asked)
+        return FunctionStep(self.asked, self.fetch, self.told)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         rows = self.source.read(replace(reading, run=self._run()))
@@ -219,7 +200,9 @@ class FunctionStep(Step):
             return window is not None
         known = record.progress.get(self.table.input)
         next_one = window.next_watermark(prepared.change.profile.highest, self.now) if window else None
-        return next_one != known or (window is not None and dict(record.backfill) != dict(self._backfill(window)))
+        return next_one != known or (
+            window is not None and dict(record.backfill) != dict(self._recording(window).backfill())
+        )
 
     def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:
         """From the lowest time that was fetched on, which need not be one of the dates."""

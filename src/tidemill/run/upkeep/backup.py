@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tidemill.contracts.operations import AppendRows, OverwriteRows
 from tidemill.declare.names import COLUMN_MAPPING
 from tidemill.errors import ArgumentError
-from tidemill.run.restore import RestoreResult, signed
 from tidemill.run.retry import with_retries
+from tidemill.run.upkeep.restore import RestoreResult, signed
 from tidemill.state.logs import format_at, log_at
 from tidemill.stores.opened import store_at
 

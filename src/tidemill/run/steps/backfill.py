@@ -10,8 +10,8 @@ from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.zone import in_zone_of
 from tidemill.errors import TidemillError
 from tidemill.run.results import together
-from tidemill.run.step import run_step
-from tidemill.run.windows import cursor_of
+from tidemill.run.steps.step import run_step
+from tidemill.run.steps.windows import cursor_of
 from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import store_of
 

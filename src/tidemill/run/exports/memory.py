@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.declare.exports import DATABASE_KINDS, FILE_KINDS
+from tidemill.declare.paths import absolute
 from tidemill.declare.strategies import Append
-from tidemill.sources.params import absolute
 from tidemill.state.delta_log import DeltaLog
 from tidemill.state.folders import file_system, is_hidden
 

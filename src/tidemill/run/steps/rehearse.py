@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -11,10 +9,8 @@ from typing import TYPE_CHECKING
 from tidemill.contracts.operations import AppendRows
 from tidemill.contracts.store import CommitResult
 from tidemill.errors import ArgumentError
-from tidemill.run.retry import with_retries
-from tidemill.run.step import Step
+from tidemill.run.steps.step import Asked, Step, done
 from tidemill.state.counting import completed
-from tidemill.stores.opened import attempting
 from tidemill.stores.parquet.store import ParquetStore
 
 if TYPE_CHECKING:
@@ -31,15 +27,7 @@ if TYPE_CHECKING:
 
 def rehearse_step(spark: SparkSession, table: Table, source: Connector) -> StepResult:
     """The result that `run_step` would have, with a notice of what it would do to files."""
-    began = time.monotonic()
-
-    def attempted(attempt: int) -> StepResult:
-        with attempting(table, attempt):
-            step = _Rehearsal(spark, table, source, uuid.uuid4().hex, datetime.now(UTC))
-            result = step.run(began)
-            return replace(result, notices=(*result.notices, *step.told))
-
-    return with_retries(table.name, attempted)
+    return done(Asked(spark, table, source, datetime.now(UTC)), _Rehearsal)
 
 
 class _Rehearsal(Step):
@@ -47,6 +35,10 @@ class _Rehearsal(Step):
 
     told: tuple[str, ...] = ()
     _stages = False
+
+    def run(self, began: float) -> StepResult:
+        result = super().run(began)
+        return replace(result, notices=(*result.notices, *self.told))
 
     def _without(self, columns: Sequence[str]) -> Step:
         raise ArgumentError(

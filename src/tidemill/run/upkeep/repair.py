@@ -20,7 +20,7 @@ from tidemill.errors import ArgumentError
 from tidemill.run.retry import look, with_retries
 from tidemill.stores.opened import attempting_at, store_at
 from tidemill.stores.parquet.store import ParquetStore
-from tidemill.stores.parquet.worker import FILE, ROW
+from tidemill.stores.parquet.worker.rewriting import FILE, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from tidemill.join.arrivals import Arrivals, counts_apart
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.run.join import JoinSource
+    from tidemill.run.producers.join import JoinSource
 
 
 def arrivals_of(spark: SparkSession, source: JoinSource, within: str | None) -> Arrivals:

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from tidemill.declare.strategies import Append
 from tidemill.errors import ExportError, SchemaError
-from tidemill.run.export_memory import place_of
-from tidemill.run.export_options import Options
+from tidemill.run.exports.memory import place_of
+from tidemill.run.exports.options import Options
 from tidemill.run.workplace import locked, swap, workplace
 
 if TYPE_CHECKING:

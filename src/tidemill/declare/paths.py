@@ -1,0 +1,18 @@
+"""Paths as users write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def absolute(path: str | Path, folder: Path | None = None) -> str:
+    """The path as it is from anywhere, from `folder` or the current one on; URLs stay as they are."""
+    return str(path) if "://" in str(path) else str((folder or Path.cwd()).absolute() / at_home(path))
+
+
+def at_home(path: str | Path) -> Path:
+    """The path with `~` as the folder that it stands for; where nobody is called so, `~name` is a name."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)

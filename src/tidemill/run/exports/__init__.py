@@ -1,0 +1,1 @@
+"""Writes a table elsewhere: to files and databases."""

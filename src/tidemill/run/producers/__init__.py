@@ -1,0 +1,1 @@
+"""What gives a table its rows: queries, functions, joins, and outside data by name."""

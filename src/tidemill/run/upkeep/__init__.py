@@ -1,0 +1,1 @@
+"""What is done to a table beside its steps."""

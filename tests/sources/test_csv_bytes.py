@@ -1,0 +1,72 @@
+"""What is known of CSV files by their bytes, without Spark."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidemill.errors import ConnectorError
+from tidemill.sources.csv_bytes import lines_are_records
+from tidemill.sources.listing import Listing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANY = b"1,plain\n" * 200_000  # more than a block
+
+
+def told(folder: Path, *files: bytes, **options: str) -> bool:
+    for number, content in enumerate(files):
+        (folder / f"{number}.csv").write_bytes(content)
+    return lines_are_records(Listing((str(folder),)), options)
+
+
+@pytest.mark.parametrize(
+    ("content", "are_records"),
+    [
+        (b"", True),
+        (b'id,v\n1,"a ""quoted"" text"\n', True),
+        (b'id,v\n1,"open at the end', True),
+        (b'id,v\n1,"one\ntwo"\n', False),
+        (b'id,v\r1,"one\rtwo"\r', False),
+        (MANY + b'1,"one\ntwo"', False),
+        (b'1,"' + b"x" * (1 << 21) + b'\n"', False),
+        (b'1,"' + b"x" * (1 << 21) + b'"\n' + MANY, True),
+    ],
+)
+def test_a_quote_that_is_open_at_the_end_of_a_line_makes_a_record_of_several(
+    tmp_path: Path, content: bytes, are_records: bool
+) -> None:
+    assert told(tmp_path, b"id,v\n1,a\n", content) is are_records
+
+
+def test_options_have_the_last_word(tmp_path: Path) -> None:
+    assert told(tmp_path, b'1,"one\n2"\n', MULTILINE="false")
+    assert told(tmp_path, b'1,"one\n2"\n', quote="")
+    assert not told(tmp_path, b"1,'one\n2'\n", quote="'")
+    assert told(tmp_path, "1,ö\n".encode("latin-1"), charset="latin1")
+
+
+def test_bytes_that_are_no_utf_8_are_shown(tmp_path: Path) -> None:
+    assert told(tmp_path, b"x" * ((1 << 20) - 1) + "ö".encode())  # a letter in two blocks
+    with pytest.raises(ConnectorError) as error:
+        told(tmp_path, MANY + "2,Köln\n3,x\n".encode("latin-1"))
+    assert str(error.value) == (
+        rf"[source.not_utf8] {tmp_path}/0.csv is no UTF-8 text: it holds b'2,K\xf6ln'. Save it as UTF-8, or name its "
+        'encoding: "encoding": "ISO-8859-1" in the params of its source, '
+        "--option encoding=ISO-8859-1 of tidemill merge."
+    )
+    with pytest.raises(ConnectorError):
+        told(tmp_path, "cut in a letter: ö".encode()[:-1])
+
+
+def test_what_cannot_be_read_is_left_to_spark_to_tell(tmp_path: Path) -> None:
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b'1,"one\n2"\n')[:-12])
+    assert isinstance(told(tmp_path), bool)
+
+
+def test_a_file_that_was_written_anew_is_looked_at_anew(tmp_path: Path) -> None:
+    assert told(tmp_path, b'1,"one"\n')
+    assert not told(tmp_path, b'1,"one\ntwo"\n')
