@@ -1,0 +1,93 @@
+"""JSON files as bytes: whether each line is a value or each file is one. Of several, Spark reads the first alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ConnectorError
+from tidemill.sources.texts import KEPT, Text, looks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tidemill.sources.listing import Listing
+
+REMEDY = "Write each object in one line, as jq -c does; a file may also be one object or one array of objects."
+_LONG = 1 << 20  # bytes of a line that is taken for a value without a look
+_DECODER = json.JSONDecoder()
+# Two values side by side, or what looks so in a text. A comma between objects is usual inside of an array.
+_SEVERAL = re.compile(rb"\}[ \t]*\{|\][ \t]*\[|^[ \t]*\{[^\[]*\}[ \t]*,[ \t]*\{")
+
+
+class _Shape(Enum):
+    LINES = "lines"
+    ONE_LINE = "one line"
+    DOCUMENT = "document"
+
+
+def files_are_documents(listing: Listing, options: Mapping[str, str]) -> bool:
+    """Whether each file is one value that goes over its lines; a row that Spark would pass over is an error."""
+    given = {name.lower(): value.lower() for name, value in options.items()}
+    if given.get("encoding", given.get("charset", "utf-8")) not in {"utf-8", "utf8"}:
+        return False
+    if given.get("multiline") == "true":
+        looks(listing, _document)
+        return True
+    found = looks(listing, _look)
+    if "multiline" in given or _Shape.DOCUMENT not in found:
+        return False
+    if _Shape.LINES in found:
+        one, other = (listing.files[found.index(shape)].path for shape in (_Shape.DOCUMENT, _Shape.LINES))
+        raise _not_lines(f"{one} is one value that goes over its lines, and {other} has a value in each.")
+    return True
+
+
+@lru_cache(KEPT)
+def _look(text: Text) -> _Shape:
+    seen = 0
+    with contextlib.suppress(OSError, UnicodeDecodeError):  # Spark says what is wrong with a file
+        for number, line in _lines(text):
+            if not seen and not _begins_with_value(line):
+                return _document(text)
+            seen += 1
+            if _SEVERAL.search(line) and _rest(line.decode()):
+                raise _not_lines(f"{text.path} has several values in line {number}.")
+    return _Shape.ONE_LINE if seen <= 1 else _Shape.LINES
+
+
+def _lines(text: Text) -> Iterator[tuple[int, bytes]]:
+    with text.opened() as stream, io.BufferedReader(stream) as reader:
+        for number, lines in enumerate(reader, start=1):
+            yield from ((number, line) for line in lines.splitlines() if line.strip())
+
+
+@lru_cache(KEPT)
+def _document(text: Text) -> _Shape:
+    with contextlib.suppress(OSError, ValueError):
+        if _rest(b"".join(text.blocks()).decode("utf-8-sig")):
+            raise _not_lines(f"{text.path} has several values that go over its lines.")
+        return _Shape.DOCUMENT
+    return _Shape.LINES
+
+
+def _begins_with_value(line: bytes) -> bool:
+    try:
+        return len(line) > _LONG or _rest(line.decode("utf-8-sig")) is not None
+    except json.JSONDecodeError:
+        return False
+
+
+def _rest(text: str) -> str:
+    """What follows the first value; a comma may."""
+    text = text.lstrip()
+    return text[_DECODER.raw_decode(text)[1] :].strip(" \t\r\n,")
+
+
+def _not_lines(problem: str) -> ConnectorError:
+    return ConnectorError("source.not_json_lines", problem, REMEDY)
