@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.csv_bytes import lines_are_records
+from tidemill.sources.csv_bytes import lines_are_records, may_hold_codes
 from tidemill.sources.listing import Listing
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def told(folder: Path, *files: bytes, **options: str) -> bool:
     [
         (b"", True),
         (b'id,v\n1,"a ""quoted"" text"\n', True),
-        (b'id,v\n1,"open at the end', True),
         (b'id,v\n1,"one\ntwo"\n', False),
         (b'id,v\r1,"one\rtwo"\r', False),
         (MANY + b'1,"one\ntwo"', False),
@@ -60,6 +59,39 @@ def test_bytes_that_are_no_utf_8_are_shown(tmp_path: Path) -> None:
     )
     with pytest.raises(ConnectorError):
         told(tmp_path, "cut in a letter: ö".encode()[:-1])
+
+
+@pytest.mark.parametrize("content", [b'id,v\n1,"open at the end', b'id,v\n0,"a\nb"\n1,"open\n2,x\n'])
+def test_a_quote_that_never_closes_is_an_error_that_names_its_line(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(ConnectorError) as error:
+        told(tmp_path, content)
+    line = 2 if b"end" in content else 4
+    assert error.value.code == "source.open_quote"
+    assert error.value.problem.startswith(f"{tmp_path}/0.csv has a quote in line {line} that never closes")
+    assert told(tmp_path, content, quote="")
+
+
+def test_lines_of_wide_letters_are_left_to_the_reader_of_whole_files(tmp_path: Path) -> None:
+    text = "id,v\n1,ö\n".encode("utf-16")
+    assert not told(tmp_path, text, encoding="UTF-16")
+    with pytest.raises(ConnectorError, match="--option encoding=UTF-16 of"):
+        told(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("row", "may_hold"),
+    [
+        ("1,0.5,2024-01-02 09:30:00,a05,-1.0,10:05", False),
+        ("1,00123", True),
+        ('1,"02134"', True),
+        ("1\t+4912", True),
+        ("1,10d", True),
+        ("1,12345678901234567", True),
+    ],
+)
+def test_digits_that_may_be_no_number_are_seen(tmp_path: Path, row: str, may_hold: bool) -> None:
+    (tmp_path / "a.csv").write_text(f"id,v\n{row}\n")
+    assert may_hold_codes(Listing((str(tmp_path),)), {}) is may_hold
 
 
 def test_what_cannot_be_read_is_left_to_spark_to_tell(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,6 +17,7 @@ from tidemill.declare.cursors import cursor
 from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.sources.failures import failures_of
+from tidemill.sources.files import FileSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
 
@@ -57,6 +59,28 @@ def test_times_of_a_day_that_csv_does_not_tell_are_texts(spark, tmp_path):
     assert types(spark, files(tmp_path, "csv")) == {"id": "bigint", "opens": "string", "at": "timestamp"}
     moments = [datetime.fromisoformat("2024-01-02T10:00:00"), datetime.fromisoformat("2024-01-02T00:00:00"), None]
     assert [row[2] for row in rows(spark, files(tmp_path, "csv"))] == moments
+
+
+def test_digits_that_are_no_number_stay_texts(spark, tmp_path):
+    lines = [f"{n},10001,1{n},7{n},{n}.5" for n in range(1100)]
+    put(tmp_path, "data/a.csv", "id,zip,phone,room,amount", *lines, "1100,02134,+49,10d,12345678901234567")
+    assert types(spark, files(tmp_path, "csv")) == {
+        "id": "bigint",
+        "zip": "string",
+        "phone": "string",
+        "room": "string",
+        "amount": "string",
+    }
+    assert ("1100", "02134", "+49", "10d", "12345678901234567") in [
+        tuple(map(str, row)) for row in rows(spark, files(tmp_path, "csv"))
+    ]
+
+
+def test_files_that_end_in_tsv_are_separated_by_tabs(spark, tmp_path):
+    put(tmp_path, "data/a.tsv", "id\tname", "1\ta,b", '2\t"c\td"')
+    assert FileSource(str(tmp_path / "data")).read(Reading(spark)).collect() == [(1, "a,b"), (2, "c\td")]
+    put(tmp_path, "data/a.tsv", "id;name", "1;a")
+    assert rows(spark, files(tmp_path, "TSV", delimiter=";")) == [(1, "a")]
 
 
 def test_few_bytes_are_read_by_one_task_and_many_by_several(spark, tmp_path):
@@ -128,13 +152,25 @@ def test_a_row_that_does_not_fit_is_an_error_that_names_the_source(spark, tmp_pa
         ("n", "1.239", "decimal(10,2)"),
         ("n", "123456789", "decimal(10,2)"),
         ("d", "2024-01-02 10:30:00", "date"),
+        ("d", "2024", "date"),
         ("t", "10:00", "timestamp"),
     ],
 )
 def test_a_text_is_neither_rounded_nor_cut_to_fit(spark, tmp_path, name, value, kind):
     put(tmp_path, "data/a.csv", f"id,{name}", "1,", f"2,{value}")
-    with pytest.raises(ConnectorError, match=rf"{name} is {re.escape(kind)}, and a row has {value}"):
-        rows(spark, files(tmp_path, "csv"), f"id INT, {name} {kind}")
+    put(tmp_path, "data/a.json", json.dumps({"id": 1, name: value}))
+    put(tmp_path, "data/deep.json", json.dumps({"id": 1, "s": {"l": [{"m": {name: value}}]}}))
+    told = rf"{name} is {re.escape(kind)}, and a row has {value}"
+    with pytest.raises(ConnectorError, match=told):
+        rows(spark, files(tmp_path, "csv", "data/a.csv"), f"id INT, {name} {kind}")
+    with pytest.raises(ConnectorError, match=told):
+        rows(spark, files(tmp_path, "json", "data/a.json"), f"id INT, {name} {kind}")
+    with pytest.raises(ConnectorError, match=rf"s\.l\.m is {re.escape(kind)}, and a row has {value}"):
+        rows(
+            spark,
+            files(tmp_path, "json", "data/deep.json"),
+            f"id INT, s STRUCT<l: ARRAY<STRUCT<m: MAP<STRING, {kind}>>>>",
+        )
 
 
 def test_a_text_that_says_more_than_it_needs_fits(spark, tmp_path):
@@ -183,6 +219,12 @@ def test_csv_in_another_encoding_is_an_error_unless_it_is_named(spark, tmp_path)
     assert rows(spark, files(tmp_path, "csv", encoding="ISO-8859-1")) == [(1, "Köln")]
 
 
+def test_csv_in_wide_letters_is_read(spark, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.csv").write_bytes("id,city\n1,Köln\n2,Łódź\n".encode("utf-16"))
+    assert rows(spark, files(tmp_path, "csv", encoding="UTF-16")) == [(1, "Köln"), (2, "Łódź")]
+
+
 def test_json_texts_that_are_moments_are_timestamps_and_others_stay_texts(spark, tmp_path):
     put(
         tmp_path,
@@ -225,13 +267,37 @@ def test_json_fields_inside_columns_are_read_though_the_table_lacks_them(spark, 
     assert rows(spark, files(tmp_path, "json"), table) == [([(None, True), (Decimal(2), None)], 1, ("a", 1, None))]
 
 
+def test_values_inside_of_json_columns_are_exact(spark, tmp_path):
+    put(tmp_path, "data/a.json", '{"id": 1, "s": {"n": 1.10, "d": "2024-01-02"}, "l": [0.5, null]}', '{"id": 2}')
+    assert rows(
+        spark, files(tmp_path, "json"), "id INT, s STRUCT<n: DECIMAL(5,2), d: DATE>, l ARRAY<DECIMAL(2,1)>"
+    ) == [
+        (1, [Decimal("0.5"), None], (date(2024, 1, 2), Decimal("1.10"))),
+        (2, None, None),
+    ]
+
+
+def test_a_json_file_may_be_one_value_that_goes_over_its_lines(spark, tmp_path):
+    put(tmp_path, "data/a.json", json.dumps([{"id": 1}, {"id": 2}], indent=2))
+    put(tmp_path, "data/b.json", json.dumps({"id": 3}, indent=2))
+    assert rows(spark, files(tmp_path, "json")) == [(1,), (2,), (3,)]
+
+
+def test_json_fields_of_one_name_are_an_error(spark, tmp_path):
+    put(tmp_path, "data/a.json", '{"id": 1, "v": 1}', '{"id": 2, "V": 2}')
+    with pytest.raises(ConnectorError) as error:
+        rows(spark, files(tmp_path, "json"))
+    assert error.value.code == "source.duplicate_columns"
+    assert error.value.problem.endswith("data has the field v twice, perhaps in another case.")
+
+
 def test_json_that_does_not_fit_is_an_error(spark, tmp_path):
     put(tmp_path, "data/a.json", '{"id": 1}', '{"id": ')
     with pytest.raises(ConnectorError) as error:
         rows(spark, files(tmp_path, "json"))
     assert str(error.value).startswith(
         f"[source.not_json_lines] The source orders could not be read: {tmp_path}/data has lines that are no JSON "
-        "object. Write each object in one line, as jq -c does; an array of objects in one line is read too."
+        "object. Write each object in one line, as jq -c does; a file may also be one object or one array of objects."
     )
     put(tmp_path, "data/a.json", '{"id": 1, "price": 1.10}', '{"id": 2, "price": 1.239}')
     with pytest.raises(ConnectorError, match=r"price is decimal\(9,2\), and a row has 1.239"):

@@ -112,7 +112,7 @@ def require(columns: Iterable[str], there: Sequence[str], what: str, where: str)
             raise ArgumentError(
                 "columns.missing",
                 f"{what} {column!r} is not a column of {where}.",
-                f"{_listed(there)}{_separated(there)}",
+                _listed(there),
             )
         found.append(spelling)
     return tuple(found)
@@ -120,15 +120,6 @@ def require(columns: Iterable[str], there: Sequence[str], what: str, where: str)
 
 def _listed(there: Sequence[str]) -> str:
     return f"It has: {', '.join(there)}." if there else "It has no columns."
-
-
-def _separated(there: Sequence[str]) -> str:
-    """What to say of text files whose columns Spark took for one."""
-    sign = next((sign for sign in ";|\t" if len(there) == 1 and sign in there[0]), None)
-    if sign is None:
-        return ""
-    shown = "\\t" if sign == "\t" else sign
-    return f' If "{shown}" separates its columns, say so: --option sep="{shown}", or "sep" in the params of its source.'
 
 
 def _columns(schema: StructType) -> list[tuple[str, object]]:

@@ -4,86 +4,109 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import csv
+import io
+import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidemill.errors import ConnectorError
 from tidemill.sources.csv_options import CsvOptions
+from tidemill.sources.texts import KEPT, Text, looks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pyarrow import fs
+    from collections.abc import Mapping
 
     from tidemill.sources.listing import Listing
 
-_BLOCK = 1 << 20  # bytes
-_AT_A_TIME = 16
-_KEPT = 20_000
 _SHOWN = 20  # bytes on either side of one that is wrong
+_WIDE = ("utf-16", "utf16", "utf-32", "utf32")  # encodings in which Spark does not find the ends of lines
+_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# 00123, +49123, 10d, or more digits than a double has: Spark takes them for numbers, and they may be none.
+_CODES = re.compile(rb"(?:^|[^\w.:/+-])\+?0[0-9](?!:)|(?:^|\W)\+[0-9]|[0-9]{16}|[0-9.][dDfF](?!\w)")
 
 
 def lines_are_records(listing: Listing, options: Mapping[str, str]) -> bool:
     """Whether every line is a record; a text in quotes may go on in the next, where Spark would begin another row.
 
     Bytes that are no UTF-8, unless the options name another encoding, are an error: Spark would put � in their place.
+    So is a quote that never closes: all lines after it would be one text.
     """
     given = CsvOptions.of(options)
-    quote, is_utf8 = given.quote.encode(), given.encoding in {"utf-8", "utf8"}
-    texts = [_Text(root.scheme, file.path, file.size, file.mtime_ns, root.files) for root, file in listing.placed]
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        looks = pool.map(lambda text: _look(text, quote, is_utf8), texts)
-        return all(looks) or given.names_lines
+    found = looks(listing, lambda text: _look(text, given))
+    return given.names_lines or (all(each.lines_are_records for each in found) and not given.encoding.startswith(_WIDE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A file, which is the same one as long as its size and time are."""
-
-    scheme: str
-    path: str
-    size: int
-    mtime: int
-    files: fs.FileSystem = field(compare=False)
-
-    def blocks(self) -> Iterator[bytes]:
-        with self.files.open_input_stream(self.path, compression="detect") as stream:
-            while block := stream.read(_BLOCK):
-                yield block
+def may_hold_codes(listing: Listing, options: Mapping[str, str]) -> bool:
+    """Whether there may be digits that are no number; that none are there is sure."""
+    given = CsvOptions.of(options)
+    return any(each.may_hold_codes for each in looks(listing, lambda text: _look(text, given)))
 
 
-@lru_cache(_KEPT)  # a step reads its source several times
-def _look(text: _Text, quote: bytes, is_utf8: bool) -> bool:
-    decoder, lines = codecs.getincrementaldecoder("utf-8")(), _Lines(quote)
+class _Seen(NamedTuple):
+    lines_are_records: bool
+    may_hold_codes: bool
+
+
+@lru_cache(KEPT)
+def _look(text: Text, given: CsvOptions) -> _Seen:
+    decoder, lines, codes = codecs.getincrementaldecoder("utf-8")(), _Lines(given.quote.encode()), False
+    is_utf8 = given.encoding in {"utf-8", "utf8"}
     with contextlib.suppress(OSError):  # Spark says what is wrong with a file that cannot be read
         for block in text.blocks():
             lines.take(block)
+            codes = codes or _CODES.search(block) is not None
             if is_utf8:
                 _decode(decoder, block, text.path)
         if is_utf8:
             _decode(decoder, b"", text.path)
-    return lines.are_records
+        if not lines.are_records or lines.is_open:
+            _check_quotes(text, given)
+    return _Seen(lines.are_records, codes)
 
 
 class _Lines:
     """A quote that is open at the end of a line closes in another one."""
 
     def __init__(self, quote: bytes) -> None:
-        self.quote, self.are_records, self._open = quote, True, False
+        self.quote, self.are_records, self.is_open = quote, True, False
 
     def take(self, block: bytes) -> None:
-        if not self.quote or not self.are_records or not (self._open or self.quote in block):
+        if not self.quote or not self.are_records or not (self.is_open or self.quote in block):
             return
         first, *more = block.replace(b"\r", b"\n").split(b"\n")
-        self._open ^= self._odd(first)
+        self.is_open ^= self._odd(first)
         if more:
-            self.are_records = not self._open and not any(map(self._odd, more[:-1]))
-            self._open = self._odd(more[-1])
+            self.are_records = not self.is_open and not any(map(self._odd, more[:-1]))
+            self.is_open = self._odd(more[-1])
 
     def _odd(self, line: bytes) -> bool:
         return line.count(self.quote) % 2 == 1
+
+
+def _check_quotes(text: Text, given: CsvOptions) -> None:
+    """A quote that never closes is an error; where Python cannot read the file so far, Spark says what is wrong."""
+    if not given.is_usual or len(given.separator) != 1 or len(given.quote) != 1:
+        return
+    with contextlib.suppress(LookupError, UnicodeDecodeError), text.opened() as stream:
+        content = io.TextIOWrapper(io.BufferedReader(stream), given.encoding, newline="")
+        records = csv.reader(content, delimiter=given.separator, quotechar=given.quote, strict=True)
+        line = 1
+        try:
+            for _ in records:
+                line = records.line_num + 1
+        except csv.Error as wrong:
+            if "unexpected end of data" in str(wrong):
+                raise _open_quote(text.path, line) from None
+
+
+def _open_quote(path: str, line: int) -> ConnectorError:
+    return ConnectorError(
+        "source.open_quote",
+        f"{path} has a quote in line {line} that never closes: all that follows it would be one text.",
+        "Close it, or write a quote that is a sign of a text twice inside of quotes; files without quoted texts are "
+        'read with "quote": "" in the params of their source, --option quote= of tidemill merge.',
+    )
 
 
 def _decode(decoder: codecs.IncrementalDecoder, block: bytes, path: str) -> None:
@@ -91,9 +114,10 @@ def _decode(decoder: codecs.IncrementalDecoder, block: bytes, path: str) -> None
         decoder.decode(block, final=not block)
     except UnicodeDecodeError as bad:
         before, after = bad.object[: bad.start].rpartition(b"\n")[2], bad.object[bad.start :].partition(b"\n")[0]
+        likely = "UTF-16" if bad.object.startswith(_BOMS) else "ISO-8859-1"
         raise ConnectorError(
             "source.not_utf8",
             f"{path} is no UTF-8 text: it holds {before[-_SHOWN:] + after[:_SHOWN]!r}.",
-            'Save it as UTF-8, or name its encoding: "encoding": "ISO-8859-1" in the params of its source, '
-            "--option encoding=ISO-8859-1 of tidemill merge.",
+            f'Save it as UTF-8, or name its encoding: "encoding": "{likely}" in the params of its source, '
+            f"--option encoding={likely} of tidemill merge.",
         ) from bad

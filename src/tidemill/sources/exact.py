@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     DataType,
     DateType,
     DecimalType,
+    DoubleType,
+    LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -27,23 +31,41 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MOST_DIGITS = 38
-_FIRST = 1000
 # with such an option, Spark's reader is told how to read
 _IN_CHARGE: dict[type[DataType], set[str]] = {
     DecimalType: {"locale"},
+    DoubleType: {"locale"},
+    LongType: {"locale"},
     DateType: {"dateformat"},
     TimestampType: {"timestampformat", "timezone"},
 }
-_TIME_ALONE = r"^\s*T?\d{1,2}:"
+_DAY = r"^\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}"  # 2024 is no day, and 10:00 would be a time of today
+_CODE = r"^\s*(?:0\d|\+)"
+_NOT: dict[type[DataType], str] = {
+    TimestampType: r"^\s*T?\d{1,2}:",
+    LongType: _CODE,
+    DecimalType: _CODE,
+    DoubleType: r"^\s*(?:[+-]?\d{16,}\s*$|.*[dDfF]\s*$)",
+}
 
 
 def as_texts(schema: StructType, options: Mapping[str, str], *kinds: type[DataType]) -> StructType:
-    """What to read: texts where columns are of these kinds, so that `exactly` can look at them."""
+    """What to read: texts where columns, or what is inside of them, are of these kinds, for `exactly` to look at."""
     given = {name.lower(): value.lower() for name, value in options.items()}
     looked_at = [kind for kind in kinds if given.get("mode") == "failfast" and not _IN_CHARGE[kind] & given.keys()]
-    return StructType(
-        [StructField(f.name, StringType() if type(f.dataType) in looked_at else f.dataType) for f in schema.fields]
-    )
+
+    def read(kind: DataType) -> DataType:
+        match kind:
+            case StructType():
+                return StructType([StructField(f.name, read(f.dataType)) for f in kind.fields])
+            case ArrayType():
+                return ArrayType(read(kind.elementType))
+            case MapType():
+                return MapType(kind.keyType, read(kind.valueType))
+            case _:
+                return StringType() if type(kind) in looked_at else kind
+
+    return StructType([StructField(f.name, read(f.dataType)) for f in schema.fields])
 
 
 def exactly(rows: DataFrame, wanted: StructType) -> DataFrame:
@@ -52,28 +74,49 @@ def exactly(rows: DataFrame, wanted: StructType) -> DataFrame:
     read = {f.name: f.dataType for f in rows.schema.fields}
     if not any(kind != read[name] for name, kind in kinds.items()):
         return rows
-    return rows.select(*(_exact(name, kinds[name]) if kinds[name] != read[name] else quote(name) for name in read))
+    columns = [_typed(F.col(quote(name)), name, kind, kinds.get(name, kind)) for name, kind in read.items()]
+    return rows.select(*(column.alias(name) for column, name in zip(columns, read, strict=True)))
 
 
-def _exact(name: str, kind: DataType) -> Column:
-    text = F.col(quote(name))
+def _typed(column: Column, name: str, read: DataType, wanted: DataType) -> Column:
+    match read, wanted:
+        case _ if read == wanted:
+            return column
+        case StructType(), StructType():
+            pairs = zip(read.fields, wanted.fields, strict=True)
+            parts = [
+                _typed(column.getField(f.name), f"{name}.{f.name}", f.dataType, kind.dataType).alias(f.name)
+                for f, kind in pairs
+            ]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ArrayType(), ArrayType():
+            return F.transform(column, lambda item: _typed(item, name, read.elementType, wanted.elementType))
+        case MapType(), MapType():
+            return F.transform_values(column, lambda _, item: _typed(item, name, read.valueType, wanted.valueType))
+        case _:
+            return _exact(column, name, wanted)
+
+
+def _exact(text: Column, name: str, kind: DataType) -> Column:
     value = text.try_cast(kind)
     is_whole = F.coalesce(_says_all(value, text, kind), F.lit(False))  # noqa: FBT003
     wrong = F.concat(F.lit(f"{name} is {kind.simpleString()}, and a row has "), text)
-    return F.when(text.isNull() | is_whole, value).otherwise(F.raise_error(wrong)).alias(name)
+    return F.when(text.isNull() | is_whole, value).otherwise(F.raise_error(wrong))
 
 
 def _says_all(value: Column, text: Column, kind: DataType) -> Column:
     """Whether a type that has room for more finds the same in the text."""
     if isinstance(kind, TimestampType):
-        return value.isNotNull() & ~text.rlike(_TIME_ALONE)
-    room: DataType = TimestampNTZType()
+        return value.isNotNull() & text.rlike(_DAY)
     if isinstance(kind, DecimalType):
         room = DecimalType(_MOST_DIGITS, _MOST_DIGITS - kind.precision + kind.scale)
-    return value.try_cast(room) == text.try_cast(room)
+        return value.try_cast(room) == text.try_cast(room)
+    return (value.try_cast(TimestampNTZType()) == text.try_cast(TimestampNTZType())) & text.rlike(_DAY)
 
 
-def times_alone(rows: DataFrame) -> list[str]:
-    """The columns of texts whose first ones are times of a day that they do not tell."""
-    first = rows.limit(_FIRST).select(*(F.max(F.col(quote(name)).rlike(_TIME_ALONE)) for name in rows.columns)).first()
-    return [name for name, is_time in zip(rows.columns, first or (), strict=True) if is_time]
+def no_values(texts: DataFrame, found: StructType) -> list[str]:
+    """The columns with texts that are not what Spark takes them for: 00123 is no number, and 9:30 no moment."""
+    seen = texts.select(
+        *(F.max(F.col(quote(name)).rlike(_NOT[type(found[name].dataType)])) for name in texts.columns)
+    ).first()
+    return [name for name, is_seen in zip(texts.columns, seen or (), strict=True) if is_seen]

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from tidemill.dataset.folder import Folder
 from tidemill.dataset.protocol import finish_interrupted
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.sources.csv_bytes import lines_are_records
+from tidemill.sources.csv_bytes import lines_are_records, may_hold_codes
+from tidemill.sources.csv_options import with_tabs
 from tidemill.sources.headers import by_header
+from tidemill.sources.json_bytes import files_are_documents
 from tidemill.sources.listing import Listing
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 FORMATS = {
     ".parquet": "parquet",
     ".csv": "csv",
+    ".tsv": "tsv",
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
@@ -173,11 +176,11 @@ class FileSource:
         options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
         match self.format:
             case "csv":
-                options = ({} if lines_are_records(found, options) else {"multiLine": "true"}) | options
-                groups = by_header(found, options)
-                base = {"basePath": found.base} if found.base and len(groups) > 1 and not found.nested else {}
-                return read_csv(reading, groups, base | options, self.types)
+                return self._csv(reading, found, options)
+            case "tsv":
+                return self._csv(reading, found, with_tabs(options))
             case "json":
+                options = ({"multiLine": "true"} if files_are_documents(found, options) else {}) | options
                 return read_json(reading, found.for_spark(), options, self.types)
             case columnar:
                 # Spark would take the columns of any one file for those of all.
@@ -185,6 +188,12 @@ class FileSource:
                 reader = reading.spark.read.format(columnar).options(**options)
                 schema = written_schema(found) if self.is_plain else None
                 return (reader.schema(schema) if schema else reader).load(found.for_spark())
+
+    def _csv(self, reading: Reading, found: Listing, given: dict[str, str]) -> DataFrame:
+        options = ({} if lines_are_records(found, given) else {"multiLine": "true"}) | given
+        groups = by_header(found, given)
+        base = {"basePath": found.base} if found.base and len(groups) > 1 and not found.nested else {}
+        return read_csv(reading, groups, base | options, self.types, codes=may_hold_codes(found, given))
 
     @property
     def _is_kept(self) -> bool:

@@ -1,4 +1,4 @@
-"""CSV files that do not all have the same columns: those with the same header are read together."""
+"""The headers of CSV files: what is wrong with one, and which files have the same, so that they are read together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import csv
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from tidemill.errors import ConnectorError
 from tidemill.sources.csv_options import CsvOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyarrow import fs
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _ENOUGH = 1 << 16  # bytes; a header that is longer is not looked at
 _AT_A_TIME = 16
 _PLAIN = {"utf-8", "utf8", "us-ascii", "iso-8859-1"}
+_SEPARATORS = {";": ";", "|": "|", "\t": "\\t"}
 
 
 def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
@@ -26,13 +28,17 @@ def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
     So it is too where headers cannot be told here: Spark then says which file has others.
     """
     given = CsvOptions.of(options)
-    is_told = given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN
-    if len(listing.files) < 2 or not is_told:  # noqa: PLR2004
+    if not (given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN):
         return [listing.for_spark()]
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        headers = list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
+    try:
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            headers = list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
+    except OSError:  # Spark says what is wrong with a file that cannot be read
+        return [listing.for_spark()]
     groups: dict[tuple[str, ...], list[str]] = {}
     for (root, file), header in zip(listing.placed, headers, strict=True):
+        if header not in groups:
+            _check(header, file.path, given)
         groups.setdefault(header, []).append(root.for_spark(file))
     groups.pop((), None)  # empty files
     return [*groups.values()] if len(groups) > 1 else [listing.for_spark()]
@@ -44,3 +50,28 @@ def _header(root: Root, file: fs.FileInfo, given: CsvOptions) -> tuple[str, ...]
     comment = given.comment
     lines = (line for line in text.splitlines() if line.strip() and not (comment and line.startswith(comment)))
     return tuple(next(csv.reader(lines, delimiter=given.separator, quotechar=given.quote or '"'), ()))
+
+
+def _check(header: Sequence[str], path: str, given: CsvOptions) -> None:
+    if "" in header:
+        raise ConnectorError(
+            "source.unnamed_column",
+            f"{path} has no name for its column {header.index('') + 1} of {len(header)}.",
+            "Name it in the header line; a comma at the end of the line makes a column too.",
+        )
+    names = [name.lower() for name in header]
+    twice = [name for place, name in enumerate(header) if name.lower() in names[:place]]
+    if twice:
+        raise ConnectorError(
+            "source.duplicate_columns",
+            f"{path} has the column {twice[0]} twice in its header.",
+            "Rename one of them there; names are matched without case.",
+        )
+    sign = next((sign for sign in _SEPARATORS if len(header) == 1 and sign in header[0]), None)
+    if sign and not given.names_separator:
+        shown = _SEPARATORS[sign]
+        raise ConnectorError(
+            "source.separator",
+            f'{path} has one column, {header[0]!r}: it seems that "{shown}" separates its columns.',
+            f'Say so: --option sep="{shown}" of tidemill merge, "sep" in the params of its source; or sep="," if not.',
+        )

@@ -28,6 +28,7 @@ _DATABASES = "tidemill.sources.jdbc:jdbc_source"
 _HTTP = "tidemill.sources.rest:rest_source"
 _OWN = {
     "csv": _FILES,
+    "tsv": _FILES,
     "json": _FILES,
     "parquet": _FILES,
     "orc": _FILES,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.names import quote, spelled
 from tidemill.errors import ConnectorError
+from tidemill.sources.json_bytes import REMEDY
 from tidemill.sources.narrow import spelling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType, StructType
 
     from tidemill.sources.protocol import Reading
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _ISO = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]"
 _CSV = {"header": "true", "mode": "FAILFAST", "enforceSchema": "false", "escape": '"'}
 _JSON = {"mode": "FAILFAST"}
+_FIRST = 1000
 _CORRUPT = "_corrupt_record"  # the column that Spark makes for what it cannot read
 _LADDERS = (("integer", "long", "decimal", "double"), ("date", "timestamp"))
 
@@ -44,16 +46,18 @@ class Types:
         return _ddl(", ".join(f"{quote(name)} {kind}" for name, kind in self.some.items()))
 
 
-def read_csv(reading: Reading, groups: Sequence[Sequence[str]], options: Mapping[str, str], types: Types) -> DataFrame:
+def read_csv(
+    reading: Reading, groups: Sequence[Sequence[str]], options: Mapping[str, str], types: Types, *, codes: bool = True
+) -> DataFrame:
     """All rows; one that does not fit the types is an error. Files of one group have the same columns.
 
-    A column that a file does not have is NULL in its rows.
+    A column that a file does not have is NULL in its rows. Without `codes` there are no digits that are no number.
     """
     options = _defaults(_CSV, options)
     whole = types.whole()
     if whole:
         return _csv(reading, [path for paths in groups for path in paths], options, whole)
-    found = [_csv_schema(reading, paths, options, types) for paths in groups]
+    found = [_csv_schema(reading, paths, options, types, codes=codes) for paths in groups]
     for name in types.some:
         spelling(name, [column for schema in found for column in schema.fieldNames()], types.source)
     common = types.over(_typed(common_types(found), reading.like))
@@ -73,26 +77,22 @@ def _csv(reading: Reading, paths: Sequence[str], options: Mapping[str, str], sch
 
 def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> DataFrame:
     """All rows; one that does not fit the types is an error. A field that a row does not have is NULL."""
-    from pyspark.sql.types import DecimalType  # noqa: PLC0415  slow to import
+    from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
 
     from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
 
     schema = types.whole() or json_schema(reading, paths, options, types)
     options = _defaults(_JSON, options)
-    read = as_texts(schema, options, DecimalType)
+    read = as_texts(schema, options, DecimalType, DateType, TimestampType)
     return exactly(reading.spark.read.options(**options).schema(read).json([*paths]), schema)
 
 
 def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> StructType:
     """The fields of all rows; those that the table has are there and have its types, also when no row has them."""
     inferring = reading.spark.read.options(**_defaults({"inferTimestamp": "true", "timestampFormat": _ISO}, options))
-    found = inferring.json([*paths]).schema
+    found = _inferred_json(inferring, paths)
     if _CORRUPT in found.fieldNames():
-        raise ConnectorError(
-            "source.not_json_lines",
-            f"{', '.join(paths)} has lines that are no JSON object.",
-            "Write each object in one line, as jq -c does; an array of objects in one line is read too.",
-        )
+        raise ConnectorError("source.not_json_lines", f"{', '.join(paths)} has lines that are no JSON object.", REMEDY)
     found = types.over(_with_all(_all_of(found, reading.like) if reading.like else found, types.told()))
     if not found.fields:
         raise ConnectorError(
@@ -103,35 +103,60 @@ def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, st
     return found
 
 
+def _inferred_json(inferring: DataFrameReader, paths: Sequence[str]) -> StructType:
+    from pyspark.errors import AnalysisException  # noqa: PLC0415  slow to import
+
+    try:
+        return inferring.json([*paths]).schema
+    except AnalysisException as failure:
+        if failure.getCondition() != "COLUMN_ALREADY_EXISTS":
+            raise
+        name = (failure.getMessageParameters() or {}).get("columnName", "a field")
+        raise ConnectorError(
+            "source.duplicate_columns",
+            f"{', '.join(paths)} has the field {name.strip('`')} twice, perhaps in another case.",
+            "Rename one of them; names are matched without case.",
+        ) from failure
+
+
 def empty(reading: Reading, types: Types) -> DataFrame | None:
     """No rows, where the columns are known all the same."""
     schema = types.whole() or reading.like
     return None if schema is None else reading.spark.createDataFrame([], schema)
 
 
-def _csv_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> StructType:
+def _csv_schema(
+    reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types, *, codes: bool
+) -> StructType:
     """Inferring reads every row, and is done only for columns whose type nobody has told."""
     by_header = {name: value for name, value in options.items() if name.lower() != "inferschema"}
     found = reading.spark.read.options(**by_header).csv([*paths]).schema
     told = [*(reading.like.fieldNames() if reading.like else ()), *types.some]
     if not all(spelled(name, told) for name in found.fieldNames()):
         inferring = reading.spark.read.options(**_defaults({"inferSchema": "true"}, options))
-        found = _without_times(reading, paths, options, _with_room(inferring.csv([*paths]).schema))
+        found = _without_codes(reading, paths, options, _with_room(inferring.csv([*paths]).schema), codes=codes)
     return found
 
 
-def _without_times(reading: Reading, paths: Sequence[str], options: Mapping[str, str], found: StructType) -> StructType:
-    """Times of a day are texts: as moments they would be of the day of the run."""
-    from pyspark.sql.types import StringType, StructField, StructType, TimestampType  # noqa: PLC0415  slow to import
+def _without_codes(
+    reading: Reading, paths: Sequence[str], options: Mapping[str, str], found: StructType, *, codes: bool
+) -> StructType:
+    """Times of a day are texts: as moments they would be of the day of the run. So are codes of digits, such as 00123.
 
-    from tidemill.sources.exact import as_texts, times_alone  # noqa: PLC0415  it imports PySpark
+    A time that is not among the first rows is an error later; a code would lose its zeros, so all rows are looked at.
+    """
+    from pyspark.sql import types as t  # noqa: PLC0415  slow to import
 
-    read = as_texts(found, options, TimestampType)
+    from tidemill.sources.exact import as_texts, no_values  # noqa: PLC0415  it imports PySpark
+
+    kinds = (t.TimestampType, t.LongType, t.DecimalType, t.DoubleType) if codes else (t.TimestampType,)
+    read = as_texts(found, options, *kinds)
     looked_at = [quote(f.name) for f, text in zip(found.fields, read.fields, strict=True) if f != text]
     if not looked_at:
         return found
-    times = times_alone(reading.spark.read.options(**options).schema(read).csv([*paths]).select(*looked_at))
-    return StructType([StructField(f.name, StringType()) if f.name in times else f for f in found.fields])
+    texts = reading.spark.read.options(**options).schema(read).csv([*paths]).select(*looked_at)
+    kept = no_values(texts if codes else texts.limit(_FIRST), found)
+    return t.StructType([t.StructField(f.name, t.StringType()) if f.name in kept else f for f in found.fields])
 
 
 def _with_room(found: StructType) -> StructType:
@@ -161,7 +186,7 @@ def _wider(one: DataType, other: DataType) -> DataType:
     for ladder in _LADDERS:
         kinds = [kind.typeName() for kind in (one, other)]
         if set(kinds) <= set(ladder):
-            return max((one, other), key=lambda kind: ladder.index(kind.typeName()))
+            return max((one, other), key=lambda kind: (ladder.index(kind.typeName()), getattr(kind, "precision", 0)))
     return StringType()
 
 
