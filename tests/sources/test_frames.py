@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,14 +45,36 @@ WRONG: dict[str, tuple[Any, str]] = {
         (
             "[source.bad_frame] The DataFrame cannot be read: Could not convert 'a' with type str: tried to convert to "
             "int64; Conversion failed for column v with type object. "
-            "Give every column a name of its own, and values of one type."
+            "Give every column a name of its own, and values of one type; .dt.floor('us') takes nanoseconds off."
         ),
     ),
     "columns of one name": (
         pd.DataFrame([[1, 2]], columns=["v", "v"]),
         (
             "[source.bad_frame] The DataFrame cannot be read: Duplicate column names found: ['v', 'v']. "
-            "Give every column a name of its own, and values of one type."
+            "Give every column a name of its own, and values of one type; .dt.floor('us') takes nanoseconds off."
+        ),
+    ),
+    "dates and moments": (
+        pd.DataFrame({"v": pd.Series([date(2024, 1, 1), datetime(2024, 1, 1, 5)], dtype=object)}),  # noqa: DTZ001
+        (
+            "[source.bad_frame] The DataFrame cannot be read: v has dates and moments. "
+            "Give every column a name of its own, and values of one type; .dt.floor('us') takes nanoseconds off."
+        ),
+    ),
+    "nanoseconds": (
+        pd.DataFrame({"v": pd.to_datetime(["2024-01-01T10:00:00.123456789"])}),
+        (
+            "[source.bad_frame] The DataFrame cannot be read: Casting from timestamp[ns] to timestamp[us] would lose "
+            "data: 1704103200123456789. Give every column a name of its own, and values of one type; "
+            ".dt.floor('us') takes nanoseconds off."
+        ),
+    ),
+    "a number that is too long": (
+        pd.DataFrame({"v": pd.Series([2**70, 1], dtype=object)}),
+        (
+            "[source.bad_frame] The DataFrame cannot be read: Python int too large to convert to C long. "
+            "Give every column a name of its own, and values of one type; .dt.floor('us') takes nanoseconds off."
         ),
     ),
     "types that Spark lacks": (

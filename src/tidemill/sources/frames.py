@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
@@ -76,25 +77,37 @@ class FrameSource:
     def _arrow(self) -> pa.Table:
         try:
             table = as_arrow(self.frame)
-        except (pa.ArrowException, ValueError) as failure:
+            held = _as_parquet_holds(table) if table is not None else None
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as failure:
             raise ArgumentError(
                 "source.bad_frame",
                 f"The {type(self.frame).__name__} cannot be read: {'; '.join(map(str, failure.args))}.",
-                "Give every column a name of its own, and values of one type.",
+                "Give every column a name of its own, and values of one type; .dt.floor('us') takes nanoseconds off.",
             ) from failure
-        if table is None:
+        if held is None:
             raise ArgumentError(
                 "source.unknown_kind",
                 f"A {type(self.frame).__name__} cannot be merged.",
                 "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path.",
             )
-        return _as_parquet_holds(table)
+        return held
 
 
 def _as_parquet_holds(table: pa.Table) -> pa.Table:
-    """Types that Spark lacks as those that it reads from a Parquet file of the same table."""
-    fields = [field.with_type(_ALIKE.get(field.type, field.type)) for field in table.schema]
+    """Types that Spark lacks as those that it reads from a Parquet file of the same table.
+
+    What these do not hold, such as nanoseconds, is an error.
+    """
+    fields = [field.with_type(_held(field.type)) for field in table.schema]
     return table.cast(pa.schema(fields)) if fields != list(table.schema) else table
+
+
+def _held(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    return pa.time64("us") if pa.types.is_time64(kind) else _ALIKE.get(kind, kind)
 
 
 def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> StructType:
@@ -131,6 +144,14 @@ def _has_type(item: pa.Field) -> bool:
     return not pa.types.is_decimal(item.type) or item.type.precision <= _MOST_DIGITS
 
 
+def _check_dates(frame: pd.DataFrame, table: pa.Table) -> None:
+    """Arrow takes moments that come after a date for dates, and drops their times."""
+    for column, kind in zip(range(frame.shape[1]), table.schema.types, strict=True):
+        values = frame.iloc[:, column] if pa.types.is_date(kind) else ()
+        if any(isinstance(value, datetime) for value in values):
+            raise ValueError(f"{frame.columns[column]} has dates and moments")
+
+
 def is_spark_frame(frame: object) -> TypeGuard[DataFrame]:
     from pyspark.sql import DataFrame  # noqa: PLC0415  slow to import
 
@@ -147,6 +168,8 @@ def as_arrow(frame: object) -> pa.Table | None:
         case pa.RecordBatch():
             return pa.Table.from_batches([frame])
         case pd.DataFrame():
-            return pa.Table.from_pandas(frame, preserve_index=False)
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            _check_dates(frame, table)
+            return table
         case _:
             return None
