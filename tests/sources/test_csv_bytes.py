@@ -87,6 +87,7 @@ def test_lines_of_wide_letters_are_left_to_the_reader_of_whole_files(tmp_path: P
         ("1\t+4912", True),
         ("1,10d", True),
         ("1,12345678901234567", True),
+        ("1," + "x" * ((1 << 20) - 10) + ",0123", True),  # in two blocks
     ],
 )
 def test_digits_that_may_be_no_number_are_seen(tmp_path: Path, row: str, may_hold: bool) -> None:

@@ -35,6 +35,11 @@ def found(folder: Path, *patterns: str) -> list[str]:
         ("x", ["x/c.csv", "x/d.txt"]),
         ("x/", ["x/c.csv", "x/d.txt"]),
         ("{x,y}/c*", ["x/c.csv", "y/c.csv"]),
+        ("**/*.csv", ["a.csv", "b.csv", "x/c.csv", "y/c.csv"]),
+        ("x/**", ["x/c.csv", "x/d.txt"]),
+        ("[^a].csv", ["b.csv"]),
+        ("{a,*}.csv", ["a.csv", "b.csv"]),
+        ("{x,x/c.csv}", ["x/c.csv", "x/d.txt"]),
     ],
 )
 def test_paths_and_patterns_name_files(tmp_path, pattern, names):
@@ -62,6 +67,35 @@ def test_nothing_there_is_an_error_that_names_the_path(tmp_path):
         with pytest.raises(ConnectorError) as error:
             assert Listing((str(path),)).roots
         assert error.value.problem == f"There is nothing at {path}."
+
+
+def test_a_path_may_be_a_uri(tmp_path):
+    touch(tmp_path, "a b%.csv", "b.csv")
+    for uri in (f"file://{tmp_path}/a%20b%25.csv", f"file://localhost{tmp_path}/a*"):
+        assert [file.base_name for file in Listing((uri,)).files] == ["a b%.csv"]
+
+
+@pytest.mark.parametrize(
+    ("names", "path", "code"),
+    [
+        (["f/day=1/a.csv", "f/b.csv"], "f", "source.uneven_partitions"),
+        (["f/day=1/a.csv", "f/month=1/b.csv"], "f", "source.uneven_partitions"),
+        (["f/day=1/a.csv", "f/more/b.csv"], "f", "source.uneven_partitions"),
+        (["_a.csv"], "_a.csv", "source.hidden"),
+        (["f/10:00.csv"], "f", "source.bad_name"),
+    ],
+)
+def test_what_spark_would_pass_over_or_cannot_read_is_an_error(tmp_path, names, path, code):
+    touch(tmp_path, *names)
+    with pytest.raises(ConnectorError) as error:
+        Listing((str(tmp_path / path),)).check()
+    assert error.value.code == code
+
+
+def test_folders_of_the_same_partitions_and_plain_ones_pass(tmp_path):
+    touch(tmp_path, "p/day=1/a.csv", "p/day=2/a.csv", "n/2024/a.csv", "n/b.csv", "n/_SUCCESS")
+    for name in ("p", "n", "p/day=1", "*/*"):
+        Listing((str(tmp_path / name),)).check()
 
 
 def test_an_empty_folder_has_no_files_and_is_no_error(tmp_path):

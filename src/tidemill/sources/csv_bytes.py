@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tidemill.errors import ConnectorError
 from tidemill.sources.csv_options import CsvOptions
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 _SHOWN = 20  # bytes on either side of one that is wrong
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32")  # encodings in which Spark does not find the ends of lines
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# 00123, +49123, 10d, or more digits than a double has: Spark takes them for numbers, and they may be none.
-_CODES = re.compile(rb"(?:^|[^\w.:/+-])\+?0[0-9](?!:)|(?:^|\W)\+[0-9]|[0-9]{16}|[0-9.][dDfF](?!\w)")
+# 00123, +49123, 10d, or more digits than a double has: Spark takes them for numbers, and they may be none. They are
+# several, because Python is fast where an expression begins with a sign.
+_CODES = (re.compile(rb"0(?<![\w.:/+-]0)[0-9](?!:)"), re.compile(rb"\+(?<!\w\+)[0-9]"))
+_ALIKE = bytes.maketrans(b"123456789DfF", b"000000000ddd")
+_CODES_ALIKE = (b"0" * 16, b"0d", b"0.d")
+_LONGEST = 20  # bytes of them
 
 
 def lines_are_records(listing: Listing, options: Mapping[str, str]) -> bool:
@@ -33,36 +37,43 @@ def lines_are_records(listing: Listing, options: Mapping[str, str]) -> bool:
     So is a quote that never closes: all lines after it would be one text.
     """
     given = CsvOptions.of(options)
-    found = looks(listing, lambda text: _look(text, given))
-    return given.names_lines or (all(each.lines_are_records for each in found) and not given.encoding.startswith(_WIDE))
+    are_records = all(looks(listing, lambda text: _look(text, given)))
+    return given.names_lines or (are_records and not given.encoding.startswith(_WIDE))
 
 
 def may_hold_codes(listing: Listing, options: Mapping[str, str]) -> bool:
-    """Whether there may be digits that are no number; that none are there is sure."""
-    given = CsvOptions.of(options)
-    return any(each.may_hold_codes for each in looks(listing, lambda text: _look(text, given)))
-
-
-class _Seen(NamedTuple):
-    lines_are_records: bool
-    may_hold_codes: bool
+    """Whether there may be digits that are no number; where not, it is sure."""
+    return CsvOptions.of(options).encoding.startswith(_WIDE) or any(looks(listing, _has_codes))
 
 
 @lru_cache(KEPT)
-def _look(text: Text, given: CsvOptions) -> _Seen:
-    decoder, lines, codes = codecs.getincrementaldecoder("utf-8")(), _Lines(given.quote.encode()), False
+def _look(text: Text, given: CsvOptions) -> bool:
+    decoder, lines = codecs.getincrementaldecoder("utf-8")(), _Lines(given.quote.encode())
     is_utf8 = given.encoding in {"utf-8", "utf8"}
     with contextlib.suppress(OSError):  # Spark says what is wrong with a file that cannot be read
         for block in text.blocks():
             lines.take(block)
-            codes = codes or _CODES.search(block) is not None
             if is_utf8:
                 _decode(decoder, block, text.path)
         if is_utf8:
             _decode(decoder, b"", text.path)
         if not lines.are_records or lines.is_open:
             _check_quotes(text, given)
-    return _Seen(lines.are_records, codes)
+    return lines.are_records
+
+
+def _has_codes(text: Text) -> bool:
+    before = b""
+    with contextlib.suppress(OSError):
+        for block in text.blocks():
+            some = before + block  # one may lie in two blocks
+            alike = some.translate(_ALIKE)
+            if any(code in alike for code in _CODES_ALIKE) or any(
+                code.search(some, len(before[:1])) for code in _CODES
+            ):
+                return True
+            before = block[-_LONGEST:]
+    return False
 
 
 class _Lines:

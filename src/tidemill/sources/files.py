@@ -130,6 +130,10 @@ class FileSource:
         if self.format not in _COLUMNAR or len(self._paths) > 1 or not whole:
             return None
         found, path = self._now, self._paths[0]
+        if "**" in path:  # Spark takes it for *
+            return None
+        if self.format != "delta" and not self._is_kept:
+            found.check()
         is_pattern = [root.path for root in found.roots] != [path.rstrip("/")]
         return path if is_pattern or self.format == "delta" else found.for_spark()[0]
 
@@ -173,6 +177,7 @@ class FileSource:
             return store_at(self._paths[0]).read(reading.spark)
         for path in self._paths:
             finish_interrupted(path)
+        found.check()
         options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
         match self.format:
             case "csv":
@@ -193,7 +198,7 @@ class FileSource:
         options = ({} if lines_are_records(found, given) else {"multiLine": "true"}) | given
         groups = by_header(found, given)
         base = {"basePath": found.base} if found.base and len(groups) > 1 and not found.nested else {}
-        return read_csv(reading, groups, base | options, self.types, codes=may_hold_codes(found, given))
+        return read_csv(reading, groups, base | options, self.types, has_codes=lambda: may_hold_codes(found, given))
 
     @property
     def _is_kept(self) -> bool:

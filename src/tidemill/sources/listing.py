@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from pyarrow import fs
 
@@ -58,14 +59,17 @@ class Root:
 
 @dataclass(frozen=True)
 class Listing:
-    """The files that some paths name, with `*`, `?`, `[…]` and `{a,b}` in them; one that names nothing is an error."""
+    """The files that paths name, with `*`, `**`, `?`, `[…]` and `{a,b}` in them; one that names none is an error."""
 
     paths: tuple[str, ...]
     error: type[TidemillError] = ConnectorError
 
     @cached_property
     def roots(self) -> tuple[Root, ...]:
-        return tuple(root for path in self.paths for root in self._named(path))
+        """Each once, however many paths and patterns name it or a folder around it."""
+        named = {root.path: root for path in self.paths for root in self._named(path)}
+        folders = {path for path, root in named.items() if root.is_folder}
+        return tuple(root for path, root in named.items() if folders.isdisjoint(_around(path)))
 
     @cached_property
     def files(self) -> list[fs.FileInfo]:
@@ -94,6 +98,30 @@ class Listing:
         """Whether files lie in folders that are no partitions (`day=1/`), which Spark would pass over."""
         return any("=" not in part for root, file in self.placed for part in root.parts(file)[:-1])
 
+    def check(self) -> None:
+        """Files that Spark would pass over without a word, or could not read for their names, are an error."""
+        for root in self.roots:
+            if not root.is_folder and _passed_over(root.info.base_name):
+                raise self.error(
+                    "source.hidden", f"{root.path} is hidden: readers pass over such names.", "Give it another name."
+                )
+            self._check_partitions(root)
+        colon = next((file.path for file in self.files if ":" in file.base_name), None)
+        if colon:
+            raise self.error(
+                "source.bad_name", f"Spark cannot read {colon}: its name has a colon.", "Give it another name."
+            )
+
+    def _check_partitions(self, root: Root) -> None:
+        files = {tuple(part.partition("=")[0] for part in root.parts(f)[:-1] if "=" in part): f for f in root.inside()}
+        if len(files) > 1:
+            told = [f"{file.path} in {'/'.join(names) or 'none'}" for names, file in files.items()]
+            raise self.error(
+                "source.uneven_partitions",
+                f"Not all files of {root.path} lie in the same folders of partitions: {', '.join(sorted(told)[:2])}.",
+                "Move them so that all do or none does, or name some of them with a pattern.",
+            )
+
     @property
     def is_delta(self) -> bool:
         return any(root.is_folder and is_folder(root.files, f"{root.info.path}/_delta_log") for root in self.roots)
@@ -120,7 +148,14 @@ def _passed_over(name: str) -> bool:
     return is_hidden(name) and not (name.startswith("_") and "=" in name)  # a partition may be called _day=1
 
 
+def _around(path: str) -> list[str]:
+    """The folders that a path lies in."""
+    return [path[: place.start()] for place in re.finditer("/", path)]
+
+
 def _found(path: str) -> list[Root]:
+    if path.startswith("file://"):
+        path = unquote(path.removeprefix("file://").removeprefix("localhost"))
     files, root = file_system(_beginning(path))
     scheme = path[: path.find(root)] if "://" in path and root in path else ""
     literal = files.get_file_info(path[len(scheme) :].rstrip("/") or "/")
@@ -156,8 +191,18 @@ def _matching(files: fs.FileSystem, root: str, pattern: str) -> list[fs.FileInfo
 def _children(files: fs.FileSystem, folder: fs.FileInfo, part: str) -> Iterable[fs.FileInfo]:
     if folder.type != fs.FileType.Directory:
         return []
+    if part == "**":
+        return [folder, *_folders(files, folder)]
     if not _MAGIC.search(part):
         info = files.get_file_info(f"{folder.path.rstrip('/')}/{part}")
         return [info] if info.type != fs.FileType.NotFound else []
-    inside = files.get_file_info(fs.FileSelector(folder.path))
-    return [info for info in inside if fnmatch.fnmatchcase(info.base_name, part) and not _passed_over(info.base_name)]
+    inside, shell = files.get_file_info(fs.FileSelector(folder.path)), part.replace("[^", "[!")
+    return [info for info in inside if fnmatch.fnmatchcase(info.base_name, shell) and not _passed_over(info.base_name)]
+
+
+def _folders(files: fs.FileSystem, folder: fs.FileInfo) -> Iterator[fs.FileInfo]:
+    """All folders inside, at any depth, that readers do not pass over."""
+    for info in files.get_file_info(fs.FileSelector(folder.path)):
+        if info.type == fs.FileType.Directory and not _passed_over(info.base_name):
+            yield info
+            yield from _folders(files, info)

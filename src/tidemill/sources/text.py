@@ -12,7 +12,7 @@ from tidemill.sources.json_bytes import REMEDY
 from tidemill.sources.narrow import spelling
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType, StructType
@@ -47,17 +47,21 @@ class Types:
 
 
 def read_csv(
-    reading: Reading, groups: Sequence[Sequence[str]], options: Mapping[str, str], types: Types, *, codes: bool = True
+    reading: Reading,
+    groups: Sequence[Sequence[str]],
+    options: Mapping[str, str],
+    types: Types,
+    has_codes: Callable[[], bool],
 ) -> DataFrame:
     """All rows; one that does not fit the types is an error. Files of one group have the same columns.
 
-    A column that a file does not have is NULL in its rows. Without `codes` there are no digits that are no number.
+    A column that a file does not have is NULL in its rows. `has_codes`: whether digits may be there that are no number.
     """
     options = _defaults(_CSV, options)
     whole = types.whole()
     if whole:
         return _csv(reading, [path for paths in groups for path in paths], options, whole)
-    found = [_csv_schema(reading, paths, options, types, codes=codes) for paths in groups]
+    found = [_csv_schema(reading, paths, options, types, has_codes) for paths in groups]
     for name in types.some:
         spelling(name, [column for schema in found for column in schema.fieldNames()], types.source)
     common = types.over(_typed(common_types(found), reading.like))
@@ -126,7 +130,7 @@ def empty(reading: Reading, types: Types) -> DataFrame | None:
 
 
 def _csv_schema(
-    reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types, *, codes: bool
+    reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types, has_codes: Callable[[], bool]
 ) -> StructType:
     """Inferring reads every row, and is done only for columns whose type nobody has told."""
     by_header = {name: value for name, value in options.items() if name.lower() != "inferschema"}
@@ -134,7 +138,7 @@ def _csv_schema(
     told = [*(reading.like.fieldNames() if reading.like else ()), *types.some]
     if not all(spelled(name, told) for name in found.fieldNames()):
         inferring = reading.spark.read.options(**_defaults({"inferSchema": "true"}, options))
-        found = _without_codes(reading, paths, options, _with_room(inferring.csv([*paths]).schema), codes=codes)
+        found = _without_codes(reading, paths, options, _with_room(inferring.csv([*paths]).schema), codes=has_codes())
     return found
 
 
