@@ -127,6 +127,33 @@ def test_help_shows_the_commands_and_examples(cli, args):
     assert "Show the commits of a table" in result.stdout
 
 
+def test_the_help_has_each_command_once_in_one_line_under_what_it_is_about(cli):
+    lines = cli("--help").stdout.splitlines()
+    first, last = lines.index("Projects and pipeline files:"), lines.index("  Examples:")
+    shown = [line.split()[0] for line in lines[first:last] if line.startswith("  ")]
+    assert sorted(shown) == sorted(commands.commands)
+    assert shown[:2] == ["init", "run"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_help_says_how_a_shell_completes_commands(cli, shell):
+    assert 'eval "$(_TIDEMILL_COMPLETE=bash_source tidemill)"' in cli("--help").stdout
+    asked = {"_TIDEMILL_COMPLETE": "bash_complete", "COMP_WORDS": "tidemill hist", "COMP_CWORD": "1"}
+    assert shell(**asked).stdout == "plain,history\n"
+
+
+def test_the_command_is_there_as_a_module_too():
+    done = subprocess.run([sys.executable, "-m", "tidemill", "statsu"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error[cli.unknown_command] There is no command 'statsu'.\n  Did you mean status?")
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_every_command_can_be_asked_for_json_for_quiet_and_for_details(name: str):
+    flags = {flag for each in commands.commands[name].params for flag in each.opts}
+    assert {"--format", "-q", "--quiet", "-v", "--verbose"} <= flags
+
+
 def test_the_version_is_the_package_version(cli):
     assert cli("--version").stdout == f"tidemill {tidemill.__version__}\n"
 

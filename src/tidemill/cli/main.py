@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import traceback
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -38,7 +39,7 @@ from tidemill.cli.watermarks import reset_watermark, set_watermark, show_waterma
 from tidemill.errors import ArgumentError, TidemillError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 INTERRUPTED = 130  # what shells expect after Ctrl-C
@@ -48,11 +49,27 @@ Examples:
   tidemill merge new_orders.csv lake/orders --on order_id
   tidemill history lake/orders
   tidemill restore lake/orders --to 3
+
+\b
+Completion, in ~/.bashrc (zsh_source and fish_source are for other shells):
+  eval "$(_TIDEMILL_COMPLETE=bash_source tidemill)"
 """
 
 
 class Commands(click.Group):
     """A group whose every end is one of four: done, failed (1), wrongly called (2), interrupted (130)."""
+
+    sections: Mapping[str, tuple[click.Command, ...]] = MappingProxyType({})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """By what they are about, and there in the order in which a newcomer needs them."""
+        if not self.sections:
+            return super().format_commands(ctx, formatter)
+        width = max(map(len, self.commands))
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(each.name).ljust(width), each.short_help or "") for each in commands])
+        return None
 
     def main(  # type: ignore[override] # there is one way to end
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
@@ -100,12 +117,17 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest, join_stats)
-WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
-TABLES = (merge, show, history, backup, restore, drop)
-DATASETS = (check, dedup, compact, vacuum, recover)
-ENGINE = (doctor, setup)
-for command in (*PROJECTS, *WATERMARKS, *TABLES, *DATASETS, *ENGINE):
+tidemill.sections = {
+    "Projects and pipeline files": (
+        *(init, run, plan, validate, verify, status),
+        *(list_, graph, compile_, state, test, suggest, join_stats),
+    ),
+    "Watermarks": (show_watermarks, set_watermark, reset_watermark),
+    "Tables, by name or path": (merge, show, history, backup, restore, drop),
+    "Datasets, which are folders of Parquet files": (check, dedup, compact, vacuum, recover),
+    "This machine": (doctor, setup),
+}
+for command in itertools.chain.from_iterable(tidemill.sections.values()):
     tidemill.add_command(command)
 
 

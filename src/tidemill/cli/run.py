@@ -24,7 +24,7 @@ FAILED = 1
 
 
 @click.command(
-    short_help="Bring the tables of a project or a pipeline file up to date.",
+    short_help="Bring tables up to date.",
     epilog=examples(
         "tidemill run",
         "tidemill run pipelines/shop.sql --var region=us",
@@ -83,8 +83,8 @@ def run(
         "tidemill plan --start 2024-01-01 --end 2024-01-31",
     ),
 )
-@requested
 @on_selection
+@requested
 @output
 def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None:
     """Show what tidemill run would do, and why. Starts no Spark and changes nothing."""

@@ -37,7 +37,7 @@ HEADINGS = tuple(State.__dataclass_fields__)
 
 
 @click.command(
-    short_help="Show hashes, last processed values, strategies and versions.",
+    short_help="Show hashes, last processed values and versions.",
     epilog="\b\nExamples:\n  tidemill state\n  tidemill state daily --format json",
 )
 @click.argument("tables", nargs=-1, metavar="[TABLE]…")

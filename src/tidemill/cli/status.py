@@ -66,7 +66,7 @@ class Status:
 
 
 @click.command(
-    short_help="Show tables, watermarks, last runs and what incremental runs save.",
+    short_help="Show rows, watermarks, last runs, and what was saved.",
     epilog=examples(
         "tidemill status",
         "tidemill status shop.sql --format json",
