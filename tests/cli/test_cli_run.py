@@ -207,9 +207,9 @@ def test_a_dry_run_is_a_plan_and_writes_nothing(shop: Path, cli):
 @pytest.mark.usefixtures("shop")
 def test_list_shows_what_is_declared_in_order(cli):
     assert cli("list").stdout == (
-        "  name             strategy      reads            declared in\n"
-        "  main.raw_orders  merge upsert  orders           pipelines/shop.sql:3:1\n"
-        "  main.daily       merge upsert  main.raw_orders  pipelines/shop.sql:4:1\n"
+        "  name        strategy      reads       declared in\n"
+        "  raw_orders  merge upsert  orders      pipelines/shop.sql:3:1\n"
+        "  daily       merge upsert  raw_orders  pipelines/shop.sql:4:1\n"
     )
     assert json.loads(cli("list", "--format", "json").stdout)["declared"][1] == {
         "name": "main.daily",

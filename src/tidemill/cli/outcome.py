@@ -159,6 +159,8 @@ class Shown:
         exports = sum(1 for each in outcome.outcomes if each.result and each.result.status == "exported")
         changed = sum(1 for step in steps if step.status in {"created", "changed"})
         views = sum(1 for each in outcome.outcomes if (viewed := _view_result(each)) and viewed.status != "up to date")
+        if not outcome.outcomes:
+            return [render.NOTHING_DECLARED]
         if not failed and not views and all(step.status == "up to date" for step in steps):
             return ["up to date", f"no table changed · {_count(exports, 'export')} written" if exports else _NOTHING]
         tables = f"{_count(changed, 'table')} changed" + (f" · {_count(views, 'view')} checked" if views else "")

@@ -114,7 +114,8 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
         for proposal in proposals:
             render.notice(proposal)
         words = [f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count]
-        render.say(f"{render.INDENT}✓ nothing is wrong · {render.SEPARATOR.join(words) or 'nothing is declared'}")
+        told = render.SEPARATOR.join(words) or render.NOTHING_DECLARED
+        render.say(f"{render.INDENT}✓ nothing is wrong · {told}")
 
 
 @click.command(
@@ -134,8 +135,12 @@ def list_(workspace: Workspace, form: str, quiet: bool) -> None:
     if form == "json":
         render.document({"project": workspace.project.name, "declared": data})
     elif not quiet:
-        lines = [[each["name"], each["strategy"], ", ".join(each["reads"]), each["origin"] or ""] for each in data]
-        render.table(["name", "strategy", "reads", "declared in"], lines, right=frozenset())
+        render.declared(["name", "strategy", "reads", "declared in"], [_listed(each, workspace) for each in data])
+
+
+def _listed(each: dict[str, Any], workspace: Workspace) -> list[str]:
+    reads = ", ".join(map(workspace.short, each["reads"]))
+    return [workspace.short(each["name"]), each["strategy"], reads, each["origin"] or ""]
 
 
 def _declaration(node: Any) -> dict[str, Any]:
@@ -166,7 +171,7 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
     lines = [[workspace.short(step.table), step.strategy, mask(step.reason)] for step in steps]
     when = "written when what it reads has changed"
     lines += [[mask(export.name), f"export {export.mode}", when] for export in workspace.exports]
-    render.table(["table", "strategy", "reads"], lines, right=frozenset())
+    render.declared(["table", "strategy", "reads"], lines)
     for step in steps:
         for text in step.notices:
             render.notice(mask(text))
