@@ -176,6 +176,20 @@ def test_help_imports_no_arrow():
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("command", ["validate", "list"])
+def test_what_only_reads_declarations_imports_no_arrow_either(folder: Path, command: str):
+    (folder / "p.sql").write_text("CREATE TABLE a AS SELECT 1 AS id;")
+    code = (
+        "import sys\n"
+        "from tidemill.cli.main import tidemill\n"
+        f"try: tidemill.main(['{command}', 'p.sql', '--quiet'])\n"
+        "except SystemExit as end: print(end.code)\n"
+        "print([n for n in ('pyarrow', 'deltalake', 'numpy') if n in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n[]\n"
+
+
 def test_a_closed_pipe_is_no_error(folder: Path):
     deltalake_table(folder / "lake")
     command = f"{sys.executable} -m tidemill.cli.main history lake --format json | true; echo ${{PIPESTATUS[0]}}"

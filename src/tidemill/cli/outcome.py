@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from tidemill import __version__
 from tidemill.cli import render
 from tidemill.declare.strategies import Merge
 
@@ -54,7 +54,7 @@ class Shown:
         if self.lines:
             count = len(self._nodes)
             words = (
-                f"Tidemill {version('tidemill').removesuffix('.0')}",
+                f"Tidemill {__version__.removesuffix('.0')}",
                 self.workspace.project.name,
                 self.workspace.masking.mask(str(self.workspace.spark)),
                 f"{count} step{'' if count == 1 else 's'}",
