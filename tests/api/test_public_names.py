@@ -6,12 +6,16 @@ import dataclasses
 import inspect
 import json
 import pickle
+from typing import TYPE_CHECKING
 
 import pytest
 
 import tidemill
 from tidemill.errors import ArgumentError, MergeError, Origin
 from tidemill.run_result import RunResult, RunStep
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_tab_key_offers_the_public_names_and_no_modules_behind_them():
@@ -45,6 +49,15 @@ def test_a_run_is_one_line_in_a_notebook_and_a_step_shows_what_there_is_to_tell(
         "RunStep(table='main.a', status='changed', strategy='append', rows_read=3, rows_written=1, inserted=1, "
         "unchanged=2, seconds=0.4)"
     )
+
+
+def test_the_mistakes_of_a_file_survive_it_too(tmp_path: Path):
+    (tmp_path / "p.sql").write_text("LAOD a FROM b;\nLOAD c FROM d;")
+    with pytest.raises(tidemill.TidemillError) as failure:
+        tidemill.Project.load(tmp_path / "p.sql").plan()
+    again = pickle.loads(pickle.dumps(failure.value))
+    assert str(again) == str(failure.value)
+    assert [each.code for each in again.errors] == ["language.unknown_statement", "language.unknown_source"]
 
 
 @pytest.mark.parametrize("kind", [ArgumentError, MergeError])
