@@ -103,6 +103,17 @@ def test_an_unknown_command_proposes_the_one_that_was_meant(cli):
     )
 
 
+def test_a_current_folder_that_somebody_has_removed_is_told(folder: Path, cli, monkeypatch: pytest.MonkeyPatch):
+    (folder / "gone").mkdir()
+    monkeypatch.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+    result = cli("plan")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[cli.folder_gone] The current folder is not there any more.\n  Go to one that is: cd …\n"
+    )
+
+
 def test_a_missing_option_says_which(cli):
     result = cli("merge", "a.csv", "b")
     assert result.exit_code == 2

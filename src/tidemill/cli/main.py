@@ -96,6 +96,7 @@ class Commands(click.Group):
 
     def _outcome(self, args: list[str], prog_name: str) -> int:
         try:
+            _stand_somewhere()
             code = super().main(args, prog_name, standalone_mode=False)
         except click.Abort:
             return _interrupted()
@@ -148,6 +149,16 @@ def _leave_at_once() -> NoReturn:
     if engine is not None:
         engine.stop()
     os._exit(INTERRUPTED)
+
+
+def _stand_somewhere() -> None:
+    """Paths start at the current folder, which somebody may have removed."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError as failure:
+        raise ArgumentError(
+            "cli.folder_gone", "The current folder is not there any more.", "Go to one that is: cd …"
+        ) from failure
 
 
 def _ended_by(failure: TidemillError, args: Sequence[str]) -> int:
