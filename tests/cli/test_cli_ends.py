@@ -122,6 +122,17 @@ def test_a_missing_option_says_which(cli):
     )
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("show", "orders", "--limit", "abc"), "Invalid value for '-n' / '--limit': 'abc' is not a whole number."),
+        (("merge", "a", "b", "--max-shrink", "x"), "Invalid value for '--max-shrink': 'x' is not a number."),
+    ],
+)
+def test_a_value_that_is_no_number_is_told_in_words_of_people(cli, args: tuple[str, ...], said: str):
+    assert cli(*args).stderr.splitlines()[0] == f"error[cli.usage] {said}"
+
+
 def test_a_wrong_flag_is_a_json_error_too(cli):
     result = cli("merge", "a.csv", "b", "--on", "id", "--strategy", "upsrt", "--format=json")
     assert result.exit_code == 2

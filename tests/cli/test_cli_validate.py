@@ -59,6 +59,18 @@ def test_an_export_of_a_table_that_nobody_knows_is_one_mistake(folder: Path, cli
     ]
 
 
+def test_files_of_a_source_that_are_not_there_are_told_and_may_be_yet_to_come(folder: Path, cli):
+    (folder / "p.sql").write_text(
+        'SOURCE a TYPE CSV PARAMS { "path": "gone/*.csv" };\nLOAD a FROM a;\n'
+        'SOURCE b TYPE CSV PARAMS { "path": "s3://shop/b.csv" };\nLOAD b FROM b;\n'
+    )
+    result = cli("validate", "p.sql")
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "  ✓ nothing is wrong · 2 tables")
+    assert result.stdout.splitlines()[0] == (
+        f"  notice  The source a could not be read: There is nothing at {folder}/gone/*.csv."
+    )
+
+
 @pytest.mark.parametrize("project", [True, False])
 def test_a_file_that_cannot_be_run_is_told_as_that_in_a_project_too(folder: Path, cli, project: bool):
     (folder / "notes.txt").write_text("mine")

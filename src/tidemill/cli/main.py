@@ -6,6 +6,7 @@ import difflib
 import itertools
 import logging
 import os
+import re
 import signal
 import sys
 import time
@@ -194,8 +195,13 @@ def _unknown_command(name: str, known: Sequence[str]) -> ArgumentError:
 def _usage(failure: click.ClickException) -> ArgumentError:
     context = failure.ctx if isinstance(failure, click.UsageError) else None
     path = context.command_path if context else "tidemill"
-    problem = failure.format_message()
+    problem = re.sub(r"a valid (integer|float)( range)?", _number, failure.format_message())
     return ArgumentError("cli.usage", problem, f"{path} --help shows how it is called.")
+
+
+def _number(types: re.Match[str]) -> str:
+    """Click tells types; people know numbers."""
+    return "a whole number" if types[1] == "integer" else "a number"
 
 
 def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:

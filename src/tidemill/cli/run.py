@@ -37,7 +37,7 @@ FAILED = 1
 @variables
 @selection
 @requested
-@click.option("--threads", type=click.IntRange(min=1), help="How many steps run at the same time.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="How many steps run at the same time.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more once a step has failed.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, as tidemill plan does.")
 @click.option("--summary", is_flag=True, help="Show only how it ended.")
@@ -103,16 +103,17 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
     from tidemill.plan.ground import refuse  # noqa: PLC0415
-    from tidemill.workspace.means import bad_sources  # noqa: PLC0415
+    from tidemill.workspace.means import absent_sources, bad_sources  # noqa: PLC0415
 
     refuse(bad_sources(workspace))
     proposals = _proposals(workspace)
+    notices = [workspace.masking.mask(each) for each in absent_sources(workspace)]
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":
-        render.document({"ok": True, **counts, "proposals": proposals})
+        render.document({"ok": True, **counts, "notices": notices, "proposals": proposals})
     elif not quiet:
-        for proposal in proposals:
-            render.notice(proposal)
+        for text in (*notices, *proposals):
+            render.notice(text)
         words = [f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count]
         told = render.SEPARATOR.join(words) or render.NOTHING_DECLARED
         render.say(f"{render.INDENT}✓ nothing is wrong · {told}")
