@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidemill.run.results import StepResult, ViewResult
     from tidemill.workspace import Workspace
 
+STARTING = "starting Spark"
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
 _VERBS = {
     "replace": "replaced",
@@ -60,6 +61,14 @@ class Shown:
                 f"{count} step{'' if count == 1 else 's'}",
             )
             render.say(f"{render.INDENT}{render.SEPARATOR.join(words)}{'   first run' if self._first else ''}")
+
+    def starting(self) -> None:
+        with self._turn:
+            self.live.began(STARTING)
+
+    def started(self) -> None:
+        with self._turn:
+            self.live.ended(STARTING)
 
     def began(self, name: str) -> None:
         with self._turn:

@@ -64,7 +64,7 @@ def run(
         return 0
     as_json = form == "json"
     ready = workspace.ready(threads=threads, fail_fast=fail_fast, request=request)
-    live = Live("starting Spark", quiet=quiet or as_json)
+    live = Live("reading logs", quiet=quiet or as_json)
     shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
     shown.head()
     outcome = _kept(workspace, target, shown, partial(ready, None, shown))
