@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidemill.declare.spark import SparkSettings
     from tidemill.declare.tables import Table
     from tidemill.declare.variables import Variables
+    from tidemill.errors import TidemillError
     from tidemill.language.pipeline import Pipeline
 
 
@@ -128,7 +129,13 @@ def _unknown_tables(wrong: Mistakes, found: Sequence[Declared], known: Container
     nodes: list[Node] = [*wrong.reads]
     for each in found:
         nodes += [*each.tables, *each.views, *each.exports]
-    return Graph.of(nodes).check(lambda name: name.lower() in wrong.perhaps or name in known)
+    told = {_line(each) for each in wrong.errors if each.code == "language.unknown_table"}
+    unknown = Graph.of(nodes).check(lambda name: name.lower() in wrong.perhaps or name in known)
+    return [each for each in unknown if _line(each) not in told]
+
+
+def _line(error: TidemillError) -> tuple[str, int | None] | None:
+    return (error.origin.file, error.origin.line) if error.origin else None
 
 
 def _in_format(found: Declared, name: str) -> Declared:

@@ -385,7 +385,7 @@ def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path)
     error = refused(target, lambda: tidemill.merge([{"id": 1}], target, "id", spark=spark))
     assert isinstance(error, ValueError)
     assert str(error) == (
-        "[source.unknown_kind] A list cannot be merged. "
+        "[source.unknown_kind] A value of the type list cannot be merged. "
         "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path."
     )
 

@@ -85,7 +85,7 @@ class FrameSource:
         if table is None:
             raise ArgumentError(
                 "source.unknown_kind",
-                f"A {type(self.frame).__name__} cannot be merged.",
+                f"A value of the type {type(self.frame).__name__} cannot be merged.",
                 "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path.",
             )
         return _as_parquet_holds(table)
