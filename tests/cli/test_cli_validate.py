@@ -103,3 +103,10 @@ def test_params_of_sources_are_looked_at_before_anything_runs(folder: Path, cli,
         "3 errors · nothing was run",
     ]
     assert "geheim" not in result.stderr
+
+
+def test_the_command_that_an_error_proposes_names_the_file_that_was_named(folder: Path, cli):
+    (folder / "my shop.sql").write_text("CREATE TABLE a AS SELECT @id AS id;")
+    result = cli("plan", "my shop.sql")
+    assert result.exit_code == 2
+    assert "Give it on the command line: tidemill run 'my shop.sql' -s main.a --vars" in result.stderr
