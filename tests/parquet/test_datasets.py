@@ -43,13 +43,13 @@ def rows(*values: tuple[int, str], **more: Any) -> pa.Table:
 
 def held(path: Path) -> list[tuple[Any, ...]]:
     """What any other tool reads."""
-    files = [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
-    found = [tuple(row.values()) for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    found = [tuple(row.values()) for file in data_files(path) for row in pq.ParquetFile(file).read().to_pylist()]
     return sorted(found, key=lambda row: [(value is None, value) for value in row])
 
 
 def data_files(path: Path) -> list[Path]:
-    return [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
+    """What DuckDB and Polars find, which look into all folders: none of ours may hold such a file."""
+    return sorted(path.rglob("*.parquet"))
 
 
 def plain(path: Path, *tables: pa.Table) -> None:
@@ -273,7 +273,9 @@ def test_a_merge_that_dies_at_a_step_is_whole_or_not_there_and_the_next_one_work
         dying.setattr(Folder, "ending", _nobody_clears)
         with pytest.raises(_DeadError):
             tidemill.merge(rows((1, "A"), (4, "d")), path, on="id", spark=spark)
-    after = [(1, "A"), (2, "b"), (3, "c"), (4, "d")] if committed else [(1, "a"), (2, "b"), (3, "c")]
+    before = [(1, "a"), (2, "b"), (3, "c")]
+    after = [(1, "A"), (2, "b"), (3, "c"), (4, "d")] if committed else before
+    assert committed or held(path) == before
     assert sorted(map(tuple, tidemill.read(path, spark=spark).collect())) == after
     assert tidemill.merge(rows((3, "C")), path, on="id", spark=spark).updated == 1
     assert list((path / "_tidemill" / "staging").iterdir()) == []
