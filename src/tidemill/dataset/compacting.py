@@ -20,7 +20,7 @@ from tidemill.dataset.footers import footers
 from tidemill.dataset.partitions import columns_of
 from tidemill.dataset.protocol import Moved, beginning, committing, opening, walk
 from tidemill.dataset.unreadable import reading
-from tidemill.errors import FilesGoneError
+from tidemill.errors import FilesGoneError, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidemill.dataset.protocol import State
 
 _ROW_GROUP_BYTES = 16 * 1024 * 1024
+_BARE_BYTES = ("INTERVAL", "BSON")
 _INT96_AS = {"coerce_int96_timestamp_unit": "us"}
 
 
@@ -84,7 +85,7 @@ def _groups(state: State, target_size: int) -> Iterator[list[DataFile]]:
 
 def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) -> Added:
     """Reads one row group at a time; a column that a file lacks is NULL in its rows."""
-    name = f"{uuid.uuid4().hex}.parquet"
+    name = uuid.uuid4().hex  # without an ending: some readers look for *.parquet in all folders
     found = footers(root, files)
     old_times, codec = any(footer.int96 for footer in found), found[0].codec
     schema = _schema([root / file.path for file in files])
@@ -104,8 +105,20 @@ def _schema(paths: Sequence[Path]) -> pa.Schema:
     found = []
     for path in paths:
         with pq.ParquetFile(path, **_INT96_AS) as source:
+            _refuse_bare_bytes(path, source.schema)
             found.append(source.schema_arrow)
     return unified(found)
+
+
+def _refuse_bare_bytes(path: Path, schema: pq.ParquetSchema) -> None:
+    """Arrow reads some types as bytes, and would write no more than these."""
+    columns = (schema.column(number) for number in range(len(schema)))
+    if lost := next((column for column in columns if column.converted_type in _BARE_BYTES), None):
+        raise TableError(
+            "dataset.cannot_join",
+            f"{lost.path} is {lost.converted_type} in {path}, which Arrow cannot write.",
+            "Join such files with the tool that wrote them. Nothing was changed.",
+        )
 
 
 def _copy(root: Path, files: Sequence[DataFile], writer: pq.ParquetWriter, schema: pa.Schema) -> int:
