@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import resource
 from itertools import product
@@ -112,6 +113,23 @@ def test_a_joined_file_does_not_say_what_spark_knew_of_one_of_its_parts(tmp_path
     (file,) = protocol.walk(protocol.opening(folder)).files
     told = pq.read_metadata(tmp_path / file).metadata
     assert (SPARKS_COLUMNS in told, told[b"kept"]) == (False, b"yes")
+
+
+@pytest.mark.parametrize("note", [b"org.apache.spark.legacyDateTime", b"org.apache.spark.version"])
+def test_days_of_sparks_old_calendar_do_not_become_others(tmp_path: Path, note: bytes) -> None:
+    def write(day: dt.date, number: int, notes: dict[bytes, bytes]) -> None:
+        file = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"id": [number], "day": [day]}).replace_schema_metadata(notes), file)
+
+    write(dt.date(1582, 10, 14), 1, {note: b"2.4.8"})
+    write(dt.date(1500, 1, 1), 2, {b"org.apache.spark.version": b"4.1.4"})
+    with pytest.raises(TableError, match=r"1\.parquet was written by Spark in the calendar before 1582, and its day"):
+        compact(Folder(str(tmp_path)), 1_000_000)
+    write(dt.date(1582, 10, 15), 1, {note: b"2.4.8", b"kept": b"yes"})
+    compact(Folder(str(tmp_path)), 1_000_000)
+    (file,) = tmp_path.glob("*.parquet")
+    told = pq.read_metadata(file).metadata
+    assert (note in told, told[b"kept"]) == (False, b"yes")  # or Spark would take the other day for an old one
 
 
 def test_a_type_that_arrow_cannot_write_is_not_lost_by_joining(tmp_path: Path) -> None:
