@@ -370,7 +370,8 @@ def _names(columns: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _absolute(path: str | Path) -> str:
-    if not isinstance(path, str | PathLike) or not str(path).strip():  # an empty one would be the current folder
+    told = isinstance(path, str | PathLike) and str(path).strip()  # an empty one would be the current folder
+    if not told or "\0" in str(path):
         raise ArgumentError(
             "table.no_path", f"{path!r} is no path.", "Give the path of a table, or of the files that are read."
         )

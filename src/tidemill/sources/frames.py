@@ -31,6 +31,8 @@ _ALIKE = {
     pa.date64(): pa.date32(),
     pa.string_view(): pa.string(),
     pa.binary_view(): pa.binary(),
+    pa.json_(): pa.string(),
+    pa.json_(pa.large_string()): pa.large_string(),
 }
 
 
