@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.change.columns import align, as_stored, require, unambiguous, widened
+from tidemill.change.compare import needs_form
 from tidemill.change.keys import duplicate_keys, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
@@ -77,6 +78,7 @@ def prepare(
     rows, dropped = _aligned(table, _read(table, rows, window), held)
     rows = as_stored(rows, held.schema if held else None, _partitions(table, snapshot))
     _check_names(rows, held, snapshot, table.name)
+    _check_order(strategy, rows)
     _check_layout(table, [*rows.columns, *(held.columns if held else ())])
     named = require(table.volatile, rows.columns, "The volatile column", table.name)
     volatile = frozenset(name.lower() for name in named)
@@ -231,6 +233,17 @@ def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | N
             "schema.needs_mapping",
             f"{name} cannot take a column named {', '.join(map(repr, odd))}: its files hold plain names only.",
             f"Rename it in the source, or set the table's property {COLUMN_MAPPING} to name. The table is unchanged.",
+        )
+
+
+def _check_order(strategy: Strategy, rows: DataFrame) -> None:
+    column = strategy.only_newer if isinstance(strategy, Merge) else None
+    kind = rows.schema[column].dataType if column else None
+    if kind is not None and needs_form(kind):
+        raise ArgumentError(
+            "merge.only_newer",
+            f"{column} is a {kind.simpleString()}, and of two maps or variants none is newer.",
+            "Give only_newer a column of numbers, texts, dates or times.",
         )
 
 
