@@ -242,6 +242,7 @@ def _is_cached(rows: DataFrame) -> bool:
 def _preparing(spark: SparkSession) -> SparkSession:
     session = step_session(spark)
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", PREPARES)
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")  # properties come as `quoted_text`
     return session
 
 
