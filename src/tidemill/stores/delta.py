@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import singledispatchmethod
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.contracts.snapshots import PREPARES
@@ -132,9 +134,17 @@ class DeltaStore:
             _numbered(self.read(spark).where("false").write, record).mode("append").save(self.path)
         self._own_commit(record, after)
 
+    def check_files(self, spark: SparkSession, version: int) -> None:
+        """An error where local files of an older version have gone; of others, `restore` finds it."""
+        old = set(self.read(spark, version).inputFiles()) - set(self.read(spark).inputFiles())
+        places = [urlsplit(file) for file in old]
+        if any(place.scheme == "file" and not Path(unquote(place.path)).exists() for place in places):
+            raise _files_gone(self.path, version)
+
     def restore(self, spark: SparkSession, version: int, record: Record) -> None:
         """The rows of an older version with their record, in one commit; it takes no sequence number."""
         session = step_session(spark)
+        session.conf.set("spark.sql.files.ignoreMissingFiles", "false")  # by it Delta would restore what is left
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
         with only_writer(self.path), _conflicts(), _lost_files(self.path, version):
             session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
@@ -226,12 +236,16 @@ def _lost_files(path: str, version: int) -> Iterator[None]:
         yield
     except Exception as failure:
         if has_lost_files(failure):
-            raise ArgumentError(
-                "restore.files_gone",
-                f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
-                "Choose a later version, or a backup. Its rows are as they were.",
-            ) from failure
+            raise _files_gone(path, version) from failure
         raise
+
+
+def _files_gone(path: str, version: int) -> ArgumentError:
+    return ArgumentError(
+        "restore.files_gone",
+        f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
+        "Choose a later version, or a backup. Its rows are as they were.",
+    )
 
 
 def _is_cached(rows: DataFrame) -> bool:
