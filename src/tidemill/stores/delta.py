@@ -122,7 +122,7 @@ class DeltaStore:
 
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
-        if COLUMN_MAPPING not in snapshot.properties:
+        if not snapshot.maps_columns:
             self.set_properties(spark, {COLUMN_MAPPING: "name"})
         names = ", ".join(map(quote, columns))
         with only_writer(self.path), _conflicts():

@@ -224,7 +224,7 @@ def _partitions(table: Table, snapshot: Snapshot | None) -> set[str]:
 
 def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None, name: str) -> None:
     """A new column may have a name that Parquet cannot hold only where the table maps its columns' names."""
-    if held is None or snapshot is None or COLUMN_MAPPING in snapshot.properties:
+    if held is None or snapshot is None or snapshot.maps_columns:
         return
     added = [field for field in rows.schema.fields if not spelled(field.name, held.columns)]
     odd = [name for name in field_names(t.StructType(added).jsonValue()) if needs_mapping(name)]
