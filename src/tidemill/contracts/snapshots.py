@@ -41,7 +41,8 @@ class Snapshot:
     """A table as its store says it is: the ground on which a step is planned.
 
     `foreign` holds what others committed since the version that our last record was planned on, newest first.
-    `rows` is how many rows it holds, where the log tells.
+    `rows` is how many rows it holds, where the log tells. `fills` are the columns, in lower case, that it fills itself
+    where rows come without them.
     """
 
     version: int
@@ -55,6 +56,7 @@ class Snapshot:
     anchored: int | None = None
     rows: int | None = None
     table_id: str = ""
+    fills: frozenset[str] = frozenset()
 
     @property
     def content(self) -> str:

@@ -130,8 +130,9 @@ class DeltaStore:
 
     def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
         """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
+        nothing = self.read(spark).where("false").drop(*self.log.numbering())
         with only_writer(self.path), _conflicts():
-            _numbered(self.read(spark).where("false").write, record).mode("append").save(self.path)
+            _numbered(nothing.write, record).mode("append").save(self.path)
         self._own_commit(record, after)
 
     def check_files(self, spark: SparkSession, version: int) -> None:

@@ -75,7 +75,7 @@ def prepare(
     unambiguous(rows, table.name)
     columns = rows.columns
     strategy = _spelled(table, rows, held)
-    rows, dropped = _aligned(table, _read(table, rows, window), held)
+    rows, dropped = _aligned(table, _read(table, rows, window), held, snapshot)
     rows = as_stored(rows, held.schema if held else None, _partitions(table, snapshot))
     _check_names(rows, held, snapshot, table.name)
     _check_order(strategy, rows)
@@ -204,14 +204,18 @@ def _where(rows: DataFrame, predicate: str, table: Table) -> DataFrame:
         ) from failure
 
 
-def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> tuple[DataFrame, tuple[str, ...]]:
+def _aligned(
+    table: Table, rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None
+) -> tuple[DataFrame, tuple[str, ...]]:
     """The rows as the table has its columns, and the table's columns that have to go."""
     if held is None or isinstance(table.strategy, Replace):
         return _typed(rows, table.name), ()
     aligned, fit = align(rows, held.schema, table.schema_policy, table.name)
     dropped = fit.missing if table.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS else ()
     if not isinstance(table.strategy, Merge):
-        aligned = widened(aligned, t.StructType([*held.schema.fields, *fit.added]))
+        itself = snapshot.fills & {name.lower() for name in fit.missing} if snapshot else ()
+        fields = [field for field in held.schema.fields if field.name.lower() not in itself]
+        aligned = widened(aligned, t.StructType([*fields, *fit.added]))
     return _typed(aligned, table.name), dropped
 
 
