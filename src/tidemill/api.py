@@ -274,12 +274,12 @@ def merge_table(
             f"max_shrink guards full_merge; {form} deletes nothing.",
             "Leave it out, or use full_merge.",
         )
-    if only_newer is not None and not isinstance(only_newer, str):
+    if only_newer is not None and (not isinstance(only_newer, str) or not only_newer):
         raise ArgumentError(
             "merge.only_newer", f"only_newer names one column, and {only_newer!r} is no name.", "Give it as a text."
         )
     there = format_at(_absolute(target))
-    kept_as = known_format(format_) if format_ else there or DELTA
+    kept_as = there or DELTA if format_ is None else known_format(format_)
     if compression and kept_as != PARQUET:
         raise ArgumentError(
             "merge.compression",
@@ -370,8 +370,8 @@ def _names(columns: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _absolute(path: str | Path) -> str:
-    told = isinstance(path, str | PathLike) and str(path).strip()  # an empty one would be the current folder
-    if not told or "\0" in str(path):
+    # An empty one would be the current folder, and no file system has names with this character.
+    if not isinstance(path, str | PathLike) or not str(path).strip() or "\0" in str(path):
         raise ArgumentError(
             "table.no_path", f"{path!r} is no path.", "Give the path of a table, or of the files that are read."
         )
