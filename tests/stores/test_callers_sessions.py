@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from support import events, fed, feed, held, keyed, version
 
 import tidemill
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+MARKS = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
 METRICS = "spark.databricks.delta.history.metricsEnabled"
 
@@ -59,3 +61,12 @@ def test_keys_with_backslashes_and_quotes_are_found_however_a_session_reads_text
     tidemill.merge(pa.table({"k": keys, "v": [1, 1, 1]}), tmp_path / "t", "k", spark=theirs)
     result = tidemill.merge(pa.table({"k": keys, "v": [2, 2, 1]}), tmp_path / "t", "k", spark=theirs)
     assert (result.inserted, result.updated, result.unchanged, result.total) == (0, 2, 1, 3)
+
+
+def test_a_session_may_say_that_new_tables_have_no_deletion_vectors(theirs: SparkSession, tmp_path: Path) -> None:
+    theirs.conf.set(MARKS, "false")
+    path = tmp_path / "t"
+    tidemill.merge(pa.table({"k": [1, 2], "v": [1, 1]}), path, "k", spark=theirs)
+    result = tidemill.merge(pa.table({"k": [2], "v": [2]}), path, "k", spark=theirs)
+    assert (result.updated, result.total) == (1, 2)
+    assert DeltaTable(path).to_pyarrow_table().sort_by("k").to_pydict() == {"k": [1, 2], "v": [1, 2]}

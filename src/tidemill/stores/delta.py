@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from tidemill.contracts.records import Record
     from tidemill.contracts.snapshots import Commit, Snapshot
 
-OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
+_OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
+# Readers that know no deletion vectors are why somebody would want new tables without: in all ways in, by a session.
+_MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 # Delta can replace rows by their keys in one commit from here on. An older one would take the option for unknown and
 # overwrite the whole table.
 _REPLACES_ON = (4, 4)
@@ -156,7 +158,7 @@ class DeltaStore:
 
     def _create(self, rows: DataFrame, record: Record) -> None:
         writer = _numbered(rows.write, record).mode("errorifexists")
-        for name, value in {**OURS, **_mapping(rows.schema), **self._properties}.items():
+        for name, value in {**_ours(rows.sparkSession), **_mapping(rows.schema), **self._properties}.items():
             writer = writer.option(name, value)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
@@ -323,6 +325,12 @@ def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
         files_rewritten=removed,
         files_kept=max(files_before - removed, 0),
     )
+
+
+def _ours(spark: SparkSession) -> dict[str, str]:
+    """What a new table has, but for what the session says that new tables have."""
+    wanted = spark.conf.get(_MARKS_BY_DEFAULT, None)
+    return _OURS if wanted is None else {**_OURS, "delta.enableDeletionVectors": wanted}
 
 
 def _mapping(schema: StructType) -> dict[str, str]:
