@@ -41,3 +41,8 @@ __all__ = [
     "restore",
     "table",
 ]
+
+
+def __dir__() -> list[str]:
+    """What the tab key offers: the public names, and not the modules behind them."""
+    return [*__all__, "errors"]

@@ -68,7 +68,8 @@ class MergeResult:
             "files_kept",
         )
         numbers = ", ".join(f"{name}={getattr(self, name):_}" for name in shown if name != "ignored" or self.ignored)
-        return f"MergeResult({numbers}, seconds={self.seconds:.1f})"
+        notices = f", notices={self.notices!r}" if self.notices else ""
+        return f"MergeResult({numbers}, seconds={self.seconds:.1f}{notices})"
 
 
 def merge(
@@ -88,8 +89,22 @@ def merge(
     """Merges rows into the table at `target` by the key columns `on`, in one commit, or in none when nothing differs.
 
     `source` is a Spark DataFrame, a pyarrow Table, a pandas DataFrame or a path; `target` a path or the name of a
-    table that `spark` knows. A target that is not there is made. `volatile` columns, such as a load time, take no
-    part in the comparison. Runs on `spark`, on the active session, or on an embedded one.
+    table that `spark` knows. A target that is not there is made.
+
+    - `strategy`: upsert, insert (new keys only), update (known keys only), full_merge (keys that the source lacks are
+      deleted) or deduplicate (upsert of one row per key: the highest by `dedup_order_by`)
+    - `only_newer`: a row replaces the stored one only if it is not older by this column
+    - `volatile`: columns that take no part in the comparison, such as a load time
+    - `schema_policy`: fail, ignore, append_new_columns or sync_all_columns, where the columns are not the table's
+    - `max_shrink`: the share of the rows that a full_merge may delete, such as 0.1
+    - `format`: delta or parquet; None asks what is there, and a new table is delta
+    - `spark`: the session to run on; else the active one, or an embedded one
+
+    What is wrong raises a `TidemillError`, and the table is as it was. `dataclasses.asdict(result)` is the result for
+    JSON.
+
+        >>> tidemill.merge("changes.csv", "lake/orders", on="order_id")
+        MergeResult(inserted=1, updated=1, deleted=0, unchanged=1, total=4, ...)
     """
     table = merge_table(
         target,
@@ -259,12 +274,12 @@ def merge_table(
             f"max_shrink guards full_merge; {form} deletes nothing.",
             "Leave it out, or use full_merge.",
         )
-    if only_newer is not None and not isinstance(only_newer, str):
+    if only_newer is not None and (not isinstance(only_newer, str) or not only_newer):
         raise ArgumentError(
             "merge.only_newer", f"only_newer names one column, and {only_newer!r} is no name.", "Give it as a text."
         )
     there = format_at(_absolute(target))
-    kept_as = known_format(format_) if format_ else there or DELTA
+    kept_as = there or DELTA if format_ is None else known_format(format_)
     if compression and kept_as != PARQUET:
         raise ArgumentError(
             "merge.compression",
@@ -355,7 +370,8 @@ def _names(columns: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _absolute(path: str | Path) -> str:
-    if not isinstance(path, str | PathLike) or not str(path).strip():  # an empty one would be the current folder
+    # An empty one would be the current folder, and no file system has names with this character.
+    if not isinstance(path, str | PathLike) or not str(path).strip() or "\0" in str(path):
         raise ArgumentError(
             "table.no_path", f"{path!r} is no path.", "Give the path of a table, or of the files that are read."
         )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidemill.declare.spark import SparkSettings
     from tidemill.declare.tables import Table
     from tidemill.declare.variables import Variables
+    from tidemill.errors import TidemillError
     from tidemill.language.pipeline import Pipeline
 
 
@@ -50,6 +51,8 @@ def read_declarations(start: Path, profile: str | None, given: Mapping[str, str]
     filling = Filling(variables)
     outside, spark = project.outside(filling), project.engine(filling)
     found, secrets = _read(project, files, models, variables, outside)
+    if _is_alone(start):
+        found = tuple(_of_file(each, start) for each in found)
     graph = _checked(found, project, outside)
     # Functions find all of .env in the `vars` of their run; which of it they use nobody knows.
     lent = secrets_in(variables.dotenv) if models.functions else frozenset()
@@ -57,9 +60,13 @@ def read_declarations(start: Path, profile: str | None, given: Mapping[str, str]
     return Declarations(project, found, graph, masking, outside, spark)
 
 
+def _is_alone(start: Path) -> bool:
+    return start.is_file() and start.suffix in ALONE
+
+
 def _files(start: Path, project: ProjectSettings) -> tuple[list[Path], ModelFiles]:
     """The pipelines and the models that count."""
-    if not (start.is_file() and start.suffix in ALONE):
+    if not _is_alone(start):
         return [_from_here(file) for file in project.pipelines], find_models(project.folder, _from_here)
     is_model = start.absolute().is_relative_to(project.folder / MODELS)
     if is_model and start.with_suffix(".sql").is_file():
@@ -128,12 +135,22 @@ def _unknown_tables(wrong: Mistakes, found: Sequence[Declared], known: Container
     nodes: list[Node] = [*wrong.reads]
     for each in found:
         nodes += [*each.tables, *each.views, *each.exports]
-    return Graph.of(nodes).check(lambda name: name.lower() in wrong.perhaps or name in known)
+    told = {_line(each) for each in wrong.errors if each.code == "language.unknown_table"}
+    unknown = Graph.of(nodes).check(lambda name: name.lower() in wrong.perhaps or name in known)
+    return [each for each in unknown if _line(each) not in told]
+
+
+def _line(error: TidemillError) -> tuple[str, int | None] | None:
+    return (error.origin.file, error.origin.line) if error.origin else None
 
 
 def _in_format(found: Declared, name: str) -> Declared:
     """Tables are kept in the format of the warehouse, unless they say otherwise."""
     return replace(found, tables=tuple(replace(table, format=table.format or name) for table in found.tables))
+
+
+def _of_file(found: Declared, file: Path) -> Declared:
+    return replace(found, tables=tuple(replace(table, file=str(file)) for table in found.tables))
 
 
 def _is_model(file: Path) -> ArgumentError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from tidemill.run.events import Silent
@@ -70,6 +70,11 @@ class RunStep:
     error: TidemillError | None = None
     waits_for: str | None = None
 
+    def __repr__(self) -> str:
+        """What there is to tell: most steps have neither notices nor checks nor a window."""
+        told = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        return f"RunStep({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
+
     @property
     def ok(self) -> bool:
         return self.status not in {"failed", "not run"}
@@ -81,6 +86,11 @@ class RunResult:
 
     steps: tuple[RunStep, ...] = field(default=())
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        """One line for a notebook; `steps` has the rest."""
+        steps = {step.table: step.status for step in self.steps}
+        return f"RunResult(ok={self.ok}, seconds={self.seconds:.1f}, steps={steps})"
 
     @property
     def ok(self) -> bool:

@@ -172,7 +172,7 @@ def test_types_that_do_not_fit_are_named(spark: SparkSession, target: Path, case
     )
 
 
-def test_a_key_that_cannot_be_compared_is_refused_from_the_first_run_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_that_cannot_be_compared_are_refused_from_the_first_run_on(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     source = spark.sql("SELECT array(map(1, 2)) AS k")
     error = refused(path, lambda: tidemill.merge(source, path, "k", spark=spark))
@@ -181,6 +181,15 @@ def test_a_key_that_cannot_be_compared_is_refused_from_the_first_run_on(spark: S
         (
             "[merge.bad_key] k is a array<map<int,int>>, and keys with a map or a variant in them cannot be compared. "
             "Use columns of numbers, texts, dates or times as keys."
+        ),
+    )
+    versions = spark.sql("SELECT 1 AS k, map(1, 2) AS m")
+    error = refused(path, lambda: tidemill.merge(versions, path, "k", only_newer="M", spark=spark))
+    assert (type(error), str(error)) == (
+        ArgumentError,
+        (
+            "[merge.only_newer] m is a map<int,int>, and of two maps or variants none is newer. "
+            "Give only_newer a column of numbers, texts, dates or times."
         ),
     )
 
@@ -347,6 +356,18 @@ WRONG_ARGUMENTS = {
         {"on": "id", "only_newer": ["v"]},
         "[merge.only_newer] only_newer names one column, and ['v'] is no name. Give it as a text.",
     ),
+    "an empty name for only_newer": (
+        {"on": "id", "only_newer": ""},
+        "[merge.only_newer] only_newer names one column, and '' is no name. Give it as a text.",
+    ),
+    "an empty format": (
+        {"on": "id", "format": ""},
+        "[table.unknown_format] '' is not a table format that can be merged into. Use one of delta, parquet.",
+    ),
+    "a share that is yes or no": (
+        {"on": "id", "strategy": "full_merge", "max_shrink": True},
+        "[table.bad_max_shrink] max_shrink is a share from 0 to 1, not True. Write 0.1 for a tenth of the rows.",
+    ),
     "a share that is no number": (
         {"on": "id", "strategy": "full_merge", "max_shrink": "0.1"},
         "[table.bad_max_shrink] max_shrink is a share from 0 to 1, not 0.1. Write 0.1 for a tenth of the rows.",
@@ -377,7 +398,7 @@ def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path)
     error = refused(target, lambda: tidemill.merge([{"id": 1}], target, "id", spark=spark))
     assert isinstance(error, ValueError)
     assert str(error) == (
-        "[source.unknown_kind] A list cannot be merged. "
+        "[source.unknown_kind] A value of the type list cannot be merged. "
         "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path."
     )
 
@@ -385,6 +406,7 @@ def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path)
 NO_PLACES = {
     "no target": lambda: tidemill.merge(rows(*ROWS), None, "id", format="delta"),
     "an empty target": lambda: tidemill.merge(rows(*ROWS), "", "id"),
+    "a target with a zero in its name": lambda: tidemill.merge(rows(*ROWS), "a\0b", "id"),
     "an empty source": lambda: tidemill.merge(" ", "t", "id"),
     "an empty table to read": lambda: tidemill.read(""),
     "the history of an empty path": lambda: tidemill.history(""),

@@ -132,6 +132,29 @@ def test_columns_that_the_table_fills_itself_are_left_to_it(spark: SparkSession,
     assert (counts.inserted, counts.updated) == (1, 1)
     assert held(path, "id", "v", "size") == Counter([(1, "changed", 7), (9, "b", 1), (5, "c", 1)])
     assert len(held(path, "number")) == 3
+    assert tidemill.restore(path, to=1, spark=spark).total == 2
+
+
+def test_rows_that_are_appended_or_replaced_leave_to_the_table_what_it_fills_itself(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, types = tmp_path / "t", {c: TYPES[c] for c in ("id", "v")}
+    filled = "size INT GENERATED ALWAYS AS (length(v)), d INT DEFAULT 7, at TIMESTAMP DEFAULT current_timestamp()"
+    supported = "'delta.feature.allowColumnDefaults' = 'supported'"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING, {filled}, e INT) USING delta TBLPROPERTIES ({supported})"
+    )
+    appended, replaced = (declared(path, name, "ignore") for name in ("append", "delete_insert"))
+    assert step(spark, appended, frame(types, (1, "a"), (2, "bb"))).counts.inserted == 2
+    counts = step(spark, replaced, frame(types, (2, "new"), (3, "c"))).counts
+    assert (counts.inserted, counts.deleted) == (2, 1)
+    for orders in (appended, replaced):
+        with commits_nothing(path):
+            assert step(spark, orders, frame(types, (3, "c"))).counts.unchanged == 1
+    assert held(path, "id", "v", "size", "d", "e") == Counter(
+        [(1, "a", 1, 7, None), (2, "new", 3, 7, None), (3, "c", 1, 7, None)]
+    )
+    assert (None,) not in held(path, "at")
 
 
 def test_dropping_columns_of_a_table_made_elsewhere_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -168,6 +191,7 @@ def test_a_new_column_whose_name_the_files_cannot_hold_is_an_error(
     inside = pa.struct([("c d", pa.int32())])
     odd = {**{c: TYPES[c] for c in ("id", "v", "old")}, "a b": pa.int32(), "new": inside}
     change = frame(odd, (3, "c", "o", 1, {"c d": 1}))
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.columnMapping.mode = 'none')")  # as it is anyway
     error = refused(path, lambda: step(spark, declared(path, "merge", "append_new_columns"), change))
     assert (type(error), str(error)) == (
         SchemaError,

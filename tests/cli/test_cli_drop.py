@@ -52,6 +52,18 @@ def test_a_confirmed_drop_removes_the_table_and_is_in_the_ledger(shop: Path, cli
 
 
 @pytest.mark.usefixtures("shop")
+def test_a_command_that_was_called_wrongly_is_no_failed_run_of_the_table(cli):
+    cli("drop", "shop.orders", "--confirm")
+    for wrong in (("drop", "shop.orders", "--confirm"), ("merge", "gone.csv", "warehouse/shop/orders", "--on", "id")):
+        assert cli(*wrong).exit_code == 2
+    tables = json.loads(cli("status", "--format", "json").stdout)["tables"]
+    assert [(each["table"], each["last_status"]) for each in tables] == [
+        ("shop.orders", "dropped"),
+        ("shop.stats", None),
+    ]
+
+
+@pytest.mark.usefixtures("shop")
 def test_where_nobody_can_be_asked_a_drop_has_to_be_confirmed(cli):
     told = cli("drop", "shop.orders")
     assert told.exit_code == 2

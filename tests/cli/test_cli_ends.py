@@ -103,12 +103,34 @@ def test_an_unknown_command_proposes_the_one_that_was_meant(cli):
     )
 
 
+def test_a_current_folder_that_somebody_has_removed_is_told(folder: Path, cli, monkeypatch: pytest.MonkeyPatch):
+    (folder / "gone").mkdir()
+    monkeypatch.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+    result = cli("plan")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[cli.folder_gone] The current folder is not there any more.\n  Go to one that is: cd …\n"
+    )
+
+
 def test_a_missing_option_says_which(cli):
     result = cli("merge", "a.csv", "b")
     assert result.exit_code == 2
     assert result.stderr == (
         "error[cli.usage] Missing option '--on'.\n  tidemill merge --help shows how it is called.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("show", "orders", "--limit", "abc"), "Invalid value for '-n' / '--limit': 'abc' is not a whole number."),
+        (("merge", "a", "b", "--max-shrink", "x"), "Invalid value for '--max-shrink': 'x' is not a number."),
+    ],
+)
+def test_a_value_that_is_no_number_is_told_in_words_of_people(cli, args: tuple[str, ...], said: str):
+    assert cli(*args).stderr.splitlines()[0] == f"error[cli.usage] {said}"
 
 
 def test_a_wrong_flag_is_a_json_error_too(cli):
@@ -125,6 +147,33 @@ def test_help_shows_the_commands_and_examples(cli, args):
     assert result.exit_code == 0
     assert "tidemill merge new_orders.csv lake/orders --on order_id" in result.stdout
     assert "Show the commits of a table" in result.stdout
+
+
+def test_the_help_has_each_command_once_in_one_line_under_what_it_is_about(cli):
+    lines = cli("--help").stdout.splitlines()
+    first, last = lines.index("Projects and pipeline files:"), lines.index("  Examples:")
+    shown = [line.split()[0] for line in lines[first:last] if line.startswith("  ")]
+    assert sorted(shown) == sorted(commands.commands)
+    assert shown[:2] == ["init", "run"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_help_says_how_a_shell_completes_commands(cli, shell):
+    assert 'eval "$(_TIDEMILL_COMPLETE=bash_source tidemill)"' in cli("--help").stdout
+    asked = {"_TIDEMILL_COMPLETE": "bash_complete", "COMP_WORDS": "tidemill hist", "COMP_CWORD": "1"}
+    assert shell(**asked).stdout == "plain,history\n"
+
+
+def test_the_command_is_there_as_a_module_too():
+    done = subprocess.run([sys.executable, "-m", "tidemill", "statsu"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error[cli.unknown_command] There is no command 'statsu'.\n  Did you mean status?")
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_every_command_can_be_asked_for_json_for_quiet_and_for_details(name: str):
+    flags = {flag for each in commands.commands[name].params for flag in each.opts}
+    assert {"--format", "-q", "--quiet", "-v", "--verbose"} <= flags
 
 
 def test_the_version_is_the_package_version(cli):
@@ -147,6 +196,20 @@ def test_help_imports_no_arrow():
     code = "import sys, tidemill.cli.main\nprint([n for n in ('pyarrow', 'deltalake', 'numpy') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", ["validate", "list"])
+def test_what_only_reads_declarations_imports_no_arrow_either(folder: Path, command: str):
+    (folder / "p.sql").write_text("CREATE TABLE a AS SELECT 1 AS id;")
+    code = (
+        "import sys\n"
+        "from tidemill.cli.main import tidemill\n"
+        f"try: tidemill.main(['{command}', 'p.sql', '--quiet'])\n"
+        "except SystemExit as end: print(end.code)\n"
+        "print([n for n in ('pyarrow', 'deltalake', 'numpy') if n in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n[]\n"
 
 
 def test_a_closed_pipe_is_no_error(folder: Path):

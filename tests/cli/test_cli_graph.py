@@ -207,7 +207,13 @@ def test_sources_of_one_name_and_a_table_of_that_name_are_boxes_of_their_own(fol
 
 def test_a_project_that_declares_nothing_says_so(folder: Path, cli):
     (folder / "tidemill.toml").write_text('name = "shop"\n')
-    assert cli("graph").stdout == "  shop · nothing is declared\n"
+    how = "nothing is declared: write pipelines/*.sql or models/<schema>/*.sql (tidemill init makes an example)"
+    assert cli("graph").stdout == f"  shop · {how}\n"
+    assert cli("validate").stdout == f"  ✓ nothing is wrong · {how}\n"
+    assert cli("run").stdout == f"  Tidemill 0.1 · shop · embedded Spark · 0 steps\n  {how}\n"
+    for command in ("plan", "list", "status", "state", "verify"):
+        assert cli(command).stdout == f"  {how}\n"
+    assert cli("show", "orders").stderr == "error[table.unknown] No table orders is declared.\n  No table is.\n"
 
 
 def test_secrets_are_in_no_form_of_it(shop: Path, cli, monkeypatch: pytest.MonkeyPatch):

@@ -16,11 +16,16 @@ import pytest
 
 from tidemill.cli.live import Live
 from tidemill.cli.outcome import Shown
+from tidemill.errors import EngineError
 from tidemill.run.events import Outcome
+from tidemill.run.runner import Runner
 from tidemill.workspace import Workspace
+from tidemill.workspace.means import catalog_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 SHOP = """
 SOURCE orders TYPE CSV PARAMS { "path": "data/orders/*.csv" } INCREMENTAL BY updated_at LOOKBACK 2 HOURS;
@@ -207,9 +212,9 @@ def test_a_dry_run_is_a_plan_and_writes_nothing(shop: Path, cli):
 @pytest.mark.usefixtures("shop")
 def test_list_shows_what_is_declared_in_order(cli):
     assert cli("list").stdout == (
-        "  name             strategy      reads            declared in\n"
-        "  main.raw_orders  merge upsert  orders           pipelines/shop.sql:3:1\n"
-        "  main.daily       merge upsert  main.raw_orders  pipelines/shop.sql:4:1\n"
+        "  name        strategy      reads       declared in\n"
+        "  raw_orders  merge upsert  orders      pipelines/shop.sql:3:1\n"
+        "  daily       merge upsert  raw_orders  pipelines/shop.sql:4:1\n"
     )
     assert json.loads(cli("list", "--format", "json").stdout)["declared"][1] == {
         "name": "main.daily",
@@ -291,3 +296,31 @@ def test_lines_reach_a_pipe_while_the_terminal_shows_what_is_being_done():
     assert done.stdout == "a line\n"
     assert "raw_orders" in seen
     assert "a line" not in seen
+
+
+class Told(Live):
+    """A terminal that remembers what it showed."""
+
+    def __init__(self) -> None:
+        super().__init__("reading logs", quiet=True)
+        self.told: list[str] = []
+
+    def began(self, name: str) -> None:
+        self.told.append(f"{name} …")
+
+    def ended(self, name: str) -> None:
+        self.told.append(f"{name} done")
+
+
+def test_a_terminal_says_that_spark_starts_as_long_as_it_does(folder: Path):
+    """It starts inside the first step that needs it, and not at all where none does."""
+    (folder / "p.sql").write_text("CREATE TABLE a AS SELECT 1 AS id;")
+    workspace, live = Workspace.load("p.sql"), Told()
+
+    def no_java() -> SparkSession:
+        live.told.append("Java")
+        raise EngineError("engine.no_java", "There is no Java.", "Install one.")
+
+    runner = Runner(no_java, workspace.graph, catalog_of(workspace), listener=Shown(workspace, live, lines=False))
+    assert not runner.run().ok
+    assert live.told == ["a …", "starting Spark …", "Java", "starting Spark done", "a done"]

@@ -50,6 +50,40 @@ def test_a_file_that_cannot_be_read_may_declare_what_is_not_found(folder: Path, 
     assert "error[language.missing_file] there is no file gone.sql" in result.stderr
 
 
+def test_an_export_of_a_table_that_nobody_knows_is_one_mistake(folder: Path, cli):
+    (folder / "p.sql").write_text("CREATE TABLE a AS SELECT 1 AS id;\nEXPORT b TO 'b.csv' TYPE CSV;\nLOAD c FROM d;")
+    errors = json.loads(cli("validate", "p.sql", "--format", "json").stdout)["error"]["errors"]
+    assert [(each["code"], each["origin"]) for each in errors] == [
+        ("language.unknown_table", "p.sql:2:8"),
+        ("language.unknown_source", "p.sql:3:13"),
+    ]
+
+
+def test_files_of_a_source_that_are_not_there_are_told_and_may_be_yet_to_come(folder: Path, cli):
+    (folder / "p.sql").write_text(
+        'SOURCE a TYPE CSV PARAMS { "path": "gone/*.csv" };\nLOAD a FROM a;\n'
+        'SOURCE b TYPE CSV PARAMS { "path": "s3://shop/b.csv" };\nLOAD b FROM b;\n'
+    )
+    result = cli("validate", "p.sql")
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "  ✓ nothing is wrong · 2 tables")
+    assert result.stdout.splitlines()[0] == (
+        f"  notice  The source a could not be read: There is nothing at {folder}/gone/*.csv."
+    )
+
+
+@pytest.mark.parametrize("project", [True, False])
+def test_a_file_that_cannot_be_run_is_told_as_that_in_a_project_too(folder: Path, cli, project: bool):
+    (folder / "notes.txt").write_text("mine")
+    if project:
+        (folder / "tidemill.toml").write_text("")
+    for name, said in (
+        ("notes.txt", "target.no_pipeline] notes.txt is neither a pipeline file nor a Python file."),
+        ("gone.sql", "target.missing] There is no file or folder gone.sql."),
+    ):
+        result = cli("run", name)
+        assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"error[{said}")
+
+
 PARAMS = """SOURCE a TYPE CSV PARAMS { "pth": "s.csv" };
 SOURCE b TYPE POSTGRES PARAMS { "url": "mysql://host/db", "table": "t", "password": "geheim" };
 SOURCE c TYPE PYTHON PARAMS { "function": "fetch" };
@@ -69,3 +103,10 @@ def test_params_of_sources_are_looked_at_before_anything_runs(folder: Path, cli,
         "3 errors · nothing was run",
     ]
     assert "geheim" not in result.stderr
+
+
+def test_the_command_that_an_error_proposes_names_the_file_that_was_named(folder: Path, cli):
+    (folder / "my shop.sql").write_text("CREATE TABLE a AS SELECT @id AS id;")
+    result = cli("plan", "my shop.sql")
+    assert result.exit_code == 2
+    assert "Give it on the command line: tidemill run 'my shop.sql' -s main.a --vars" in result.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
 import json
 import resource
 from itertools import product
@@ -18,6 +20,13 @@ from tidemill.dataset.compacting import compact
 from tidemill.dataset.folder import Folder
 from tidemill.errors import TableError
 from tidemill.state.dataset_log import DatasetLog
+
+SPARKS_COLUMNS = b"org.apache.spark.sql.parquet.row.metadata"
+INTERVALS = base64.b64decode(  # DuckDB 2.0: COPY (SELECT to_days(1) AS every) TO ...
+    "UEFSMRUAFRgVGCwVAhUAFQYVBgAAAAAAAAEAAAAAAAAAFQIZLDUAGA1kdWNrZGJfc2NoZW1hFQIAFQ4VGBUAGAVldmVyeSUqABYCGRwZHCYAHBUO"
+    "GRUAGRgFZXZlcnkVABYCFjoWOiYISRwVABUAFQIAAAAWOhYCJggWOgAZHBgcZHVja2RiLmludGVydmFsX2Jsb29tX2ZpbHRlchgNbm9ybWFsaXpl"
+    "ZC12MQAYKER1Y2tEQiB2ZXJzaW9uIHYyLjAuMCAoYnVpbGQgZDU0Y2JiZTNkZikZHBwAAAC8AAAAUEFSMQ=="
+)
 
 
 @pytest.fixture
@@ -54,6 +63,21 @@ def test_files_of_a_partition_become_one(folder: Folder) -> None:
     assert compact(folder, 1_000_000).joined == 0
 
 
+def test_what_is_staged_is_not_found_by_who_looks_for_parquet_files(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB, Polars and fastparquet look into all folders for `*.parquet`, those with an underscore too."""
+    before, found = set(folder.root.rglob("*.parquet")), []
+
+    def looking(*given: object) -> protocol.Steps[None]:
+        found.append(set(folder.root.rglob("*.parquet")))
+        return protocol.committing(*given)
+
+    monkeypatch.setattr("tidemill.dataset.compacting.committing", looking)
+    compact(folder, 1_000_000)
+    assert found == [before]
+
+
 def test_files_of_unlike_types_are_joined_without_loss(tmp_path: Path) -> None:
     one = pa.field("ID", pa.int32(), nullable=False)
     few = pa.schema([one, ("deep", pa.struct([("a", pa.int64())])), ("n", pa.null())])
@@ -77,6 +101,43 @@ def test_numbers_are_not_rounded_to_join_files(tmp_path: Path) -> None:
         pq.write_table(pa.table({"v": values}), tmp_path / f"{number}.parquet")
     with pytest.raises(TableError, match=r"v is kept as int64, which has no room for a value: .*0\.5"):
         compact(Folder(str(tmp_path)), 1_000_000)
+
+
+def test_a_joined_file_does_not_say_what_spark_knew_of_one_of_its_parts(tmp_path: Path) -> None:
+    """Spark takes the columns that it has noted in a file for all that there are."""
+    noted = {SPARKS_COLUMNS: b'{"type":"struct","fields":[{"name":"id","type":"long"}]}', b"kept": b"yes"}
+    pq.write_table(pa.table({"id": [1]}).replace_schema_metadata(noted), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"id": [2], "more": [3]}), tmp_path / "2.parquet")
+    folder = Folder(str(tmp_path))
+    compact(folder, 1_000_000)
+    (file,) = protocol.walk(protocol.opening(folder)).files
+    told = pq.read_metadata(tmp_path / file).metadata
+    assert (SPARKS_COLUMNS in told, told[b"kept"]) == (False, b"yes")
+
+
+@pytest.mark.parametrize("note", [b"org.apache.spark.legacyDateTime", b"org.apache.spark.version"])
+def test_days_of_sparks_old_calendar_do_not_become_others(tmp_path: Path, note: bytes) -> None:
+    def write(day: dt.date, number: int, notes: dict[bytes, bytes]) -> None:
+        file = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"id": [number], "day": [day]}).replace_schema_metadata(notes), file)
+
+    write(dt.date(1582, 10, 14), 1, {note: b"2.4.8"})
+    write(dt.date(1500, 1, 1), 2, {b"org.apache.spark.version": b"4.1.4"})
+    with pytest.raises(TableError, match=r"1\.parquet was written by Spark in the calendar before 1582, and its day"):
+        compact(Folder(str(tmp_path)), 1_000_000)
+    write(dt.date(1582, 10, 15), 1, {note: b"2.4.8", b"kept": b"yes"})
+    compact(Folder(str(tmp_path)), 1_000_000)
+    (file,) = tmp_path.glob("*.parquet")
+    told = pq.read_metadata(file).metadata
+    assert (note in told, told[b"kept"]) == (False, b"yes")  # or Spark would take the other day for an old one
+
+
+def test_a_type_that_arrow_cannot_write_is_not_lost_by_joining(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.parquet").write_bytes(INTERVALS)
+    with pytest.raises(TableError, match=r"every is INTERVAL in .*0\.parquet, which Arrow cannot write"):
+        compact(Folder(str(tmp_path)), 1_000_000)
+    assert sorted(each.name for each in tmp_path.iterdir() if each.is_file()) == ["0.parquet", "1.parquet"]
 
 
 def test_vacuum_counts_what_is_there_while_writers_move_it(folder: Folder) -> None:

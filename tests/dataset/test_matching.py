@@ -52,6 +52,7 @@ class Ground:
         self.folder, self.staging = folder, folder / "staging"
         self.staging.mkdir()
         self.files: list[tuple[str, tuple[str | None, ...]]] = []
+        self.kinds = KINDS
 
     def add(self, rows: list[dict[str, Any]], *texts: str | None, schema: pa.Schema = KINDS, group: int = 7) -> None:
         path = self.folder / f"{len(self.files)}.parquet"
@@ -62,7 +63,9 @@ class Ground:
         name = next(keep(change.to_batches(max_chunksize=3), str(self.staging))).to_pylist()[0]["name"]
         coming = Coming(str(self.staging / name), keys, compared, **more)
         numbers = pa.record_batch({"id": list(range(len(self.files)))})
-        return [told.to_pylist()[0] for told in meet([numbers], self.files, coming, Shape(str(self.staging), KINDS))]
+        return [
+            told.to_pylist()[0] for told in meet([numbers], self.files, coming, Shape(str(self.staging), self.kinds))
+        ]
 
     def rows(self, told: dict[str, Any]) -> list[dict[str, Any]]:
         return pq.read_table(self.staging / told["staged"]).to_pylist()
@@ -105,6 +108,18 @@ def test_rows_that_are_the_same_leave_a_file_as_it_is(ground: Ground) -> None:
     other = change.set_column(1, "code", pa.array(["volatile"] * 4))
     assert ground.bring(other, ("id",), COMPARED)[0]["same"] == 4
     assert ground.bring(other, ("id",), (*COMPARED, "code"))[0]["replaced"] == 4
+
+
+def test_json_and_views_are_compared_as_the_texts_that_they_are(ground: Ground) -> None:
+    held = pa.array(["{}", "[]", None])
+    kept = pa.table({"id": [1, 2, 3], "view": held.cast(pa.string_view()), "json": held.cast(pa.json_())})
+    pq.write_table(kept, ground.folder / "kept.parquet")
+    ground.files.append((str(ground.folder / "kept.parquet"), ()))
+    change = pa.table({"id": [1, 2, 3], "view": held, "json": ["{}", "[1]", None]})
+    ground.kinds = change.schema
+    report = ground.bring(change, ("id",), ("view", "json"))[0]
+    assert (report["same"], report["replaced"]) == (2, 1)
+    assert ground.rows(report)[1] == {"id": 2, "view": "[]", "json": "[1]"}
 
 
 def test_files_without_a_key_of_the_change_are_not_told_of(ground: Ground) -> None:

@@ -115,6 +115,26 @@ def test_many_changes_in_one_row_group_are_spliced_alike(tmp_path: Path, staging
     assert pq.read_table(staging / report["staged"]).to_pylist() == table(after).to_pylist()
 
 
+def test_types_that_arrow_only_keeps_are_worked_on_as_others_that_are_the_same(tmp_path: Path, staging: Path) -> None:
+    """Views, JSON, and a dictionary that has room for 127 words."""
+    words = pa.dictionary(pa.int8(), pa.string())
+    kinds = pa.schema([("view", pa.string_view()), ("json", pa.json_()), ("word", words)])
+
+    def texts(name: str, numbers: range) -> pa.Table:
+        values = pa.array([f"{name} {number % 100}" for number in numbers])
+        return pa.table({"view": values, "json": values, "word": values})
+
+    path, before, new = tmp_path / "f.parquet", texts("old", range(4000)), texts("new", range(2000))
+    pq.write_table(before.cast(kinds), path)
+    given = {FILE: [str(path)] * 2000, ROW: list(range(0, 4000, 2)), FATE: [REPLACE] * 2000}
+    given |= dict(zip(new.column_names, new.columns, strict=True))
+    report = spliced(pa.table(given), Shape(str(staging), new.schema))
+    found = pq.read_table(staging / report["staged"])
+    old = iter(before.to_pylist()[1::2])
+    assert found.to_pylist() == [row for one in new.to_pylist() for row in (one, next(old))]
+    assert found.schema.field("json").type == pa.json_()
+
+
 def test_a_file_that_loses_all_its_rows_has_no_successor(tmp_path: Path, staging: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(table([row(1), row(2)]), path)
@@ -176,6 +196,19 @@ def test_old_times_of_spark_stay_what_they_are(tmp_path: Path, staging: Path) ->
     found = pq.ParquetFile(staging / report["staged"], coerce_int96_timestamp_unit="us")
     assert found.schema.column(1).physical_type == "INT96"
     assert found.read().column("at").to_pylist() == [moment, moment.replace(hour=13)]
+
+
+def test_days_of_sparks_old_calendar_are_refused_and_others_counted_as_today(tmp_path: Path, staging: Path) -> None:
+    path, notes = tmp_path / "f.parquet", {b"org.apache.spark.legacyDateTime": b"", b"kept": b"yes"}
+    for day in (dt.date(1500, 3, 1), dt.date(1890, 1, 1)):
+        held = pa.table({"id": [1, 2], "day": [day, None]}).replace_schema_metadata(notes)
+        pq.write_table(held, path)
+        only = pa.table({FILE: [str(path)], ROW: [1], FATE: [REPLACE], "id": [2], "day": [dt.date(1400, 1, 1)]})
+        if day.year < 1582:
+            with pytest.raises(pa.ArrowInvalid, match="day holds 1500-03-01, which would become another day"):
+                spliced(only, Shape(str(staging), held.schema))
+    found = pq.read_table(staging / spliced(only, Shape(str(staging), held.schema))["staged"])
+    assert (found.column("day").to_pylist(), found.schema.metadata) == ([day, dt.date(1400, 1, 1)], {b"kept": b"yes"})
 
 
 def test_new_rows_go_to_a_file_for_each_partition(staging: Path) -> None:

@@ -15,3 +15,4 @@ def test_home_and_the_current_folder_are_told_and_what_only_looks_like_a_home_is
     assert absolute(Path("./~x.csv")) == f"{tmp_path}/~x.csv"
     assert absolute("lake/orders", Path("/shop")) == "/shop/lake/orders"
     assert absolute("s3://lake/~x") == "s3://lake/~x"
+    assert absolute("file:/lake/orders") == absolute("file:///lake/orders") == "file:///lake/orders"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 GUIDES = ("merge", "datasets", "pipelines", "models", "checks", "python-tables", "join")
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in GUIDES))
-TO_READ = ("docs/coming-from.md", "docs/datasets-protocol.md")
+TO_READ = ("docs/coming-from.md", "docs/operating.md", "docs/datasets-protocol.md")
 OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in TO_READ), *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -153,6 +153,21 @@ def test_a_command_in_the_documents_prints_what_stands_there(
 def test_the_documents_name_no_machine():
     for document in (*DOCUMENTS, *OTHERS):
         assert not re.search(r"/root/|/home/|/work/|/tmp/", document.read_text()), document
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *OTHERS, ROOT / "CHANGELOG.md"], ids=lambda each: each.name)
+def test_a_link_in_the_documents_leads_to_a_file_and_a_heading_of_it(document: Path):
+    for link in re.findall(r"\]\((?!http)([^)\s]+)\)", document.read_text()):
+        name, _, heading = link.partition("#")
+        file = (document.parent / name) if name else document
+        assert file.exists(), link
+        assert not heading or heading in _headings(file), link
+
+
+def _headings(document: Path) -> set[str]:
+    """As sites that show Markdown name them in links."""
+    found = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in found}
 
 
 def renew() -> None:

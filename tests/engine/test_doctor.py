@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tidemill.cli.doctor import doctor, setup
+from tidemill.cli.main import tidemill
 from tidemill.engine.doctor import Check, Health, examine
 from tidemill.engine.java import REMEDY
 
@@ -64,9 +64,10 @@ def test_a_warehouse_that_cannot_be_written_fails(tmp_path: Path):
     assert check.remedy == "Choose another folder for the tables."
 
 
-def test_doctor_prints_a_line_for_each_and_exits_with_1_if_one_fails(fake_java, monkeypatch):
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_doctor_prints_a_line_for_each_and_exits_with_1_if_one_fails(quiet: list[str], fake_java, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(fake_java("1.8.0_392")))
-    result = CliRunner().invoke(doctor)
+    result = CliRunner().invoke(tidemill, ["doctor", *quiet])
     assert result.exit_code == 1
     assert "  ✗ java       Java 1.8.0_392 (" in result.output
     assert f"\n               → {REMEDY}\n" in result.output
@@ -75,7 +76,7 @@ def test_doctor_prints_a_line_for_each_and_exits_with_1_if_one_fails(fake_java, 
 
 
 def test_doctor_gives_the_same_as_json(tmp_path: Path):
-    result = CliRunner().invoke(doctor, ["--format", "json", "--warehouse", str(tmp_path)])
+    result = CliRunner().invoke(tidemill, ["doctor", "--format", "json", "--warehouse", str(tmp_path)])
     told = json.loads(result.output)
     assert result.exit_code == 0
     assert told["ok"] is True
@@ -83,15 +84,19 @@ def test_doctor_gives_the_same_as_json(tmp_path: Path):
 
 
 def test_setup_is_one_line_when_all_is_there():
-    CliRunner().invoke(setup)
-    result = CliRunner().invoke(setup)
+    CliRunner().invoke(tidemill, ["setup"])
+    result = CliRunner().invoke(tidemill, ["setup"])
     assert result.exit_code == 0
     assert result.output.startswith("  ✓ engine ready: Java ")
     assert result.output.count("\n") == 1
+    assert CliRunner().invoke(tidemill, ["setup", "--quiet"]).output == ""
+    told = json.loads(CliRunner().invoke(tidemill, ["setup", "--format", "json"]).output)
+    assert list(told) == ["java", "delta", "jars", "fetched", "tried", "archive", "reason"]
+    assert (told["fetched"], told["tried"]) == (False, False)
 
 
 def test_doctor_and_setup_start_no_spark():
-    script = "import sys; import tidemill.cli.doctor; sys.exit('pyspark' in sys.modules)"
+    script = "import sys; import tidemill.engine.doctor; sys.exit('pyspark' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
+import re
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @pytest.fixture
@@ -43,13 +45,13 @@ def rows(*values: tuple[int, str], **more: Any) -> pa.Table:
 
 def held(path: Path) -> list[tuple[Any, ...]]:
     """What any other tool reads."""
-    files = [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
-    found = [tuple(row.values()) for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    found = [tuple(row.values()) for file in data_files(path) for row in pq.ParquetFile(file).read().to_pylist()]
     return sorted(found, key=lambda row: [(value is None, value) for value in row])
 
 
 def data_files(path: Path) -> list[Path]:
-    return [file for file in sorted(path.rglob("*.parquet")) if "_tidemill" not in file.parts]
+    """What DuckDB and Polars find, which look into all folders: none of ours may hold such a file."""
+    return sorted(path.rglob("*.parquet"))
 
 
 def plain(path: Path, *tables: pa.Table) -> None:
@@ -238,6 +240,45 @@ def test_numbers_of_unlike_width_are_read_and_kept_in_the_widest(spark: SparkSes
     assert [row[:2] for row in held(path)] == [(2, 0.1), (5, 5.0), (2**40, 0.1), (2**41, None)]
 
 
+def test_a_column_without_a_type_in_one_file_is_null_of_the_type_that_others_have(
+    spark: SparkSession, path: Path
+) -> None:
+    none = pa.table({"id": [1, 2], "v": pa.nulls(2), "x": pa.nulls(2), "never": pa.nulls(2)})
+    plain(path, none, pa.table({"id": [3], "v": ["c"], "x": [0.5], "never": pa.nulls(1)}))
+    assert tidemill.read(path, spark=spark).columns == none.column_names
+    change = pa.table({"id": [3, 4], "v": [None, "d"], "x": [0.5, None], "never": pa.nulls(2)})
+    result = tidemill.merge(change, path, on="id", spark=spark)
+    assert (result.inserted, result.updated, result.files_kept) == (1, 1, 1)
+    rest = pa.table({"id": [1, 3], "v": ["a", None], "x": [1.5, 0.5], "never": pa.nulls(2)})
+    result = tidemill.merge(rest, path, on="id", strategy="full_merge", spark=spark)  # for which Spark reads the files
+    assert (result.updated, result.deleted, result.unchanged) == (1, 2, 1)
+    assert held(path) == [(1, "a", 1.5, None), (3, None, 0.5, None)]
+    assert sorted(map(tuple, tidemill.read(path, spark=spark).collect())) == held(path)
+
+
+def test_old_times_of_spark_stay_instants_beside_times_without_a_zone(spark: SparkSession, path: Path) -> None:
+    """Spark writes TIMESTAMP as INT96, in structs too, and TIMESTAMP_NTZ as it is written today."""
+
+    def moments(*ids: int, day: int) -> DataFrame:
+        times = f"timestamp'2024-01-0{day} 10:00' at, timestamp_ntz'2024-01-0{day} 10:00' local"
+        told = f"id, {times}, named_struct('at', timestamp'2024-01-0{day} 10:00') deep"
+        return spark.sql(f"SELECT {told} FROM VALUES {', '.join(f'({number}L)' for number in ids)} AS t(id)")
+
+    for number in (1, 2):
+        moments(number, day=number).coalesce(1).write.mode("append").parquet(str(path))
+    result = tidemill.merge(moments(1, 3, day=4), path, on="id", format="parquet", spark=spark)
+    assert (result.inserted, result.updated, result.files_kept) == (1, 1, 1)
+    together = moments(1, 3, day=4).union(moments(2, day=2)).orderBy("id").collect()
+    for read in (lambda: tidemill.read(path, spark=spark), lambda: spark.read.parquet(str(path))):
+        assert read().orderBy("id").collect() == together
+    compact(Folder(str(path)), 1_000_000)
+    (file,) = data_files(path)
+    kinds = {field.name: field.type for field in pq.read_schema(file)}
+    instant = pa.timestamp("us", tz="UTC")
+    assert (kinds["at"], kinds["local"], kinds["deep"].field("at").type) == (instant, pa.timestamp("us"), instant)
+    assert tidemill.read(path, spark=spark).orderBy("id").collect() == together
+
+
 def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) -> None:
     plain(path, rows((1, "a")))
     (path / "broken.parquet").write_bytes(b"PAR1 cut short")
@@ -253,6 +294,14 @@ def test_files_that_cannot_be_read_are_named(spark: SparkSession, path: Path) ->
     for job in (lambda: tidemill.read(unlike, spark=spark), lambda: tidemill.merge(rows(), unlike, "id", spark=spark)):
         with pytest.raises(TableError, match=r"v is string in theirs-0.parquet and int64 in theirs-1.parquet"):
             job()
+    strange = path.parent / "strange"
+    for values, why in (
+        ([dt.time(9)], r"x \(time64\[us\]\) of"),
+        ([uuid.UUID(int=1)], r"x \(extension<arrow.uuid>\) of"),
+    ):
+        plain(strange, pa.table({"id": [1], "v": ["a"], "x": values}))
+        with pytest.raises(TableError, match=rf"Spark cannot read {why} theirs-0.parquet in .*strange: "):
+            tidemill.read(strange, spark=spark)
     only = merge_table(path.parent / "new", "id", "upsert", format_="parquet", partition_by=["id", "v"])
     with pytest.raises(TableError, match="has no columns but those of its partitions"):
         run_merge(rows((1, "b")), only, spark)
@@ -273,7 +322,9 @@ def test_a_merge_that_dies_at_a_step_is_whole_or_not_there_and_the_next_one_work
         dying.setattr(Folder, "ending", _nobody_clears)
         with pytest.raises(_DeadError):
             tidemill.merge(rows((1, "A"), (4, "d")), path, on="id", spark=spark)
-    after = [(1, "A"), (2, "b"), (3, "c"), (4, "d")] if committed else [(1, "a"), (2, "b"), (3, "c")]
+    before = [(1, "a"), (2, "b"), (3, "c")]
+    after = [(1, "A"), (2, "b"), (3, "c"), (4, "d")] if committed else before
+    assert committed or held(path) == before
     assert sorted(map(tuple, tidemill.read(path, spark=spark).collect())) == after
     assert tidemill.merge(rows((3, "C")), path, on="id", spark=spark).updated == 1
     assert list((path / "_tidemill" / "staging").iterdir()) == []
@@ -415,13 +466,15 @@ def test_a_delta_table_is_no_dataset(spark: SparkSession, path: Path) -> None:
 
 def test_a_target_that_is_no_folder_is_an_error(spark: SparkSession, path: Path) -> None:
     plain(path, rows((1, "a")))
-    places = {path / "theirs-0.parquet": "is a file", "s3://bucket/data": "is an address"}
+    places = {path / "theirs-0.parquet": "is a file", "s3://bucket/data": "is an address", "file:/x": "is an address"}
     for place, told in places.items():
         with pytest.raises(TableError, match=f"{told}, and a Parquet dataset is a folder"):
             tidemill.merge_parquet_dataset(rows((1, "b")), place, "id", spark=spark)
-    for nothing in (None, ""):
-        with pytest.raises(ArgumentError, match=f"{nothing!r} is no path"):
+    for nothing in (None, "", "a\0"):
+        with pytest.raises(ArgumentError, match=re.escape(f"{nothing!r} is no path")):
             tidemill.merge_parquet_dataset(rows((1, "b")), nothing, "id", spark=spark)
+    with pytest.raises(TableError, match=r"cannot be read: .*File name too long"):
+        tidemill.merge_parquet_dataset(rows((1, "b")), path / ("x" * 300), "id", spark=spark)
 
 
 def test_a_dataset_has_no_older_versions(spark: SparkSession, path: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -47,6 +48,12 @@ def test_a_key_reaches_the_file_that_holds_it_and_no_other(spark: SparkSession, 
     whole = log.reach([KeyRange("A KEY", Cursor(cursor, first[0]), Cursor(cursor, second[-1]))])
     assert whole.files == 2
     assert whole.size > 0
+
+
+def test_a_file_whose_dates_python_cannot_hold_may_hold_any(tmp_path: Path) -> None:
+    days = pa.array([-1_000_000, 3_000_000], pa.int32()).cast(pa.date32())  # before the year 1, and after 9999
+    deltalake.write_deltalake(tmp_path, pa.table({"a key": days}))
+    assert DeltaLog(str(tmp_path)).reach([_at(CursorKind.DATE, date(2024, 1, 1))]).files == 1
 
 
 def _at(kind: CursorKind, value: Any) -> KeyRange:

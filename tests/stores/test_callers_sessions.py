@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from support import events, fed, feed, held, keyed, version
 
+import tidemill
 from tidemill.declare.strategies import Replace
 from tidemill.errors import EngineError
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+MARKS = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
 METRICS = "spark.databricks.delta.history.metricsEnabled"
 
 
@@ -46,3 +51,22 @@ def test_settings_of_a_session_change_neither_rows_nor_counts(
         "commits. Leave the setting out, or set it to true. Nothing was written."
     )
     assert version(path) == 2
+
+
+def test_keys_with_backslashes_and_quotes_are_found_however_a_session_reads_texts(
+    theirs: SparkSession, tmp_path: Path
+) -> None:
+    theirs.conf.set(BACKSLASHES, "true")
+    keys = ["${x}", "a\\b", "it's"]
+    tidemill.merge(pa.table({"k": keys, "v": [1, 1, 1]}), tmp_path / "t", "k", spark=theirs)
+    result = tidemill.merge(pa.table({"k": keys, "v": [2, 2, 1]}), tmp_path / "t", "k", spark=theirs)
+    assert (result.inserted, result.updated, result.unchanged, result.total) == (0, 2, 1, 3)
+
+
+def test_a_session_may_say_that_new_tables_have_no_deletion_vectors(theirs: SparkSession, tmp_path: Path) -> None:
+    theirs.conf.set(MARKS, "false")
+    path = tmp_path / "t"
+    tidemill.merge(pa.table({"k": [1, 2], "v": [1, 1]}), path, "k", spark=theirs)
+    result = tidemill.merge(pa.table({"k": [2], "v": [2]}), path, "k", spark=theirs)
+    assert (result.updated, result.total) == (1, 2)
+    assert DeltaTable(path).to_pyarrow_table().sort_by("k").to_pydict() == {"k": [1, 2], "v": [1, 2]}

@@ -145,6 +145,14 @@ def test_the_command_shows_what_is_equal_what_differs_and_what_cannot_be_read(
     assert "  ✓ daily equals its query (2 rows)" in lines
     assert any(line.startswith("  ✗ raw_gone  error[") for line in lines)
     document = json.loads(cli("verify", "daily", "--target", shop.file, "--format", "json").output)
-    assert [(each["table"], each["status"], each["rows"]) for each in document["tables"]] == [("daily", "equal", 2)]
+    assert [(each["table"], each["status"], each["rows"]) for each in document["tables"]] == [
+        ("main.daily", "equal", 2)
+    ]
+    hushed = cli("verify", shop.file, "--quiet")
+    assert (hushed.exit_code, hushed.stdout) == (1, "")
+    assert (
+        "  ✗ raw_orders differs from a full load: 1 row missing, 1 different\n    missing  id=3 v=z\n" in hushed.stderr
+    )
+    assert "daily" not in hushed.stderr, "it is equal"
     wrong = cli("verify", "dayly", shop.file)
     assert (wrong.exit_code, "Did you mean daily?" in wrong.output) == (2, True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tidemill.contracts.changes import Change, KeyRange, Target
     from tidemill.contracts.operations import Placed
+    from tidemill.declare.cursors import Cursor
     from tidemill.declare.strategies import Merge
 
 FEW_ROWS = 200_000  # as many are sent to every worker
@@ -213,5 +214,11 @@ def _within(ranges: Iterable[KeyRange]) -> list[str]:
 def within(column: str, span: KeyRange) -> str:
     """A filter that keeps every row whose column may have a value of the range; the column comes quoted."""
     if span.values:
-        return f"{column} IN ({', '.join(value.literal() for value in span.values)})"
-    return f"{column} BETWEEN {span.low.literal()} AND {span.high.literal()}"
+        return f"{column} IN ({', '.join(map(_literal, span.values))})"
+    return f"{column} BETWEEN {_literal(span.low)} AND {_literal(span.high)}"
+
+
+def _literal(value: Cursor) -> str:
+    """As SQL that every session reads alike: some take a backslash in a text for what it is."""
+    plain = value.literal()
+    return f"CAST(X'{value.text().encode().hex()}' AS STRING)" if "\\" in plain else plain

@@ -51,12 +51,12 @@ def check(target: str, on: tuple[str, ...], form: str, quiet: bool) -> int:
     found = _on_spark(lambda spark: repair.check_keys(spark, path, on), f"checking {target}", quiet or form == "json")
     if form == "json":
         render.document({"table": target, "keys": list(on), "ok": found.ok, **asdict(found)})
-    elif not quiet:
-        _show_check(target, on, found)
+    elif not quiet or not found.ok:
+        _show_check(target, on, found, err=quiet)
     return 0 if found.ok else 1
 
 
-def _show_check(target: str, on: tuple[str, ...], found: CheckedKeys) -> None:
+def _show_check(target: str, on: tuple[str, ...], found: CheckedKeys, *, err: bool) -> None:
     keys = ", ".join(on)
     facts = [f"{render.rows(found.rows)}"]
     facts.append(f"{found.null_keys:,} without {keys}" if found.null_keys else f"none without {keys}")
@@ -68,9 +68,9 @@ def _show_check(target: str, on: tuple[str, ...], found: CheckedKeys) -> None:
     if found.ok:
         render.done(_name(target), facts, found.seconds)
         return
-    render.say(f"{render.INDENT}✗ {_name(target)}  {render.SEPARATOR.join(facts)}")
+    render.failed(_name(target), render.SEPARATOR.join(facts), err=err)
     if found.shown:
-        render.notice(f"such as {found.shown}; repair it with: tidemill dedup {target} --on {','.join(on)}")
+        render.notice(f"such as {found.shown}; repair it with: tidemill dedup {target} --on {','.join(on)}", err=err)
 
 
 @click.command(

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli.options import examples
-from tidemill.engine.archive import archive_path, build_archive, why_not_built
-from tidemill.engine.doctor import Check, Health, examine
-from tidemill.engine.jars import JARS, ensure_jars, missing_jars
-from tidemill.engine.java import Java, find_java
+from tidemill.cli import render
+from tidemill.cli.options import examples, output
 
-MARKS = {
-    Health.OK: click.style("✓", fg="green"),
-    Health.WARN: click.style("!", fg="yellow"),
-    Health.FAIL: click.style("✗", fg="red"),
-}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemill.engine.doctor import Check
+    from tidemill.engine.java import Java
+
+UNWELL = 1
+MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command(
@@ -29,77 +30,97 @@ MARKS = {
         "tidemill doctor --warehouse /lake",
     ),
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @click.option(
     "--warehouse",
     type=click.Path(path_type=Path),
     default=Path(),
     help="The folder of the tables; the current one unless given.",
 )
-@click.pass_context
-def doctor(context: click.Context, form: str, warehouse: Path) -> None:
-    """Say what is right on this machine, and what to do about the rest."""
+@output
+def doctor(warehouse: Path, form: str, quiet: bool) -> int:
+    """Say what is right on this machine, and what to do about the rest. Ends with 1 when something is to mend."""
+    from tidemill.engine.doctor import examine  # noqa: PLC0415  slow to import
+
     checks = examine(warehouse)
+    well = all(check.health != "fail" for check in checks)
     if form == "json":
-        click.echo(json.dumps({"ok": _all_well(checks), "checks": [asdict(check) for check in checks]}, indent=2))
-    else:
-        for line in _lines(checks):
-            click.echo(line)
-    context.exit(0 if _all_well(checks) else 1)
+        render.document({"ok": well, "checks": [asdict(check) for check in checks]})
+    elif not (quiet and well):
+        _show(checks)
+    return 0 if well else UNWELL
+
+
+def _show(checks: list[Check]) -> None:
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        render.say(f"  {_mark(check.health)} {check.name:<{width}}  {check.what}")
+        if check.remedy:
+            render.say(f"    {'':<{width}}  → {check.remedy}")
+    failed = sum(check.health == "fail" for check in checks)
+    warned = sum(check.health == "warn" for check in checks)
+    worked = "all is well" if not failed else f"{failed} to mend"
+    render.say(f"  {worked}" + (f" · {warned} to look at" if warned else ""))
 
 
 @click.command(
     short_help="Fetch Delta's jars and prepare a quick start.",
     epilog=examples(
         "tidemill setup",
+        "tidemill setup --again",
     ),
 )
 @click.option("--again", is_flag=True, help="Build the start-up archive again, also after a failed try.")
-def setup(again: bool) -> None:
+@output
+def setup(again: bool, form: str, quiet: bool) -> None:
     """Fetch Delta's jars and build the start-up archive, once; quick when all is there."""
+    from tidemill.engine.java import find_java  # noqa: PLC0415  slow to import
+
+    tell = render.say if form == "text" and not quiet else _tell_nobody
     java = find_java()
-    fetched = _fetch_jars()
-    built = _prepare_archive(java, again=again)
-    if not fetched and not built:
-        click.echo(f"  {MARKS[Health.OK]} engine ready: Java {java.version}, Delta {JARS[0].version}")
+    found = {"java": java.version} | _fetch_jars(tell) | _prepare_archive(java, tell, again=again)
+    if form == "json":
+        render.document(found)
+    elif not found["fetched"] and not found["tried"]:
+        tell(f"  {_mark('ok')} engine ready: Java {found['java']}, Delta {found['delta']}")
 
 
-def _fetch_jars() -> bool:
-    if not missing_jars():
-        return False
-    click.echo("  fetching Delta's jars, once")
+def _tell_nobody(line: str) -> None:
+    del line
+
+
+def _fetch_jars(tell: Callable[[str], None]) -> dict[str, Any]:
+    from tidemill.engine.jars import JARS, ensure_jars, missing_jars  # noqa: PLC0415
+
+    missing, delta = bool(missing_jars()), JARS[0].version
+    if missing:
+        tell("  fetching Delta's jars, once")
     folder = ensure_jars()[0].parent
-    click.echo(f"  {MARKS[Health.OK]} jars     Delta {JARS[0].version} in {folder}")
-    return True
+    if missing:
+        tell(f"  {_mark('ok')} jars     Delta {delta} in {folder}")
+    return {"delta": delta, "jars": str(folder), "fetched": missing}
 
 
-def _prepare_archive(java: Java, *, again: bool) -> bool:
+def _prepare_archive(java: Java, tell: Callable[[str], None], *, again: bool) -> dict[str, Any]:
+    """Whether an archive was tried to build, where it is, and why there is none."""
+    from tidemill.engine.archive import archive_path, build_archive, why_not_built  # noqa: PLC0415
+    from tidemill.engine.jars import ensure_jars  # noqa: PLC0415
+
     jars = ensure_jars()
-    if not again and (archive_path(java, jars).exists() or why_not_built(java, jars)):
-        return False
-    click.echo("  building the start-up archive, once (about a minute)")
-    began = time.monotonic()
-    reason = build_archive(java, jars)
-    seconds = time.monotonic() - began
+    archive, reason = archive_path(java, jars), why_not_built(java, jars)
+    tried = again or not (archive.exists() or reason)
+    if tried:
+        tell("  building the start-up archive, once (about a minute)")
+        began = time.monotonic()
+        reason = build_archive(java, jars)
+        tell(_built(reason, time.monotonic() - began))
+    return {"tried": tried, "archive": str(archive) if archive.exists() else None, "reason": reason or None}
+
+
+def _built(reason: str, seconds: float) -> str:
     if reason:
-        click.echo(f"  {MARKS[Health.WARN]} archive  not built ({reason}); all works, Spark starts slower")
-    else:
-        click.echo(f"  {MARKS[Health.OK]} archive  built in {seconds:.0f} s; Spark starts faster with it")
-    return True
+        return f"  {_mark('warn')} archive  not built ({reason}); all works, Spark starts slower"
+    return f"  {_mark('ok')} archive  built in {seconds:.0f} s; Spark starts faster with it"
 
 
-def _all_well(checks: list[Check]) -> bool:
-    return all(check.health is not Health.FAIL for check in checks)
-
-
-def _lines(checks: list[Check]) -> list[str]:
-    width = max(len(check.name) for check in checks)
-    lines = []
-    for check in checks:
-        lines.append(f"  {MARKS[check.health]} {check.name:<{width}}  {check.what}")
-        if check.remedy:
-            lines.append(f"    {'':<{width}}  → {check.remedy}")
-    failed = sum(check.health is Health.FAIL for check in checks)
-    warned = sum(check.health is Health.WARN for check in checks)
-    worked = "all is well" if not failed else f"{failed} to mend"
-    return [*lines, f"  {worked}" + (f" · {warned} to look at" if warned else "")]
+def _mark(health: str) -> str:
+    return click.style(MARKS[health], fg=COLOURS[health])

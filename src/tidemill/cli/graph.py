@@ -88,7 +88,7 @@ def _counted(picture: Picture) -> list[str]:
 
     counts = Counter(box.shape for box in picture.boxes)
     words = [f"{MARKS[each]} {counts[each]} {each}{'' if counts[each] == 1 else 's'}" for each in MARKS if counts[each]]
-    return words or ["nothing is declared"]
+    return words or [render.NOTHING_DECLARED]
 
 
 def _write(file: Path, text: str) -> str:

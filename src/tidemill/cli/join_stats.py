@@ -24,7 +24,7 @@ _MOST_BARS = 45
 
 @click.command(
     "join-stats",
-    short_help="Show how far apart the two sides of an incremental join come.",
+    short_help="Show how far apart the matches of a join come.",
     epilog="\b\nExamples:\n  tidemill join-stats payments\n  tidemill join-stats payments --svg payments.svg",
 )
 @click.argument("table")

@@ -33,7 +33,7 @@ class Live:
             self._progress.stop()
 
     def began(self, name: str) -> None:
-        if self._progress is not None:
+        if self._progress is not None and name not in self._lines:
             self.ended(self._first)
             self._lines[name] = self._progress.add_task(name, total=None)
 

@@ -6,10 +6,12 @@ import difflib
 import itertools
 import logging
 import os
+import re
 import signal
 import sys
 import time
 import traceback
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -38,7 +40,7 @@ from tidemill.cli.watermarks import reset_watermark, set_watermark, show_waterma
 from tidemill.errors import ArgumentError, TidemillError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 INTERRUPTED = 130  # what shells expect after Ctrl-C
@@ -48,11 +50,27 @@ Examples:
   tidemill merge new_orders.csv lake/orders --on order_id
   tidemill history lake/orders
   tidemill restore lake/orders --to 3
+
+\b
+Completion, in ~/.bashrc (zsh_source and fish_source are for other shells):
+  eval "$(_TIDEMILL_COMPLETE=bash_source tidemill)"
 """
 
 
 class Commands(click.Group):
     """A group whose every end is one of four: done, failed (1), wrongly called (2), interrupted (130)."""
+
+    sections: Mapping[str, tuple[click.Command, ...]] = MappingProxyType({})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """By what they are about, and there in the order in which a newcomer needs them."""
+        if not self.sections:
+            return super().format_commands(ctx, formatter)
+        width = max(map(len, self.commands))
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(each.name).ljust(width), each.short_help or "") for each in commands])
+        return None
 
     def main(  # type: ignore[override] # there is one way to end
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
@@ -79,6 +97,7 @@ class Commands(click.Group):
 
     def _outcome(self, args: list[str], prog_name: str) -> int:
         try:
+            _stand_somewhere()
             code = super().main(args, prog_name, standalone_mode=False)
         except click.Abort:
             return _interrupted()
@@ -100,12 +119,17 @@ def tidemill() -> None:
     """
 
 
-PROJECTS = (init, run, plan, compile_, validate, list_, graph, status, state, verify, test, suggest, join_stats)
-WATERMARKS = (show_watermarks, set_watermark, reset_watermark)
-TABLES = (merge, show, history, backup, restore, drop)
-DATASETS = (check, dedup, compact, vacuum, recover)
-ENGINE = (doctor, setup)
-for command in (*PROJECTS, *WATERMARKS, *TABLES, *DATASETS, *ENGINE):
+tidemill.sections = {
+    "Projects and pipeline files": (
+        *(init, run, plan, validate, verify, status),
+        *(list_, graph, compile_, state, test, suggest, join_stats),
+    ),
+    "Watermarks": (show_watermarks, set_watermark, reset_watermark),
+    "Tables, by name or path": (merge, show, history, backup, restore, drop),
+    "Datasets, which are folders of Parquet files": (check, dedup, compact, vacuum, recover),
+    "This machine": (doctor, setup),
+}
+for command in itertools.chain.from_iterable(tidemill.sections.values()):
     tidemill.add_command(command)
 
 
@@ -126,6 +150,16 @@ def _leave_at_once() -> NoReturn:
     if engine is not None:
         engine.stop()
     os._exit(INTERRUPTED)
+
+
+def _stand_somewhere() -> None:
+    """Paths start at the current folder, which somebody may have removed."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError as failure:
+        raise ArgumentError(
+            "cli.folder_gone", "The current folder is not there any more.", "Go to one that is: cd …"
+        ) from failure
 
 
 def _ended_by(failure: TidemillError, args: Sequence[str]) -> int:
@@ -161,8 +195,13 @@ def _unknown_command(name: str, known: Sequence[str]) -> ArgumentError:
 def _usage(failure: click.ClickException) -> ArgumentError:
     context = failure.ctx if isinstance(failure, click.UsageError) else None
     path = context.command_path if context else "tidemill"
-    problem = failure.format_message()
+    problem = re.sub(r"a valid (integer|float)( range)?", _number, failure.format_message())
     return ArgumentError("cli.usage", problem, f"{path} --help shows how it is called.")
+
+
+def _number(types: re.Match[str]) -> str:
+    """Click tells types; people know numbers."""
+    return "a whole number" if types[1] == "integer" else "a number"
 
 
 def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:

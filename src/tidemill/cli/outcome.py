@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from tidemill import __version__
 from tidemill.cli import render
 from tidemill.declare.strategies import Merge
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidemill.run.results import StepResult, ViewResult
     from tidemill.workspace import Workspace
 
+STARTING = "starting Spark"
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
 _VERBS = {
     "replace": "replaced",
@@ -54,12 +55,20 @@ class Shown:
         if self.lines:
             count = len(self._nodes)
             words = (
-                f"Tidemill {version('tidemill').removesuffix('.0')}",
+                f"Tidemill {__version__.removesuffix('.0')}",
                 self.workspace.project.name,
                 self.workspace.masking.mask(str(self.workspace.spark)),
                 f"{count} step{'' if count == 1 else 's'}",
             )
             render.say(f"{render.INDENT}{render.SEPARATOR.join(words)}{'   first run' if self._first else ''}")
+
+    def starting(self) -> None:
+        with self._turn:
+            self.live.began(STARTING)
+
+    def started(self) -> None:
+        with self._turn:
+            self.live.ended(STARTING)
 
     def began(self, name: str) -> None:
         with self._turn:
@@ -159,6 +168,8 @@ class Shown:
         exports = sum(1 for each in outcome.outcomes if each.result and each.result.status == "exported")
         changed = sum(1 for step in steps if step.status in {"created", "changed"})
         views = sum(1 for each in outcome.outcomes if (viewed := _view_result(each)) and viewed.status != "up to date")
+        if not outcome.outcomes:
+            return [render.NOTHING_DECLARED]
         if not failed and not views and all(step.status == "up to date" for step in steps):
             return ["up to date", f"no table changed · {_count(exports, 'export')} written" if exports else _NOTHING]
         tables = f"{_count(changed, 'table')} changed" + (f" · {_count(views, 'view')} checked" if views else "")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 INDENT = "  "
 SEPARATOR = " · "
+NOTHING_DECLARED = (
+    "nothing is declared: write pipelines/*.sql or models/<schema>/*.sql (tidemill init makes an example)"
+)
 
 
 def say(line: str = "", *, err: bool = False) -> None:
@@ -96,14 +99,14 @@ def judged(mark: str, text: str, *, err: bool = False) -> None:
     say(f"{INDENT}{click.style(mark, fg=colours[mark])} {text}".rstrip(), err=err)
 
 
-def verdict(name: str, fact: str, *, good: bool) -> None:
+def verdict(name: str, fact: str, *, good: bool, err: bool = False) -> None:
     """A line that says of a table how it is, as a sentence."""
     mark = click.style("✓", fg="green") if good else click.style("✗", fg="red")
-    say(f"{INDENT}{mark} {click.style(name, bold=True)} {fact}")
+    say(f"{INDENT}{mark} {click.style(name, bold=True)} {fact}", err=err)
 
 
-def notice(text: str) -> None:
-    say(f"{INDENT}{click.style('notice', fg='yellow')}  {text}")
+def notice(text: str, *, err: bool = False) -> None:
+    say(f"{INDENT}{click.style('notice', fg='yellow')}  {text}", err=err)
 
 
 def rows(count: int) -> str:
@@ -112,6 +115,14 @@ def rows(count: int) -> str:
 
 def duration(seconds: float) -> str:
     return f"{seconds:.1f} s"
+
+
+def declared(headings: Sequence[str], lines: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
+    """A line for each thing that a project declares, or how to declare one."""
+    if lines:
+        table(headings, lines, right=right)
+    else:
+        say(f"{INDENT}{NOTHING_DECLARED}")
 
 
 def table(headings: Sequence[str], lines: Sequence[Sequence[str]], *, right: frozenset[str]) -> None:

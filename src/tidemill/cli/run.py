@@ -24,7 +24,7 @@ FAILED = 1
 
 
 @click.command(
-    short_help="Bring the tables of a project or a pipeline file up to date.",
+    short_help="Bring tables up to date.",
     epilog=examples(
         "tidemill run",
         "tidemill run pipelines/shop.sql --var region=us",
@@ -37,7 +37,7 @@ FAILED = 1
 @variables
 @selection
 @requested
-@click.option("--threads", type=click.IntRange(min=1), help="How many steps run at the same time.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="How many steps run at the same time.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more once a step has failed.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, as tidemill plan does.")
 @click.option("--summary", is_flag=True, help="Show only how it ended.")
@@ -64,7 +64,7 @@ def run(
         return 0
     as_json = form == "json"
     ready = workspace.ready(threads=threads, fail_fast=fail_fast, request=request)
-    live = Live("starting Spark", quiet=quiet or as_json)
+    live = Live("reading logs", quiet=quiet or as_json)
     shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
     shown.head()
     outcome = _kept(workspace, target, shown, partial(ready, None, shown))
@@ -83,8 +83,8 @@ def run(
         "tidemill plan --start 2024-01-01 --end 2024-01-31",
     ),
 )
-@requested
 @on_selection
+@requested
 @output
 def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None:
     """Show what tidemill run would do, and why. Starts no Spark and changes nothing."""
@@ -103,18 +103,20 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
     from tidemill.plan.ground import refuse  # noqa: PLC0415
-    from tidemill.workspace.means import bad_sources  # noqa: PLC0415
+    from tidemill.workspace.means import absent_sources, bad_sources  # noqa: PLC0415
 
     refuse(bad_sources(workspace))
     proposals = _proposals(workspace)
+    notices = [workspace.masking.mask(each) for each in absent_sources(workspace)]
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":
-        render.document({"ok": True, **counts, "proposals": proposals})
+        render.document({"ok": True, **counts, "notices": notices, "proposals": proposals})
     elif not quiet:
-        for proposal in proposals:
-            render.notice(proposal)
+        for text in (*notices, *proposals):
+            render.notice(text)
         words = [f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count]
-        render.say(f"{render.INDENT}✓ nothing is wrong · {render.SEPARATOR.join(words) or 'nothing is declared'}")
+        told = render.SEPARATOR.join(words) or render.NOTHING_DECLARED
+        render.say(f"{render.INDENT}✓ nothing is wrong · {told}")
 
 
 @click.command(
@@ -134,8 +136,12 @@ def list_(workspace: Workspace, form: str, quiet: bool) -> None:
     if form == "json":
         render.document({"project": workspace.project.name, "declared": data})
     elif not quiet:
-        lines = [[each["name"], each["strategy"], ", ".join(each["reads"]), each["origin"] or ""] for each in data]
-        render.table(["name", "strategy", "reads", "declared in"], lines, right=frozenset())
+        render.declared(["name", "strategy", "reads", "declared in"], [_listed(each, workspace) for each in data])
+
+
+def _listed(each: dict[str, Any], workspace: Workspace) -> list[str]:
+    reads = ", ".join(map(workspace.short, each["reads"]))
+    return [workspace.short(each["name"]), each["strategy"], reads, each["origin"] or ""]
 
 
 def _declaration(node: Any) -> dict[str, Any]:
@@ -166,7 +172,7 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
     lines = [[workspace.short(step.table), step.strategy, mask(step.reason)] for step in steps]
     when = "written when what it reads has changed"
     lines += [[mask(export.name), f"export {export.mode}", when] for export in workspace.exports]
-    render.table(["table", "strategy", "reads"], lines, right=frozenset())
+    render.declared(["table", "strategy", "reads"], lines)
     for step in steps:
         for text in step.notices:
             render.notice(mask(text))

@@ -37,7 +37,7 @@ HEADINGS = tuple(State.__dataclass_fields__)
 
 
 @click.command(
-    short_help="Show hashes, last processed values, strategies and versions.",
+    short_help="Show hashes, last processed values and versions.",
     epilog="\b\nExamples:\n  tidemill state\n  tidemill state daily --format json",
 )
 @click.argument("tables", nargs=-1, metavar="[TABLE]…")
@@ -56,7 +56,7 @@ def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, qu
     if form == "json":
         render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
     elif not quiet:
-        render.table(HEADINGS, [_line(workspace, each) for each in found], right=frozenset({"rows", "version"}))
+        render.declared(HEADINGS, [_line(workspace, each) for each in found], right=frozenset({"rows", "version"}))
 
 
 def _state(workspace: Workspace, table: Table | View) -> State:

@@ -66,7 +66,7 @@ class Status:
 
 
 @click.command(
-    short_help="Show tables, watermarks, last runs and what incremental runs save.",
+    short_help="Show rows, watermarks, last runs, and what was saved.",
     epilog=examples(
         "tidemill status",
         "tidemill status shop.sql --format json",
@@ -84,7 +84,9 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
         render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
     elif not quiet:
         short = f"{workspace.project.warehouse.schema}."
-        render.table(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}))
+        render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}))
+        if found and all(_is_new(each) for each in found):
+            render.say(f"{render.INDENT}next: tidemill run")
 
 
 def _status(table: Table | View, ledger: Ledger) -> Status:
@@ -137,12 +139,16 @@ def _saved(path: str, ledger: Ledger) -> Saved | None:
     return Saved(since["runs"], since["rows_read"], since["seconds"], full["rows_read"], full["seconds"])
 
 
+def _is_new(each: Status) -> bool:
+    return each.version is None and each.changed_at is None
+
+
 def _line(each: Status, schema: str) -> tuple[str, ...]:
     rows = each.strategy if each.strategy == "view" else "" if each.rows is None else f"{each.rows:,}"
     last = f"{render.moment(each.last_run)} {each.last_status}" if each.last_run else ""
     return (
         each.table.removeprefix(schema),
-        "not run yet" if each.version is None and each.changed_at is None else rows,
+        "not run yet" if _is_new(each) else rows,
         each.watermark or "",
         _waiting(each),
         render.moment(each.changed_at or ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,48 +58,65 @@ def verify(
     target, names = target_and_tables(tables, target)
     workspace = load(target)
     workspace.select(names)  # a wrong name is told before Spark starts
-    results = _verified(workspace, names, backfill_of(start, end, None), shown=form == "text" and not quiet)
+    dates = backfill_of(start, end, None)
+    shown = _Shown(workspace, lines=form == "text" and not quiet, failures=form == "text")
+    results = _verified(workspace, names, dates, shown)
     if form == "json":
         render.document(workspace.masking.mask_data(_data(workspace, results)))
+    elif shown.lines and not results:
+        render.say(f"{render.INDENT}{render.NOTHING_DECLARED}")
     return 0 if all(result.equal for result in results) else DIFFERS
 
 
-def _verified(workspace: Workspace, names: Sequence[str], dates: Backfill | None, *, shown: bool) -> list[Verified]:
+def _verified(workspace: Workspace, names: Sequence[str], dates: Backfill | None, shown: _Shown) -> list[Verified]:
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
 
     def all_of_them() -> list[Verified]:
         found = []
         for result in workspace.verify(names, dates=dates):
             found.append(result)
-            if shown:
-                _show(workspace, result)
+            shown.show(result)
         return found
 
-    with Live(f"verifying {workspace.project.name}", quiet=not shown):
+    with Live(f"verifying {workspace.project.name}", quiet=not shown.lines):
         return interruptible(all_of_them)
 
 
-def _show(workspace: Workspace, result: Verified) -> None:
-    mask, name = workspace.masking.mask, workspace.short(result.table)
-    if result.error is not None:
-        render.failed(name, f"error[{result.error.code}] {mask(result.error.problem)}")
-        _under(mask(result.error.remedy))
-        return
-    if not result.there:
-        render.passed_over(name, "not there yet: tidemill run makes it")
-        return
-    if not result.verifiable:
-        render.passed_over(name, f"not verifiable: {', '.join(result.notes)}")
-        return
-    if result.equal:
-        render.verdict(name, f"equals {result.against} ({render.rows(result.rows)})", good=True)
-    else:
-        render.verdict(name, f"differs from {result.against}: {_counts(result)}", good=False)
-    for kind in _SHOWN:
-        for sample in getattr(result, kind).samples:
-            _under(mask(f"{kind}  {_sample(sample)}"))
-    for line in (*result.remedies, *result.notes):
-        _under(mask(line))
+@dataclass
+class _Shown:
+    """Shows results as they come. `lines` is false where only what differs is asked for, which then goes to stderr."""
+
+    workspace: Workspace
+    lines: bool
+    failures: bool
+
+    def show(self, result: Verified) -> None:
+        name = self.workspace.short(result.table)
+        if not self.lines and (result.equal or not self.failures):
+            return
+        if result.error is not None:
+            problem = self.workspace.masking.mask(result.error.problem)
+            render.failed(name, f"error[{result.error.code}] {problem}", err=not self.lines)
+            self._under(result.error.remedy)
+        elif not result.there:
+            render.passed_over(name, "not there yet: tidemill run makes it")
+        elif not result.verifiable:
+            render.passed_over(name, f"not verifiable: {', '.join(result.notes)}")
+        else:
+            self._show_rows(name, result)
+
+    def _show_rows(self, name: str, result: Verified) -> None:
+        equal = f"equals {result.against} ({render.rows(result.rows)})"
+        fact = equal if result.equal else f"differs from {result.against}: {_counts(result)}"
+        render.verdict(name, fact, good=result.equal, err=not self.lines)
+        for kind in _SHOWN:
+            for sample in getattr(result, kind).samples:
+                self._under(f"{kind}  {_sample(sample)}")
+        for line in (*result.remedies, *result.notes):
+            self._under(line)
+
+    def _under(self, line: str) -> None:
+        render.say(f"{render.INDENT * 2}{self.workspace.masking.mask(line)}", err=not self.lines)
 
 
 def _counts(result: Verified) -> str:
@@ -125,28 +142,36 @@ def _value(value: str | None) -> str:
     return "NULL" if value is None else value
 
 
-def _under(line: str) -> None:
-    render.say(f"{render.INDENT}{render.INDENT}{line}")
-
-
 def _data(workspace: Workspace, results: Sequence[Verified]) -> dict[str, Any]:
-    return {"ok": all(each.equal for each in results), "tables": [_table(workspace, each) for each in results]}
-
-
-def _table(workspace: Workspace, result: Verified) -> dict[str, Any]:
-    found: dict[str, Any] = {"table": workspace.short(result.table), "against": result.against}
-    if result.error is not None:
-        return {**found, "status": "failed", "equal": False, "error": render.error_data(result.error)}
-    if not result.there:
-        return {**found, "status": "not there yet", "equal": None}
-    if not result.verifiable:
-        return {**found, "status": "not verifiable", "equal": None, "notes": list(result.notes)}
     return {
-        **found,
-        "status": "equal" if result.equal else "different",
-        "equal": result.equal,
-        "rows": result.rows,
-        **{kind: asdict(getattr(result, kind)) for kind in _SHOWN},
+        "project": workspace.project.name,
+        "ok": all(each.equal for each in results),
+        "tables": [_table(each) for each in results],
+    }
+
+
+def _table(result: Verified) -> dict[str, Any]:
+    """Every table has every key, whatever became of it; numbers are null where nothing could be compared."""
+    status = _status(result)
+    compared = status in {"equal", "different"}
+    return {
+        "table": result.table,
+        "against": result.against,
+        "status": status,
+        "equal": result.equal if compared or result.error else None,
+        "rows": result.rows if compared else None,
+        **{kind: asdict(getattr(result, kind)) if compared else None for kind in _SHOWN},
         "remedies": list(result.remedies),
         "notes": list(result.notes),
+        "error": render.error_data(result.error) if result.error else None,
     }
+
+
+def _status(result: Verified) -> str:
+    if result.error is not None:
+        return "failed"
+    if not result.there:
+        return "not there yet"
+    if not result.verifiable:
+        return "not verifiable"
+    return "equal" if result.equal else "different"

@@ -57,7 +57,7 @@ def show_watermarks(
     elif not quiet and not found:
         render.say(f"{render.INDENT}nothing here reads its source by a cursor")
     elif not quiet:
-        render.table(HEADINGS, [_line(each) for each in found], right=frozenset())
+        render.table(HEADINGS, [_line(each, workspace) for each in found], right=frozenset())
 
 
 @click.command(
@@ -219,12 +219,12 @@ def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], for
     if form == "json":
         render.document({"watermarks": [_data(each) for each in found]})
     elif not quiet:
-        render.table(HEADINGS, [_line(each) for each in found], right=frozenset())
+        render.table(HEADINGS, [_line(each, workspace) for each in found], right=frozenset())
 
 
-def _line(each: Watermark) -> tuple[str, ...]:
+def _line(each: Watermark, workspace: Workspace) -> tuple[str, ...]:
     value = str(each.value) if each.value else "reset: everything is read" if each.reset else "not run yet"
-    return (each.pipeline, each.source, each.table, each.column, value, render.moment(each.at or ""))
+    return (each.pipeline, each.source, workspace.short(each.table), each.column, value, render.moment(each.at or ""))
 
 
 def _data(each: Watermark) -> dict[str, Any]:

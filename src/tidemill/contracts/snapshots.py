@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tidemill.declare.names import RESET_ALLOWED
+from tidemill.declare.names import COLUMN_MAPPING, RESET_ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,8 @@ class Snapshot:
     """A table as its store says it is: the ground on which a step is planned.
 
     `foreign` holds what others committed since the version that our last record was planned on, newest first.
-    `rows` is how many rows it holds, where the log tells.
+    `rows` is how many rows it holds, where the log tells. `fills` are the columns, in lower case, that it fills itself
+    where rows come without them.
     """
 
     version: int
@@ -55,6 +56,7 @@ class Snapshot:
     anchored: int | None = None
     rows: int | None = None
     table_id: str = ""
+    fills: frozenset[str] = frozenset()
 
     @property
     def content(self) -> str:
@@ -87,6 +89,11 @@ class Snapshot:
         ours = -1 if self.record_version is None else self.record_version
         removals = (commit.version for commit in self.foreign if commit.removes_rows)
         return tuple({version if version < ours else self.version for version in removals})
+
+    @property
+    def maps_columns(self) -> bool:
+        """Whether its files may have other names for its columns, so that these can be any, and can go."""
+        return self.properties.get(COLUMN_MAPPING, "none").lower() != "none"
 
     @property
     def resists_reset(self) -> bool:

@@ -13,23 +13,27 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemill.dataset.calendars import refuse_old_days, without_notes
 from tidemill.dataset.entries import COMPACTS, Added, DataFile, Entry
 from tidemill.dataset.fitting import fitted, unified
 from tidemill.dataset.folder import not_written
 from tidemill.dataset.footers import footers
+from tidemill.dataset.kinds import only_int96, with_times
 from tidemill.dataset.partitions import columns_of
 from tidemill.dataset.protocol import Moved, beginning, committing, opening, walk
 from tidemill.dataset.unreadable import reading
-from tidemill.errors import FilesGoneError
+from tidemill.errors import FilesGoneError, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tidemill.dataset.folder import Attempt, Folder
+    from tidemill.dataset.footers import Footer
     from tidemill.dataset.protocol import State
 
 _ROW_GROUP_BYTES = 16 * 1024 * 1024
+_BARE_BYTES = ("INTERVAL", "BSON")
 _INT96_AS = {"coerce_int96_timestamp_unit": "us"}
 
 
@@ -84,10 +88,9 @@ def _groups(state: State, target_size: int) -> Iterator[list[DataFile]]:
 
 def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) -> Added:
     """Reads one row group at a time; a column that a file lacks is NULL in its rows."""
-    name = f"{uuid.uuid4().hex}.parquet"
+    name = uuid.uuid4().hex  # without an ending: some readers look for *.parquet in all folders
     found = footers(root, files)
-    old_times, codec = any(footer.int96 for footer in found), found[0].codec
-    schema = _schema([root / file.path for file in files])
+    (schema, old_times), codec = _schema(root, files, found), found[0].codec
     with (attempt.folder / name).open("xb") as out:
         with pq.ParquetWriter(out, schema, compression=codec, use_deprecated_int96_timestamps=old_times) as writer:
             rows = _copy(root, files, writer, schema)
@@ -99,13 +102,24 @@ def _join(root: Path, attempt: Attempt, number: int, files: Sequence[DataFile]) 
     return Added(name, DataFile(path, seen.st_size, seen.st_mtime_ns, rows))
 
 
-def _schema(paths: Sequence[Path]) -> pa.Schema:
-    """The columns of all files, with types that hold the values of each."""
-    found = []
-    for path in paths:
-        with pq.ParquetFile(path, **_INT96_AS) as source:
-            found.append(source.schema_arrow)
-    return unified(found)
+def _schema(root: Path, files: Sequence[DataFile], found: Sequence[Footer]) -> tuple[pa.Schema, bool]:
+    """The columns of all files, with types that hold the values of each, and whether their times are INT96."""
+    for file in files:
+        with pq.ParquetFile(root / file.path) as source:
+            _refuse_bare_bytes(root / file.path, source.schema)
+    old = any(each.int96 for each in found) and all(only_int96(each.schema, each.int96) for each in found)
+    return unified([with_times(without_notes(each.schema), each.int96, old=old) for each in found]), old
+
+
+def _refuse_bare_bytes(path: Path, schema: pq.ParquetSchema) -> None:
+    """Arrow reads some types as bytes, and would write no more than these."""
+    columns = (schema.column(number) for number in range(len(schema)))
+    if lost := next((column for column in columns if column.converted_type in _BARE_BYTES), None):
+        raise TableError(
+            "dataset.cannot_join",
+            f"{lost.path} is {lost.converted_type} in {path}, which Arrow cannot write.",
+            "Join such files with the tool that wrote them. Nothing was changed.",
+        )
 
 
 def _copy(root: Path, files: Sequence[DataFile], writer: pq.ParquetWriter, schema: pa.Schema) -> int:
@@ -128,6 +142,7 @@ def _row_groups(root: Path, file: DataFile) -> Iterator[pa.Table]:
         for number in range(source.num_row_groups):
             with reading(str(root), str(path)):
                 group = source.read_row_group(number)
+            refuse_old_days(group, source.schema_arrow.metadata, str(path))
             yield group
 
 

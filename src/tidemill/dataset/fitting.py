@@ -9,6 +9,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_SPARKS_COLUMNS = b"org.apache.spark.sql.parquet.row.metadata"  # those of one file, which Spark believes
+
 
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with just these columns and types, found by name without case; a column that they lack is NULL."""
@@ -41,7 +43,8 @@ def unified(schemas: Sequence[pa.Schema]) -> pa.Schema:
     for field in (field for schema in schemas for field in schema):
         known = found.setdefault(field.name.lower(), field)
         found[field.name.lower()] = known.with_type(_common(known.type, field.type)).with_nullable(nullable=True)
-    return pa.schema(list(found.values()), schemas[0].metadata)
+    noted = {name: text for name, text in (schemas[0].metadata or {}).items() if name != _SPARKS_COLUMNS}
+    return pa.schema(list(found.values()), noted)
 
 
 def optional(schema: pa.Schema) -> pa.Schema:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+_MOST_DIGITS = 38  # of a decimal in Spark
+
 
 @contextmanager
 def reading(root: str, file: str) -> Iterator[None]:
@@ -65,13 +67,38 @@ def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
         for field in schema:
             kinds.setdefault(field.name.lower(), {}).setdefault(str(field.type), f"{field.type} in {path}")
     told = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
+    if not told:
+        return _unknown_to_spark(root, schemas, why)
     return FileError(
         "dataset.unlike_files",
-        f"The files of {root} cannot be read as one table: {told or f'{_first_line(why)}, in {next(iter(schemas))}'}.",
+        f"The files of {root} cannot be read as one table: {told}.",
         f"Write files with the same types, which Spark knows; tidemill compact {root} joins small files of a folder to "
         "such ones, where a type holds the values of all. The dataset is as it was.",
         path=root,
     )
+
+
+def _unknown_to_spark(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
+    """The error for files that are alike, with a type that Spark lacks."""
+    path, schema = next(iter(schemas.items()))
+    odd = [f"{field.name} ({field.type})" for field in schema if _is_odd(field.type)]
+    return FileError(
+        "dataset.unknown_type",
+        f"Spark cannot read {', '.join(odd) or 'a column'} of {path} in {root}: {_first_line(why)}.",
+        "Write it in a type that Spark knows, such as a text or a number. The dataset is as it was.",
+        path=root,
+    )
+
+
+def _is_odd(kind: pa.DataType) -> bool:
+    """Whether Spark has no type for it, or for something in it."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    inside = (kind.field(number).type for number in range(kind.num_fields))
+    fine = pa.types.is_timestamp(kind) and kind.unit == "ns"
+    wide = pa.types.is_decimal(kind) and kind.precision > _MOST_DIGITS
+    bytes_of_a_kind = isinstance(kind, pa.UuidType) or pa.types.is_fixed_size_binary(kind) or pa.types.is_float16(kind)
+    return bool(fine or wide or bytes_of_a_kind or pa.types.is_time(kind)) or any(map(_is_odd, inside))
 
 
 def unopened(root: str, why: object) -> FileError:

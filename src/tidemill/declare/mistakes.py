@@ -73,6 +73,10 @@ class FileErrors(ArgumentError):  # noqa: N818  it is several
         self.reads = None if reads is None else tuple(reads)
         self.perhaps = frozenset(perhaps)
 
+    def __reduce__(self) -> tuple[type[FileErrors], tuple[object, ...]]:
+        """An error that cannot be read back would break the pool of processes it comes from, and be lost."""
+        return FileErrors, (self.errors, self.reads, self.perhaps)
+
     def __str__(self) -> str:
         return "\n".join([*(excerpt(error) for error in self.errors), f"{self.problem} · {self.remedy}"])
 

@@ -6,7 +6,12 @@ from pathlib import Path
 
 
 def absolute(path: str | Path, folder: Path | None = None) -> str:
-    """The path as it is from anywhere, from `folder` or the current one on; URLs stay as they are."""
+    """The path as it is from anywhere, from `folder` or the current one on; URLs stay as they are.
+
+    Spark writes the address of a local file with one slash: `file:/lake/orders`.
+    """
+    if str(path).startswith("file:/") and "://" not in str(path):
+        return f"file://{str(path).removeprefix('file:')}"
     return str(path) if "://" in str(path) else str((folder or Path.cwd()).absolute() / at_home(path))
 
 

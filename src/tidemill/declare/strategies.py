@@ -121,7 +121,7 @@ def merge_form(name: MergeStrategy | str) -> MergeStrategy:
 
 
 def _check_share(share: float | None) -> None:
-    if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
+    if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
         raise ArgumentError(
             "table.bad_max_shrink",
             f"max_shrink is a share from 0 to 1, not {share}.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
@@ -61,6 +62,7 @@ class Table:
     """One table of the warehouse, or one dataset folder. `producer` gives its rows, out of `inputs`.
 
     `owns_window`: its query has taken charge of the window, so its rows are checked instead of filtered.
+    `file`: the one that a command was given instead of its project.
     """
 
     name: str
@@ -83,6 +85,12 @@ class Table:
     cluster_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     format: str = DELTA
+    file: str | None = None
+
+    @property
+    def command(self) -> str:
+        """What a user types to run it alone."""
+        return " ".join(["tidemill run", *([shlex.quote(self.file)] if self.file else []), f"-s {self.name}"])
 
     @property
     def config_hash(self) -> str:

@@ -29,7 +29,7 @@ class ChangeOfMind:
     @property
     def notice(self) -> str:
         """What the next run does about it, and what to expect."""
-        again = f". Make all of it so with: tidemill run -s {self.node.name} --full-refresh"
+        again = f". Make all of it so with: {self.node.command} --full-refresh"
         return (
             f"{self.node.name} was kept by {self.before}, and is by {self.node.kept_by} from this run on: "
             f"{_expected(self.node.strategy)}{again if self.node.reset_allowed else ''}"
@@ -46,7 +46,7 @@ class ChangeOfMind:
                 "Take the change back, or allow it where the table is declared, and on the table itself, first.",
                 origin=self.node.origin,
             )
-        rebuild = f"rebuild it (tidemill run -s {self.node.name} --full-refresh), or "
+        rebuild = f"rebuild it ({self.node.command} --full-refresh), or "
         return ArgumentError(
             "plan.changed_mind",
             f"{self.node.name} was kept by {self.before}, and is now declared to be kept by {self.node.kept_by}.",

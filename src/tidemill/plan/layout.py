@@ -19,7 +19,7 @@ def layout_notices(table: Table, partitions: Sequence[str]) -> tuple[str, ...]:
     else:
         return ()
     held = f"partitioned by {', '.join(partitions)}" if partitions else "without partitions"
-    return (f"{table.name} stays {held}; tidemill run -s {table.name} --full-refresh {wanted}",)
+    return (f"{table.name} stays {held}; {table.command} --full-refresh {wanted}",)
 
 
 def _lower(names: Sequence[str]) -> list[str]:

@@ -134,5 +134,5 @@ def _changed_query(table: Table) -> str:
     changed = f"{table.name}: its query changed since the last run"
     if not table.window:
         return f"{changed}; the next run makes it anew"
-    again = f" Rebuild them with: tidemill run -s {table.name} --full-refresh" if table.reset_allowed else ""
+    again = f" Rebuild them with: {table.command} --full-refresh" if table.reset_allowed else ""
     return f"{changed}; rows before this window were made by the old one.{again}"

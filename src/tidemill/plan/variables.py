@@ -81,6 +81,6 @@ def _missing(table: Table, name: str, origin: Origin | None, given: Mapping[str,
     return ArgumentError(
         "variables.missing",
         f"{table.name} needs @{name}.",
-        f'{hint}Give it on the command line: tidemill run -s {table.name} --vars \'{{"{name}": "{value}"}}\'',
+        f'{hint}Give it on the command line: {table.command} --vars \'{{"{name}": "{value}"}}\'',
         origin=origin,
     )

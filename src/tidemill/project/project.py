@@ -129,9 +129,17 @@ class ProjectSettings:
 
 
 def must_exist(target: Path) -> None:
-    """Else the project above it would be taken for the one that is meant."""
+    """What is named is there, and something that can be run; else the project above it would be taken for it."""
     if not target.exists():
-        raise ArgumentError("target.missing", f"There is no {target}.", "Name a pipeline file, or a project's folder.")
+        raise ArgumentError(
+            "target.missing", f"There is no file or folder {target}.", "Name a pipeline file, or a project's folder."
+        )
+    if not target.is_dir() and target.suffix not in ALONE and target.name != PROJECT_FILE:
+        raise ArgumentError(
+            "target.no_pipeline",
+            f"{target} is neither a pipeline file nor a Python file.",
+            "These end in .sql and .py; or name a project's folder.",
+        )
 
 
 def _loaded(file: Path, profile: str | None) -> ProjectSettings:

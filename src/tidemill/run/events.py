@@ -40,6 +40,11 @@ class RunOutcome:
 class Listener(Protocol):
     """Is told what happens, from whichever thread it happens in."""
 
+    def starting(self) -> None:
+        """A step waits for Spark, which is started when the first one needs it."""
+
+    def started(self) -> None: ...
+
     def began(self, name: str) -> None: ...
 
     def moved(self, name: str, where: str) -> None:
@@ -50,6 +55,10 @@ class Listener(Protocol):
 
 class Silent:
     """Hears nothing."""
+
+    def starting(self) -> None: ...
+
+    def started(self) -> None: ...
 
     def began(self, name: str) -> None: ...
 

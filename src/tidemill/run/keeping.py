@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.contracts.records import Counts
 from tidemill.declare.paths import absolute
-from tidemill.errors import TidemillError
+from tidemill.errors import ArgumentError, TidemillError
 from tidemill.state.ledger import Ledger, Step, ledger_file, now, step_of
 from tidemill.state.logs import log_at
 
@@ -63,20 +63,26 @@ class Kept:
 def keeping(strategy: str, command: str, table: str, path: str, folder: Path | None = None) -> Iterator[Kept]:
     """A run of one step in the ledger of the project in `folder`: what the block fills in, or the error that ended it.
 
-    Without a folder it is that of the current one.
+    Without a folder it is that of the current one. A command that was called wrongly did nothing to the table, so it is
+    no step of it.
     """
     kept = Kept(table, absolute(path), strategy, now())
     with Ledger(ledger_file(folder)).run(command) as run:
         try:
             yield kept
-        except TidemillError as failure:
-            kept.error_code = failure.code
+        except BaseException as failure:
+            if not isinstance(failure, ArgumentError):
+                kept.error_code = _code(failure)
+                run.add(kept.step())
             raise
-        except KeyboardInterrupt:
-            kept.error_code = "interrupted"
-            raise
-        except Exception:
-            kept.error_code = "internal"
-            raise
-        finally:
-            run.add(kept.step())
+        run.add(kept.step())
+
+
+def _code(failure: BaseException) -> str:
+    match failure:
+        case TidemillError():
+            return failure.code
+        case KeyboardInterrupt():
+            return "interrupted"
+        case _:
+            return "internal"

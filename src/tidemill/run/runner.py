@@ -72,6 +72,7 @@ class Runner:
     variables: Mapping[str, str] = field(default_factory=dict)
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vars: Mapping[str, str] = field(default_factory=dict)
+    _has_session: bool = field(init=False, default=False)
 
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
@@ -83,6 +84,17 @@ class Runner:
             self.catalog.close()
         order = [node.name.lower() for node in self.graph.in_order()]
         return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
+
+    def session(self) -> SparkSession:
+        """The session, which the listener hears of as long as it starts."""
+        if not self._has_session:
+            self.listener.starting()
+            try:
+                self.spark()
+            finally:
+                self.listener.started()
+            self._has_session = True
+        return self.spark()
 
     def step(self, name: str) -> Outcome:
         """One table, view or export, whatever comes of it. An error without a place has that of the declaration."""
@@ -101,12 +113,12 @@ class Runner:
     def _done(self, node: object) -> StepResult | ViewResult | ExportResult:
         match node:
             case Table():
-                made = described(self.spark, node, self._table(node, self.source_of(node)))
+                made = described(self.session, node, self._table(node, self.source_of(node)))
                 forget_view(node.path)
                 unmet = [each.told(node.name) for each in made.expectations if each.unmet]
                 return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices, *unmet))
             case View():
-                viewed = run_view(self.spark, node, self.catalog, self.now)
+                viewed = run_view(self.session, node, self.catalog, self.now)
                 return replace(viewed, notices=(*self.notices.get(node.name, ()), *viewed.notices))
             case Export():
                 return self._export(node)
@@ -116,14 +128,14 @@ class Runner:
     def _table(self, table: Table, source: Connector) -> StepResult:
         asked, given = self.request.backfill, self.variables
         if self.request.full_refresh:
-            return rebuild(self.spark(), table, source, now=self.now, variables=given)
+            return rebuild(self.session(), table, source, now=self.now, variables=given)
         if isinstance(source, FunctionRows):
             told = partial(self.listener.moved, table.name)
-            return run_function(self.spark(), table, source, asked, now=self.now, told=told)
+            return run_function(self.session(), table, source, asked, now=self.now, told=told)
         if asked and table.reads_windows:
             told = partial(self.listener.moved, table.name)
-            return run_backfill(self.spark(), table, source, asked, now=self.now, told=told, variables=given)
-        return up_to_date(table, source) or run_step(self.spark(), table, source, now=self.now, variables=given)
+            return run_backfill(self.session(), table, source, asked, now=self.now, told=told, variables=given)
+        return up_to_date(table, source) or run_step(self.session(), table, source, now=self.now, variables=given)
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""
@@ -142,7 +154,7 @@ class Runner:
         version = source.version()
         if self.memory and self.memory.holds(export, version):
             return unwritten(export)
-        spark = self.spark()
+        spark = self.session()
         result = write_export(spark, source.read(Reading(spark)), export)
         if self.memory:
             self.memory.keep(export, version, result.rows)

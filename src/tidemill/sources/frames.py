@@ -32,6 +32,8 @@ _ALIKE = {
     pa.date64(): pa.date32(),
     pa.string_view(): pa.string(),
     pa.binary_view(): pa.binary(),
+    pa.json_(): pa.string(),
+    pa.json_(pa.large_string()): pa.large_string(),
 }
 
 
@@ -87,7 +89,7 @@ class FrameSource:
         if held is None:
             raise ArgumentError(
                 "source.unknown_kind",
-                f"A {type(self.frame).__name__} cannot be merged.",
+                f"A value of the type {type(self.frame).__name__} cannot be merged.",
                 "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path.",
             )
         return held

@@ -29,6 +29,8 @@ ANCHOR = "tidemill.record"
 ANCHOR_VERSION = "tidemill.record.version"
 
 
+_NUMBERS = re.compile(r"delta\.identity\.")  # in the metadata of a column whose values nobody gives
+_FILLS = re.compile(rf"CURRENT_DEFAULT$|delta\.generationExpression$|{_NUMBERS.pattern}")
 # delta-rs takes the first for the character of that code, and a backslash for a slash, which only Windows means by it.
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}" if os.sep == "\\" else r"%[0-9A-Fa-f]{2}|\\")
 
@@ -105,6 +107,10 @@ class DeltaLog:
         fields = json.loads(self._open().schema().to_json())["fields"]
         return {field["name"].lower(): field["type"] for field in fields if isinstance(field["type"], str)}
 
+    def numbering(self) -> tuple[str, ...]:
+        """The columns by which the table numbers its rows."""
+        return _marked(self._open(), _NUMBERS)
+
     def reach(self, ranges: Sequence[KeyRange]) -> Reach:
         """How much of the table may hold a row within all ranges."""
         from tidemill.state.pruning import reach  # noqa: PLC0415  slow to import, and metadata commands need it not
@@ -128,6 +134,7 @@ class DeltaLog:
             anchored=_anchored(properties),
             rows=rows,
             table_id=str(metadata.id),
+            fills=frozenset(name.lower() for name in _marked(table, _FILLS)),
         )
 
     def _last_record(self, version: int, sequence: int | None, properties: dict[str, str]) -> _Last:
@@ -235,6 +242,12 @@ def _from_anchor(properties: dict[str, str], sequence: int, gap: int, newest: in
     if gap > version + 1:
         later.append(Commit(newest, "", "cleaned up", {}, None, adds_rows=True, removes_rows=True))
     return _Last(record, version, foreign=tuple(commit for commit in later if commit.version > version))
+
+
+def _marked(table: deltalake.DeltaTable, mark: re.Pattern[str]) -> tuple[str, ...]:
+    """The columns that have such a thing in their metadata."""
+    fields = json.loads(table.schema().to_json())["fields"]
+    return tuple(field["name"] for field in fields if any(map(mark.match, field["metadata"])))
 
 
 def _anchored(properties: dict[str, str]) -> int | None:

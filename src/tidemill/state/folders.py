@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-from pyarrow import fs
+from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 
 def file_system(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path, and the path as that knows it."""
+    from pyarrow import fs  # noqa: PLC0415  slow to import, and who only reads declarations needs it not
+
     if "://" in path:
         return _remote(path)
     return fs.LocalFileSystem(), path.rstrip("/") or "/"
 
 
 def _remote(path: str) -> tuple[fs.FileSystem, str]:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import fs  # noqa: PLC0415
+
     try:
         files, root = fs.FileSystem.from_uri(path)
     except pa.ArrowInvalid as failure:
@@ -34,6 +41,8 @@ def _remote(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def is_folder(files: fs.FileSystem, path: str) -> bool:
+    from pyarrow import fs  # noqa: PLC0415
+
     return bool(files.get_file_info(path).type == fs.FileType.Directory)
 
 

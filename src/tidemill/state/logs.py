@@ -23,7 +23,7 @@ def format_at(path: str) -> str | None:
     """The format of what is at a path, by what lies there; None where nothing does that tells."""
     try:
         return _format_at(path)
-    except PermissionError as failure:
+    except OSError as failure:  # it may not be looked at, or its name is too long
         raise unopened(path, failure) from failure
 
 

@@ -55,7 +55,15 @@ def _bounds(files: pa.Table, end: str, name: str) -> list[Any]:
     statistics = files.column(end) if end in files.column_names else None
     if statistics is None or statistics.type.get_field_index(name) < 0:
         return [None] * files.num_rows
-    return list(pc.struct_field(statistics, [name]).to_pylist())
+    return [_known(bound) for bound in pc.struct_field(statistics, [name])]
+
+
+def _known(bound: pa.Scalar) -> Any:
+    """The value in Python; None where Python cannot hold it, such as a date before the year 1."""
+    try:
+        return bound.as_py()
+    except (OverflowError, ValueError):
+        return None
 
 
 def _may_hold(low: Any, high: Any, span: KeyRange) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import singledispatchmethod
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.contracts.snapshots import PREPARES
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     from tidemill.contracts.records import Record
     from tidemill.contracts.snapshots import Commit, Snapshot
 
-OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
+_OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
+# Readers that know no deletion vectors are why somebody would want new tables without: in all ways in, by a session.
+_MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 # Delta can replace rows by their keys in one commit from here on. An older one would take the option for unknown and
 # overwrite the whole table.
 _REPLACES_ON = (4, 4)
@@ -120,7 +124,7 @@ class DeltaStore:
 
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
-        if COLUMN_MAPPING not in snapshot.properties:
+        if not snapshot.maps_columns:
             self.set_properties(spark, {COLUMN_MAPPING: "name"})
         names = ", ".join(map(quote, columns))
         with only_writer(self.path), _conflicts():
@@ -128,13 +132,22 @@ class DeltaStore:
 
     def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
         """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
+        nothing = self.read(spark).where("false").drop(*self.log.numbering())
         with only_writer(self.path), _conflicts():
-            _numbered(self.read(spark).where("false").write, record).mode("append").save(self.path)
+            _numbered(nothing.write, record).mode("append").save(self.path)
         self._own_commit(record, after)
+
+    def check_files(self, spark: SparkSession, version: int) -> None:
+        """An error where local files of an older version have gone; of others, `restore` finds it."""
+        old = set(self.read(spark, version).inputFiles()) - set(self.read(spark).inputFiles())
+        places = [urlsplit(file) for file in old]
+        if any(place.scheme == "file" and not Path(unquote(place.path)).exists() for place in places):
+            raise _files_gone(self.path, version)
 
     def restore(self, spark: SparkSession, version: int, record: Record) -> None:
         """The rows of an older version with their record, in one commit; it takes no sequence number."""
         session = step_session(spark)
+        session.conf.set("spark.sql.files.ignoreMissingFiles", "false")  # by it Delta would restore what is left
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
         with only_writer(self.path), _conflicts(), _lost_files(self.path, version):
             session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
@@ -145,7 +158,7 @@ class DeltaStore:
 
     def _create(self, rows: DataFrame, record: Record) -> None:
         writer = _numbered(rows.write, record).mode("errorifexists")
-        for name, value in {**OURS, **_mapping(rows.schema), **self._properties}.items():
+        for name, value in {**_ours(rows.sparkSession), **_mapping(rows.schema), **self._properties}.items():
             writer = writer.option(name, value)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
@@ -226,12 +239,16 @@ def _lost_files(path: str, version: int) -> Iterator[None]:
         yield
     except Exception as failure:
         if has_lost_files(failure):
-            raise ArgumentError(
-                "restore.files_gone",
-                f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
-                "Choose a later version, or a backup. Its rows are as they were.",
-            ) from failure
+            raise _files_gone(path, version) from failure
         raise
+
+
+def _files_gone(path: str, version: int) -> ArgumentError:
+    return ArgumentError(
+        "restore.files_gone",
+        f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
+        "Choose a later version, or a backup. Its rows are as they were.",
+    )
 
 
 def _is_cached(rows: DataFrame) -> bool:
@@ -242,6 +259,7 @@ def _is_cached(rows: DataFrame) -> bool:
 def _preparing(spark: SparkSession) -> SparkSession:
     session = step_session(spark)
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", PREPARES)
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")  # properties come as `quoted_text`
     return session
 
 
@@ -307,6 +325,12 @@ def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
         files_rewritten=removed,
         files_kept=max(files_before - removed, 0),
     )
+
+
+def _ours(spark: SparkSession) -> dict[str, str]:
+    """What a new table has, but for what the session says that new tables have."""
+    wanted = spark.conf.get(_MARKS_BY_DEFAULT, None)
+    return _OURS if wanted is None else {**_OURS, "delta.enableDeletionVectors": wanted}
 
 
 def _mapping(schema: StructType) -> dict[str, str]:

@@ -98,7 +98,7 @@ class FetchedAgain(Verifying):
 
     def _remedies(self, found: Mapping[Kind, Found], fetch: Fetch) -> tuple[str, ...]:
         kept = {kind: each for kind, each in found.items() if kind not in WRONG}
-        again = f"fetch them again: tidemill run -s {self.table.name} --start {fetch.first} --end {fetch.last}"
+        again = f"fetch them again: {self.table.command} --start {fetch.first} --end {fetch.last}"
         return (
             *([again] if any(kind in WRONG and each.count for kind, each in found.items()) else []),
             *remedies(self.table, kept, None),

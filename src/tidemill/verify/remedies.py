@@ -78,7 +78,7 @@ def _made_anew(table: Table) -> str:
     if not table.reset_allowed:
         return f"A backfill (tidemill run --start) makes those from a time on {now}"
     backfill = "a backfill (tidemill run --start) those from a time on"
-    return f"tidemill run -s {table.name} --full-refresh makes all rows {now}, {backfill}"
+    return f"{table.command} --full-refresh makes all rows {now}, {backfill}"
 
 
 def _joined_too_early(table: Table, count: int) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _joined_too_early(table: Table, count: int) -> Iterator[str]:
         first = table.window.time_column if table.window else ""
         yield (
             f"{_rows(count)} {late}: rows of its sides came or changed behind it. A backfill over those windows (the "
-            f"samples have their {first}) joins them again: tidemill run -s {table.name} --start …"
+            f"samples have their {first}) joins them again: {table.command} --start …"
         )
 
 

@@ -82,6 +82,21 @@ def bad_sources(workspace: Workspace) -> list[ArgumentError]:
     return found
 
 
+def absent_sources(workspace: Workspace) -> list[str]:
+    """What there is to say of sources whose files are not there on this machine; they may be yet to come."""
+    from tidemill.sources.registry import size_of  # noqa: PLC0415  slow to import
+
+    found = []
+    for source in _sources(workspace):
+        if "://" in str(source.params.get("path", "")):  # to look there takes a network, and a login
+            continue
+        try:
+            size_of(source)
+        except TidemillError as failure:
+            found += [failure.problem] if failure.code == "source.missing" else []
+    return found
+
+
 def _sources(workspace: Workspace) -> list[Source]:
     """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
     inputs = [name for node in workspace.graph.nodes.values() for name in node.inputs]

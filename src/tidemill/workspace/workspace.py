@@ -228,5 +228,5 @@ def unknown_table(name: str, known: Sequence[str]) -> ArgumentError:
     return ArgumentError(
         "table.unknown",
         f"No table {name} is declared.",
-        f"Did you mean {close}?" if close else f"The tables are {', '.join(known) or 'none'}.",
+        f"Did you mean {close}?" if close else f"The tables are {', '.join(known)}." if known else "No table is.",
     )

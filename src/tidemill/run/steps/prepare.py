@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.change.columns import align, as_stored, require, unambiguous, widened
+from tidemill.change.compare import needs_form
 from tidemill.change.keys import duplicate_keys, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
@@ -74,9 +75,10 @@ def prepare(
     unambiguous(rows, table.name)
     columns = rows.columns
     strategy = _spelled(table, rows, held)
-    rows, dropped = _aligned(table, _read(table, rows, window), held)
+    rows, dropped = _aligned(table, _read(table, rows, window), held, snapshot)
     rows = as_stored(rows, held.schema if held else None, _partitions(table, snapshot))
     _check_names(rows, held, snapshot, table.name)
+    _check_order(strategy, rows)
     _check_layout(table, [*rows.columns, *(held.columns if held else ())])
     named = require(table.volatile, rows.columns, "The volatile column", table.name)
     volatile = frozenset(name.lower() for name in named)
@@ -202,14 +204,18 @@ def _where(rows: DataFrame, predicate: str, table: Table) -> DataFrame:
         ) from failure
 
 
-def _aligned(table: Table, rows: DataFrame, held: DataFrame | None) -> tuple[DataFrame, tuple[str, ...]]:
+def _aligned(
+    table: Table, rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None
+) -> tuple[DataFrame, tuple[str, ...]]:
     """The rows as the table has its columns, and the table's columns that have to go."""
     if held is None or isinstance(table.strategy, Replace):
         return _typed(rows, table.name), ()
     aligned, fit = align(rows, held.schema, table.schema_policy, table.name)
     dropped = fit.missing if table.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS else ()
     if not isinstance(table.strategy, Merge):
-        aligned = widened(aligned, t.StructType([*held.schema.fields, *fit.added]))
+        itself = snapshot.fills & {name.lower() for name in fit.missing} if snapshot else ()
+        fields = [field for field in held.schema.fields if field.name.lower() not in itself]
+        aligned = widened(aligned, t.StructType([*fields, *fit.added]))
     return _typed(aligned, table.name), dropped
 
 
@@ -222,7 +228,7 @@ def _partitions(table: Table, snapshot: Snapshot | None) -> set[str]:
 
 def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None, name: str) -> None:
     """A new column may have a name that Parquet cannot hold only where the table maps its columns' names."""
-    if held is None or snapshot is None or COLUMN_MAPPING in snapshot.properties:
+    if held is None or snapshot is None or snapshot.maps_columns:
         return
     added = [field for field in rows.schema.fields if not spelled(field.name, held.columns)]
     odd = [name for name in field_names(t.StructType(added).jsonValue()) if needs_mapping(name)]
@@ -231,6 +237,17 @@ def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | N
             "schema.needs_mapping",
             f"{name} cannot take a column named {', '.join(map(repr, odd))}: its files hold plain names only.",
             f"Rename it in the source, or set the table's property {COLUMN_MAPPING} to name. The table is unchanged.",
+        )
+
+
+def _check_order(strategy: Strategy, rows: DataFrame) -> None:
+    column = strategy.only_newer if isinstance(strategy, Merge) else None
+    kind = rows.schema[column].dataType if column else None
+    if kind is not None and needs_form(kind):
+        raise ArgumentError(
+            "merge.only_newer",
+            f"{column} is a {kind.simpleString()}, and of two maps or variants none is newer.",
+            "Give only_newer a column of numbers, texts, dates or times.",
         )
 
 

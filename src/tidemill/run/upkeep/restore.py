@@ -86,6 +86,7 @@ def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> t
         raise ArgumentError("table.missing", f"There is no table at {store.path}.", "Give the path of a table.")
     run_id, now = f"{uuid.uuid4().hex}-{attempt}", _now()
     then = _record_at(store, snapshot, to)
+    store.check_files(spark, to)
     begins = _signed(snapshot.record, store.path, f"{run_id}-begins", snapshot.sequence + 1, now, "restore begins")
     ends = _signed(then, store.path, run_id, snapshot.sequence + 2, now, "restore").with_(restored_from=to)
     store.add_nothing(spark, begins, after=snapshot.version)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from datetime import date
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from tidemill.stores.parquet.watching import watch
 from tidemill.stores.parquet.worker.rewriting import FILE, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from tidemill.dataset.protocol import State
 
 _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-_UNLIKE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE")
+_UNLIKE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE", "UNSUPPORTED_TIME_TYPE", "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION")
+_AS_SPARK: dict[t.DataType, t.DataType] = {t.NullType(): t.IntegerType()}  # what it takes for a number in all files
 _EVER_WIDER = ((t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType()), (t.FloatType(), t.DoubleType()))
 _SPECIAL = re.compile(r"([*?\[\]{}\\])")
 
@@ -48,17 +50,57 @@ def rows_of(
     says of such files: rows are never left out.
     """
     files = list(files)
-    columns = [_column(item, [file.path for file in files]) for item in schema.fields]
-    paths = [_literal(f"{root}/{file.path}") for file in files]
-    if not paths:
+    if not files:
         nothing = spark.createDataFrame([], schema)
         return nothing.withColumns({FILE: F.lit(""), ROW: F.lit(0).cast("long")}) if placed else nothing
     watch(root)
-    rows = spark.read.schema(schema).options(basePath=str(root), **_WHOLE).parquet(*paths)
+    parts = [
+        _rows_without(spark, root, group, schema, empty, placed=placed)
+        for empty, group in _by_empty_columns(root, files).items()
+    ]
     _check_there(root, files)
+    return reduce(lambda one, other: one.union(other), parts)
+
+
+def _rows_without(
+    spark: SparkSession,
+    root: Path,
+    files: Sequence[DataFile],
+    schema: t.StructType,
+    empty: Collection[str],
+    *,
+    placed: bool,
+) -> DataFrame:
+    """The rows of files in which some columns, by their names in lower case, are NULL."""
+    paths = [file.path for file in files]
+    held = t.StructType([item for item in schema.fields if item.name.lower() not in empty])
+    rows = spark.read.schema(held).options(basePath=str(root), **_WHOLE)
+    columns = [
+        F.lit(None).cast(item.dataType).alias(item.name) if item.name.lower() in empty else _column(item, paths)
+        for item in schema.fields
+    ]
     if placed:
         columns += [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
-    return rows.select(*columns)  # Spark puts the columns of partitions last
+    found = rows.parquet(*[_literal(f"{root}/{path}") for path in paths])
+    return found.select(*columns)  # Spark puts the columns of partitions last
+
+
+def _by_empty_columns(root: Path, files: Sequence[DataFile]) -> dict[frozenset[str], list[DataFile]]:
+    """Files by the columns for which they have no type, as all their values are NULL; Spark takes them for numbers."""
+    try:
+        found = footers(root, files)
+    except FileNotFoundError:
+        _check_there(root, files)
+        raise
+    groups: dict[frozenset[str], list[DataFile]] = {}
+    for file, footer in zip(files, found, strict=True):
+        named = {name.lower() for name in values_of(file.path)}
+        groups.setdefault(_empty_columns(footer.schema) - named, []).append(file)
+    return groups
+
+
+def _empty_columns(schema: pa.Schema) -> frozenset[str]:
+    return frozenset(item.name.lower() for item in schema if pa.types.is_null(item.type))
 
 
 def _check_there(root: Path, files: Iterable[DataFile]) -> None:
@@ -107,8 +149,8 @@ def _fields(spark: SparkSession, root: Path, schemas: Mapping[str, pa.Schema]) -
         try:
             return _read_as_one(spark, paths)
         except (PySparkException, Py4JError) as failure:
-            alone = [_read_as_one(spark, [path]) for path in paths] if _is_unlike(failure) else []
-            if wide := _widened(alone):
+            alone = zip(schemas.values(), paths, strict=True) if _is_unlike(failure) else ()
+            if wide := _widened(_typed(_read_as_one(spark, [path]), schema) for schema, path in alone):
                 return wide
             raise
     except (PySparkException, Py4JError) as failure:
@@ -121,11 +163,17 @@ def _read_as_one(spark: SparkSession, paths: Sequence[str]) -> list[t.StructFiel
     return spark.read.option("mergeSchema", str(len(paths) > 1).lower()).parquet(*paths).schema.fields
 
 
+def _typed(fields: Iterable[t.StructField], schema: pa.Schema) -> list[t.StructField]:
+    """The columns of a file as Spark reads them; those that have no type have none."""
+    empty = _empty_columns(schema)
+    return [t.StructField(item.name, t.NullType()) if item.name.lower() in empty else item for item in fields]
+
+
 def _is_unlike(failure: BaseException) -> bool:
     return (condition_of(failure) or "").startswith(_UNLIKE)
 
 
-def _widened(files: Iterable[Sequence[t.StructField]]) -> list[t.StructField]:
+def _widened(files: Iterable[Iterable[t.StructField]]) -> list[t.StructField]:
     """The columns of all files; none where a column has types of which neither holds the values of the other."""
     found: dict[str, t.StructField] = {}
     for item in (item for fields in files for item in fields):
@@ -134,12 +182,14 @@ def _widened(files: Iterable[Sequence[t.StructField]]) -> list[t.StructField]:
         if kind is None:
             return []
         found[item.name.lower()] = t.StructField(known.name, kind)
-    return list(found.values())
+    return [t.StructField(item.name, _AS_SPARK.get(item.dataType, item.dataType)) for item in found.values()]
 
 
 def _wider(one: t.DataType, other: t.DataType) -> t.DataType | None:
-    if one == other:
+    if one == other or isinstance(other, t.NullType):
         return one
+    if isinstance(one, t.NullType):
+        return other
     steps = next((steps for steps in _EVER_WIDER if one in steps and other in steps), None)
     return max(one, other, key=steps.index) if steps else None
 

@@ -14,10 +14,11 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
-from tidemill.dataset import codecs, fitting
+from tidemill.dataset import calendars, codecs, fitting, kinds
 from tidemill.dataset.entries import Added, DataFile
 from tidemill.dataset.fitting import has_room, optional
 from tidemill.dataset.footers import footers
+from tidemill.dataset.kinds import only_int96, with_times, workable
 from tidemill.dataset.partitions import values_of
 from tidemill.declare.names import of, quote, spelled
 from tidemill.errors import TableError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tidemill.contracts.operations import Operation, Placed
     from tidemill.dataset.protocol import State
 
-for sent in (codecs, fitting, worker):
+for sent in (calendars, codecs, fitting, kinds, worker):
     cloudpickle.register_pickle_by_value(sent)  # type: ignore[no-untyped-call]  # workers need not have Tidemill
 _ROWS_PER_FILE = 1_000_000
 _MOST_TASKS = 64
@@ -273,9 +274,9 @@ class Staging:
         theirs = {item.name.lower(): item for item in footer.schema}
         pairs = [(item, theirs.get(item.name.lower(), item)) for item in wanted]
         alike = optional(pa.schema([known if has_room(known.type, item.type) else item for item, known in pairs]))
-        times = {item.name for item in alike if pa.types.is_timestamp(item.type)}
-        int96 = bool(times) and times <= footer.int96
-        return Shape(self.folder, _in_micros(alike), self.compression, int96, self._reshapes, footer.codec)
+        old = bool(footer.int96) and only_int96(alike, footer.int96)
+        columns = workable(with_times(alike, footer.int96, old=old))
+        return Shape(self.folder, columns, self.compression, old, self._reshapes, footer.codec)
 
     @property
     def _folders(self) -> dict[tuple[str | None, ...], str]:
@@ -301,14 +302,6 @@ def in_arrow(
 def plain(value: str | None, kind: t.DataType) -> str | None:
     """The text that Spark makes of a partition's value: `month=01` holds the number 1."""
     return str(int(value)) if value is not None and isinstance(kind, t.IntegralType) else value
-
-
-def _in_micros(schema: pa.Schema) -> pa.Schema:
-    """INT96 reads as nanoseconds, and is written from microseconds."""
-    for place, item in enumerate(schema):
-        if pa.types.is_timestamp(item.type) and item.type.unit == "ns":
-            schema = schema.set(place, item.with_type(pa.timestamp("us", tz=item.type.tz)))
-    return schema
 
 
 def _settled(rows: DataFrame) -> DataFrame:

@@ -206,6 +206,8 @@ def _differing(original: Original, new: pa.Table, places: np.ndarray, compared: 
 
 def _unequal(held: pa.ChunkedArray, new: pa.ChunkedArray) -> np.ndarray:
     """NULL is the same as NULL, NaN as NaN, and 0.0 as -0.0."""
+    if isinstance(held.type, pa.BaseExtensionType):  # such as JSON
+        held, new = (column.cast(held.type.storage_type) for column in (held, new))
     if pa.types.is_dictionary(held.type):
         held, new = (column.cast(held.type.value_type) for column in (held, new))
     same = pc.or_(pc.fill_null(pc.equal(held, new), False), pc.and_(pc.is_null(held), pc.is_null(new)))  # noqa: FBT003

@@ -10,8 +10,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemill.dataset.calendars import refuse_old_days, without_notes
 from tidemill.dataset.codecs import codec_of
 from tidemill.dataset.fitting import fitted, has_room, optional
+from tidemill.dataset.kinds import only_int96, with_times, workable
 from tidemill.stores.parquet.worker.outputs import Output
 
 if TYPE_CHECKING:
@@ -31,9 +33,8 @@ class Original:
         with _naming(path):
             self.file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
         own = not shape.exact and _all_have_room(self.file.schema_arrow, shape.schema)
-        schema = optional(self.file.schema_arrow if own else shape.schema)
-        self.old_times = _all_int96(self.file) if own else shape.int96
-        self.schema = schema if self.old_times else _without_int96(schema, self.file)
+        schema, self.old_times = _own_columns(self.file) if own else (shape.schema, shape.int96)
+        self.schema = without_notes(optional(workable(schema)))
         self._last: tuple[int, pa.Table] | None = None
 
     def __enter__(self) -> Self:
@@ -46,7 +47,9 @@ class Original:
         """All columns of a row group."""
         if self._last is None or self._last[0] != number:
             self._last = None  # so that there are never two in memory
-            self._last = number, fitted(self.read(number), self.schema)
+            rows = self.read(number)
+            refuse_old_days(rows, self.file.schema_arrow.metadata, self.path)
+            self._last = number, fitted(rows, self.schema)
         return self._last[1]
 
     def read(self, number: int, columns: list[str] | None = None) -> pa.Table:
@@ -101,25 +104,10 @@ def _all_have_room(schema: pa.Schema, wanted: pa.Schema) -> bool:
     return all(item.name.lower() in kinds and has_room(kinds[item.name.lower()], item.type) for item in wanted)
 
 
-def _times(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if pa.types.is_timestamp(field.type)]
-
-
-def _int96_columns(file: pq.ParquetFile) -> set[str]:
+def _own_columns(file: pq.ParquetFile) -> tuple[pa.Schema, bool]:
+    """The columns of a file as they are written again, and whether its times are INT96 then."""
     columns = (file.schema.column(number) for number in range(len(file.schema)))
-    return {column.path.partition(".")[0] for column in columns if column.physical_type == "INT96"}
-
-
-def _all_int96(file: pq.ParquetFile) -> bool:
-    """Whether all its times are INT96, so that they can be written as they were."""
-    old = _int96_columns(file)
-    return bool(old) and set(_times(file.schema_arrow)) <= old
-
-
-def _without_int96(schema: pa.Schema, file: pq.ParquetFile) -> pa.Schema:
-    """INT96 stands for an instant; beside times of another kind it is written as one of today's."""
-    old = _int96_columns(file) & set(_times(schema))
-    for name in old:
-        place = schema.get_field_index(name)
-        schema = schema.set(place, schema.field(place).with_type(pa.timestamp("us", tz="UTC")))
-    return schema
+    int96 = {column.path.partition(".")[0] for column in columns if column.physical_type == "INT96"}
+    schema = file.metadata.schema.to_arrow_schema()
+    old = bool(int96) and only_int96(schema, int96)
+    return with_times(schema, int96, old=old), old

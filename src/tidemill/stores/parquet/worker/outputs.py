@@ -57,7 +57,7 @@ class Output:
     def __init__(
         self, shape: Shape, schema: pa.Schema, compression: str, *, int96: bool, dictionaries: bool | list[str] = True
     ) -> None:
-        self.name = f"{uuid.uuid4().hex}.parquet"
+        self.name = uuid.uuid4().hex  # without an ending: some readers look for *.parquet in all folders
         self.path = f"{shape.staging}/{self.name}"
         self.rows = 0
         self._file = pa.OSFile(self.path, "wb")

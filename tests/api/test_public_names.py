@@ -1,0 +1,67 @@
+"""What the tab key, help() and a notebook show of the public names."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tidemill
+from tidemill.errors import ArgumentError, MergeError, Origin
+from tidemill.run_result import RunResult, RunStep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_tab_key_offers_the_public_names_and_no_modules_behind_them():
+    assert dir(tidemill) == sorted([*tidemill.__all__, "errors"])
+
+
+@pytest.mark.parametrize("name", sorted(set(tidemill.__all__) - {"__version__"}))
+def test_help_says_of_every_public_name_what_a_caller_can_rely_on(name: str):
+    assert len(inspect.getdoc(getattr(tidemill, name)) or "") > 20
+
+
+def test_help_explains_every_argument_of_a_merge():
+    said = inspect.getdoc(tidemill.merge) or ""
+    assert [name for name in inspect.signature(tidemill.merge).parameters if f"`{name}`" not in said] == []
+
+
+def test_a_merge_shows_its_notices_and_is_data_for_json():
+    result = tidemill.MergeResult(1, 0, 0, 0, 0, 1_000_000, 1, 0, 0.52, 3, notices=("2 rows were passed over",))
+    assert repr(result) == (
+        "MergeResult(inserted=1, updated=0, deleted=0, unchanged=0, total=1_000_000, files_rewritten=1, files_kept=0, "
+        "seconds=0.5, notices=('2 rows were passed over',))"
+    )
+    assert json.loads(json.dumps(dataclasses.asdict(result)))["total"] == 1_000_000
+
+
+def test_a_run_is_one_line_in_a_notebook_and_a_step_shows_what_there_is_to_tell():
+    done = RunStep("main.a", "changed", "append", rows_read=3, rows_written=1, inserted=1, unchanged=2, seconds=0.4)
+    outcome = RunResult((done, RunStep("main.b", "not run", waits_for="main.c")), 1.26)
+    assert repr(outcome) == "RunResult(ok=False, seconds=1.3, steps={'main.a': 'changed', 'main.b': 'not run'})"
+    assert repr(done) == (
+        "RunStep(table='main.a', status='changed', strategy='append', rows_read=3, rows_written=1, inserted=1, "
+        "unchanged=2, seconds=0.4)"
+    )
+
+
+def test_the_mistakes_of_a_file_survive_it_too(tmp_path: Path):
+    (tmp_path / "p.sql").write_text("LAOD a FROM b;\nLOAD c FROM d;")
+    with pytest.raises(tidemill.TidemillError) as failure:
+        tidemill.Project.load(tmp_path / "p.sql").plan()
+    again = pickle.loads(pickle.dumps(failure.value))
+    assert str(again) == str(failure.value)
+    assert [each.code for each in again.errors] == ["language.unknown_statement", "language.unknown_source"]
+
+
+@pytest.mark.parametrize("kind", [ArgumentError, MergeError])
+def test_an_error_survives_the_way_to_another_process(kind: type[tidemill.TidemillError]):
+    error = kind("merge.null_keys", "4 rows have no id.", "Leave them out.", origin=Origin("a.sql", 4))
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.code, again.origin) == (kind, str(error), error.code, error.origin)
