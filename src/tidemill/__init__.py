@@ -14,7 +14,7 @@ from tidemill.declare.strategies import MergeStrategy
 from tidemill.errors import TidemillError
 from tidemill.join import incremental_join
 from tidemill.project_api import Project
-from tidemill.sources.http_api import Api
+from tidemill.sources.http.api import Api
 from tidemill.sources.run import Run
 
 __version__ = "0.1.0"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tidemill.run.results import StepResult
     from tidemill.run.upkeep.backup import BackupResult
     from tidemill.run.upkeep.restore import RestoreResult
-    from tidemill.sources.files import FileSource
+    from tidemill.sources.files.source import FileSource
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
@@ -336,7 +336,7 @@ def run_merge(
 
 def file_source(source: str | Path, options: Mapping[str, str] = NOTHING_GIVEN) -> FileSource:
     """The files at a path, as a merge reads them."""
-    from tidemill.sources.files import FileSource  # noqa: PLC0415
+    from tidemill.sources.files.source import FileSource  # noqa: PLC0415
 
     return FileSource(_absolute(source), options=options)
 

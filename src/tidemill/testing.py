@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from tidemill.declare.functions import decorated
 from tidemill.errors import ArgumentError
-from tidemill.sources.remembering import remembering
+from tidemill.sources.http.remembering import remembering
 from tidemill.sources.run import Run
 
 if TYPE_CHECKING:

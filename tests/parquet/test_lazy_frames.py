@@ -22,7 +22,7 @@ from tidemill.engine.session import step_session
 from tidemill.engine.translate import translated
 from tidemill.errors import FileError, FilesGoneError, SourceError, TableError
 from tidemill.run.steps.step import run_step
-from tidemill.sources.files import FileSource
+from tidemill.sources.files.source import FileSource
 from tidemill.sources.protocol import Reading
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tidemill.change.profile import profile
 from tidemill.declare.sources import Source
 from tidemill.errors import MergeError
 from tidemill.run.steps.in_order import profile_in_order
-from tidemill.sources.files import FileSource
+from tidemill.sources.files.source import FileSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.fetch import Fetcher, as_json_line, shown, with_query
+from tidemill.sources.http.fetch import Fetcher, as_json_line, shown, with_query
 
 
 def fetcher(api, pauses=None, **more) -> Fetcher:
@@ -124,7 +124,7 @@ def test_headers_go_to_their_own_host_only(api):
 
 def test_only_who_asks_imports_what_it_takes():
     code = (
-        "import sys, tidemill\nfrom tidemill.sources.fetch import Fetcher\n"
+        "import sys, tidemill\nfrom tidemill.sources.http.fetch import Fetcher\n"
         "tidemill.Api('https://host'), Fetcher('https://host')\n"
         "assert not {'httpx', 'tenacity'} & set(sys.modules)"
     )

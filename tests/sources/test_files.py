@@ -17,7 +17,7 @@ from tidemill.declare.cursors import cursor
 from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.sources.failures import failures_of
-from tidemill.sources.files import FileSource
+from tidemill.sources.files.source import FileSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.headers import by_header
-from tidemill.sources.listing import Listing
+from tidemill.sources.files.headers import by_header
+from tidemill.sources.files.listing import Listing
 
 if TYPE_CHECKING:
     from pathlib import Path

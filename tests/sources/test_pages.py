@@ -4,8 +4,8 @@ import pytest
 
 from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.sources.fetch import Fetcher
-from tidemill.sources.pages import pages, read_pagination
+from tidemill.sources.http.fetch import Fetcher
+from tidemill.sources.http.pages import pages, read_pagination
 from tidemill.sources.params import Params
 
 ROWS = [{"id": number} for number in range(7)]

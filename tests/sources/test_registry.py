@@ -15,10 +15,10 @@ from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.sources.addresses import read_address
 from tidemill.sources.failures import failures_of
+from tidemill.sources.http.rest import sent
 from tidemill.sources.jdbc import between, jdbc_source
 from tidemill.sources.protocol import Connector
 from tidemill.sources.registry import connector_for, known_kinds
-from tidemill.sources.rest import sent
 
 POSTGRES = {"url": "postgresql://localhost/shop", "table": "orders"}
 

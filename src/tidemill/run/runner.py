@@ -26,8 +26,8 @@ from tidemill.run.steps.rebuild import rebuild
 from tidemill.run.steps.step import run_step
 from tidemill.run.upkeep.describe import described
 from tidemill.run.views import run_view
+from tidemill.sources.http.remembering import remembering
 from tidemill.sources.protocol import Reading
-from tidemill.sources.remembering import remembering
 from tidemill.state.views import forget_view
 
 if TYPE_CHECKING:

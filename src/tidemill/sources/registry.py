@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.sources import Source
-    from tidemill.sources.files import FileSource
+    from tidemill.sources.files.source import FileSource
     from tidemill.sources.protocol import Connector, Reading
 
 GROUP = "tidemill.sources"
-_FILES = "tidemill.sources.files:file_source"
+_FILES = "tidemill.sources.files.source:file_source"
 _DATABASES = "tidemill.sources.jdbc:jdbc_source"
-_HTTP = "tidemill.sources.rest:rest_source"
+_HTTP = "tidemill.sources.http.rest:rest_source"
 _OWN = {
     "csv": _FILES,
     "tsv": _FILES,
@@ -56,7 +56,7 @@ def size_of(source: Source) -> int | None:
     """How many bytes a source of files has; None for other kinds, which do not tell."""
     if _OWN.get(source.kind.lower()) != _FILES:
         return None
-    from tidemill.sources.files import file_source  # noqa: PLC0415  with pyarrow
+    from tidemill.sources.files.source import file_source  # noqa: PLC0415  with pyarrow
 
     with failures_of(source):
         return file_source(source).size
@@ -66,7 +66,7 @@ def in_place(source: Source) -> FileSource | None:
     """The files of a source that Spark's catalog can hold as they are; None where its rows have to be read first."""
     if _OWN.get(source.kind.lower()) != _FILES:
         return None
-    from tidemill.sources.files import file_source  # noqa: PLC0415  with pyarrow
+    from tidemill.sources.files.source import file_source  # noqa: PLC0415  with pyarrow
 
     with failures_of(source):
         files = file_source(source)

@@ -11,12 +11,12 @@ import httpx
 import tenacity
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.fetch import Answer, origin, shown
+from tidemill.sources.http.fetch import Answer, origin, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidemill.sources.fetch import Fetcher
+    from tidemill.sources.http.fetch import Fetcher
 
 LONGEST_PAUSE = 60.0  # seconds
 _DOUBLED = tenacity.wait_exponential(multiplier=0.5, max=LONGEST_PAUSE)

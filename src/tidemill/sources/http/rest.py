@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.sources import bad_param
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.sources.fetch import Fetcher, as_json_line, with_query
+from tidemill.sources.files.untyped import Types, empty, read_json
+from tidemill.sources.http.fetch import Fetcher, as_json_line, with_query
+from tidemill.sources.http.pace import Pace
+from tidemill.sources.http.pages import Pagination, pages, read_pagination
 from tidemill.sources.kept import kept
 from tidemill.sources.narrow import picked
-from tidemill.sources.pace import Pace
-from tidemill.sources.pages import Pagination, pages, read_pagination
 from tidemill.sources.params import Params
-from tidemill.sources.text import Types, empty, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

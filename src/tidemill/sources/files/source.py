@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from tidemill.dataset.folder import Folder
 from tidemill.dataset.protocol import finish_interrupted
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.sources.csv_bytes import lines_are_records, may_hold_codes
-from tidemill.sources.csv_options import with_tabs
-from tidemill.sources.headers import by_header
-from tidemill.sources.json_bytes import files_are_documents
-from tidemill.sources.listing import Listing
+from tidemill.sources.files.csv_bytes import lines_are_records, may_hold_codes
+from tidemill.sources.files.csv_options import with_tabs
+from tidemill.sources.files.headers import by_header
+from tidemill.sources.files.json_bytes import files_are_documents
+from tidemill.sources.files.listing import Listing
+from tidemill.sources.files.untyped import Types, empty, read_csv, read_json
+from tidemill.sources.files.written import written_schema
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
-from tidemill.sources.text import Types, empty, read_csv, read_json
-from tidemill.sources.written import written_schema
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:

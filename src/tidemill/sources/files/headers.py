@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.csv_options import CsvOptions
+from tidemill.sources.files.csv_options import CsvOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyarrow import fs
 
-    from tidemill.sources.listing import Listing, Root
+    from tidemill.sources.files.listing import Listing, Root
 
 _ENOUGH = 1 << 16  # bytes; a header that is longer is not looked at
 _AT_A_TIME = 16

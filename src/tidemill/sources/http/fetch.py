@@ -15,8 +15,8 @@ from tidemill.errors import ConnectorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tidemill.sources.asking import Asking
-    from tidemill.sources.pace import Pace
+    from tidemill.sources.http.asking import Asking
+    from tidemill.sources.http.pace import Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Fetcher:
 
     @cached_property
     def _asking(self) -> Asking:
-        from tidemill.sources.asking import Asking  # noqa: PLC0415  slow to import, and only who asks needs it
+        from tidemill.sources.http.asking import Asking  # noqa: PLC0415  slow to import, and only who asks needs it
 
         return Asking(self)
 

@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.texts import KEPT, Text, looks
+from tidemill.sources.files.contents import KEPT, Text, looks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tidemill.sources.listing import Listing
+    from tidemill.sources.files.listing import Listing
 
 REMEDY = "Write each object in one line, as jq -c does; a file may also be one object or one array of objects."
 _LONG = 1 << 20  # bytes of a line that is taken for a value without a look

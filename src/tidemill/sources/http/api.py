@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from concurrent.futures import Future
 
-    from tidemill.sources.fetch import Fetcher
+    from tidemill.sources.http.fetch import Fetcher
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -47,8 +47,8 @@ class Api:
 
     def get(self, path: str = "", **query: object) -> Any:
         """The answer to a GET of `path`, below the API's own address, with these parameters; None is left out."""
-        from tidemill.sources.fetch import with_query  # noqa: PLC0415  slow to import, and every command imports this
-        from tidemill.sources.remembering import remembered  # noqa: PLC0415
+        from tidemill.sources.http.fetch import with_query  # noqa: PLC0415  slow to import, and every command imports this
+        from tidemill.sources.http.remembering import remembered  # noqa: PLC0415
 
         given = {name: _text(value) for name, value in query.items() if value is not None}
         url = with_query(self._address(path), given)
@@ -81,8 +81,8 @@ class Api:
 
     @cached_property
     def _fetcher(self) -> Fetcher:
-        from tidemill.sources.fetch import Fetcher  # noqa: PLC0415
-        from tidemill.sources.pace import Pace  # noqa: PLC0415
+        from tidemill.sources.http.fetch import Fetcher  # noqa: PLC0415
+        from tidemill.sources.http.pace import Pace  # noqa: PLC0415
 
         return Fetcher(
             self.url,

@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.csv_options import CsvOptions
-from tidemill.sources.texts import KEPT, Text, looks
+from tidemill.sources.files.contents import KEPT, Text, looks
+from tidemill.sources.files.csv_options import CsvOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.sources.listing import Listing
+    from tidemill.sources.files.listing import Listing
 
 _SHOWN = 20  # bytes on either side of one that is wrong
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32")  # encodings in which Spark does not find the ends of lines

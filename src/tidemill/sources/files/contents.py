@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import fs
 
-    from tidemill.sources.listing import Listing
+    from tidemill.sources.files.listing import Listing
 
 KEPT = 20_000  # of what is known of files: a step reads its source several times
 _BLOCK = 1 << 20  # bytes

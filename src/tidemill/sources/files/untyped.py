@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.names import quote, spelled
 from tidemill.errors import ConnectorError
-from tidemill.sources.json_bytes import REMEDY
+from tidemill.sources.files.json_bytes import REMEDY
 from tidemill.sources.narrow import spelling
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def read_csv(
 def _csv(reading: Reading, paths: Sequence[str], options: Mapping[str, str], schema: StructType) -> DataFrame:
     from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
 
-    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
+    from tidemill.sources.files.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
 
     read = as_texts(schema, options, DecimalType, DateType, TimestampType)
     return exactly(reading.spark.read.options(**options).schema(read).csv([*paths]), schema)
@@ -83,7 +83,7 @@ def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str]
     """All rows; one that does not fit the types is an error. A field that a row does not have is NULL."""
     from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
 
-    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
+    from tidemill.sources.files.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
 
     schema = types.whole() or json_schema(reading, paths, options, types)
     options = _defaults(_JSON, options)
@@ -151,7 +151,7 @@ def _without_codes(
     """
     from pyspark.sql import types as t  # noqa: PLC0415  slow to import
 
-    from tidemill.sources.exact import as_texts, no_values  # noqa: PLC0415  it imports PySpark
+    from tidemill.sources.files.exact import as_texts, no_values  # noqa: PLC0415  it imports PySpark
 
     kinds = (t.TimestampType, t.LongType, t.DecimalType, t.DoubleType) if codes else (t.TimestampType,)
     read = as_texts(found, options, *kinds)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyarrow import fs
     from pyspark.sql.types import StructType
 
-    from tidemill.sources.listing import Listing
+    from tidemill.sources.files.listing import Listing
 
 _SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _FEW = 32  # footers that are read here sooner than by a job

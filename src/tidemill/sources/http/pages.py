@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
-from tidemill.sources.fetch import joined, with_query
+from tidemill.sources.http.fetch import joined, with_query
 from tidemill.sources.params import Params
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tidemill.sources.fetch import Answer, Fetcher
+    from tidemill.sources.http.fetch import Answer, Fetcher
 
 _NEXT_LINK = re.compile(r'<([^>]*)>[^,]*?;\s*rel\s*=\s*"?next"?', re.IGNORECASE)
 
