@@ -246,7 +246,7 @@ def test_compile_shows_the_join_of_a_window_and_list_its_sides(cli: Cli) -> None
         in text
     )
     assert "REPLACE WHERE `target_time` >= <start> AND `target_time` < <end>" in text
-    assert "incremental_join  main.bank, main.sepa" in cli("list", "shop.sql").output
+    assert "incremental_join  bank, sepa" in cli("list", "shop.sql").output
     assert "payments" in cli("graph", "shop.sql").output
 
 

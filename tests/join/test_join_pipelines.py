@@ -135,7 +135,8 @@ def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of
     assert (late.against, late.missing.count, late.extra.count) == ("one window over all of it", 2, 2)
     assert late.remedies[0] == (
         "2 rows belong to windows joined before them: rows of its sides came or changed behind it. A backfill over "
-        "those windows (the samples have their target_time) joins them again: tidemill run -s main.payments --start …"
+        "those windows (the samples have their target_time) joins them again: "
+        f"tidemill run {bank.shop.file} -s main.payments --start …"
     )
     mended = bank.run(start="2024-03-10")
     assert (mended.counts.inserted, mended.counts.deleted) == (2, 2)

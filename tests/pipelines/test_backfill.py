@@ -131,7 +131,7 @@ def test_a_full_refresh_after_a_changed_query_gives_windows_back_to_the_table(sh
     assert plan["main.daily"].notices == (
         (
             "main.daily: its query changed since the last run; rows before this window were made by the old one. "
-            "Rebuild them with: tidemill run -s main.daily --full-refresh"
+            f"Rebuild them with: tidemill run {shop.file} -s main.daily --full-refresh"
         ),
     )
     refresh(shop, "daily")

@@ -225,7 +225,7 @@ def test_a_python_file_alone_is_a_project_by_itself(cli: Callable[..., Result], 
     write({"./nhl.py": STATS.replace("bronze.", "")})
     result = cli("list", "nhl.py")
     assert result.exit_code == 0, result.output
-    assert "main.player_game_stats" in result.output
+    assert "  player_game_stats  " in result.output
     assert "nhl.py:4:2" in result.output
 
 
