@@ -145,7 +145,8 @@ def test_description_clustering_and_properties_are_kept_without_touching_rows_or
     notes = shop.run()
     assert notes["raw"].result.notices == ("main.raw has its new description, cluster_by",)
     assert notes["laid"].result.notices == (
-        f"main.laid stays partitioned by region; tidemill run {shop.file} -s main.laid --full-refresh partitions it by id",
+        "main.laid stays partitioned by region; "
+        f"tidemill run {shop.file} -s main.laid --full-refresh partitions it by id",
     )
     assert [outcome.result.status for outcome in notes.values()] == ["up to date"] * 3
     now = detail(spark, shop, "raw")
