@@ -43,7 +43,7 @@ NOT_IN_ORDER = {
 
 @pytest.fixture(autouse=True)
 def _small_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.sources.files._LARGE", 0)
+    monkeypatch.setattr("tidemill.sources.files.source._LARGE", 0)
 
 
 def put(folder: Path, *files: tuple[pa.DataType, object]) -> str:
