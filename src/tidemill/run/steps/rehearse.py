@@ -52,7 +52,8 @@ class _Rehearsal(Step):
         store, operation = self.store, compiled.operation
         files = self.snapshot.files if self.snapshot else 0
         if operation is None:
-            self.told = (f"would write nothing: {files:,} files stay",)
+            stay = "file stays" if files == 1 else "files stay"
+            self.told = (f"would write nothing: {files:,} {stay}",)
             return None
         if not isinstance(store, ParquetStore):
             return self._counted(compiled, operation, record)
