@@ -119,6 +119,25 @@ def test_times_of_every_type(
     ]
 
 
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_a_day_as_a_bound_of_timestamps_is_the_whole_day_and_a_moment_is_a_moment(
+    spark: SparkSession, kind: str
+) -> None:
+    rows = spark.sql(f"SELECT id AS k, CAST('2024-03-05 ' || (id * 8) || ':00:00' AS {kind}) AS t FROM range(3)")
+    how: dict[str, Any] = {"a_time": "t", "b_time": "t", "look_back": "1 hour", "look_forward": "1 hour"}
+
+    def keys(start: Any, end: Any, **more: Any) -> list[int]:
+        pairs = tidemill.incremental_join(rows, rows, "k", "inner", start=start, end=end, **how, **more)
+        return [key for (key,) in found(pairs, "k")]
+
+    assert keys("2024-03-05", "2024-03-05") == [0, 1, 2]
+    assert keys(date(2024, 3, 5), date(2024, 3, 5)) == [0, 1, 2]
+    assert keys("2024-03-04", "2024-03-05T08:00") == [0, 1]
+    assert keys("2024-03-04", datetime(2024, 3, 5)) == [0]  # noqa: DTZ001  as users write moments
+    assert keys("2024-03-04", "2024-03-05", inclusive="left") == []
+    assert keys("2024-03-05", "9999-12-31") == [0, 1, 2]
+
+
 def test_a_look_forward_across_a_change_of_clocks_is_as_long_as_any_other(spark: SparkSession) -> None:
     zoned = spark.newSession()
     zoned.conf.set("spark.sql.session.timeZone", "Europe/Berlin")

@@ -30,6 +30,12 @@ def test_a_day_and_a_whole_number_are_included_and_a_moment_is_not():
     assert parts(backfill_of("2024-03-01", "2024-03-02 06:00", None), "timestamp") == [moment]
 
 
+def test_a_day_as_the_end_of_a_text_column_is_included_with_all_its_hours():
+    assert parts(backfill_of("2024-03-01", "2024-03-31", None), "string") == ["2024-03-01|2024-04-01"]
+    assert parts(backfill_of("20240301", "20240331", None), "string") == ["20240301|20240401"]
+    assert parts(backfill_of("a", "k", None), "string") == ["a|k"]
+
+
 def test_a_day_begins_and_ends_in_the_zone_of_the_run_though_clocks_are_put_back_in_it():
     now = datetime(2024, 11, 10, 12, tzinfo=UTC).astimezone(ZoneInfo("America/New_York"))
     (part,) = Backfill("2024-11-03", "2024-11-03").parts(CursorKind.TIMESTAMP, now, {})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 
+from tidemill.declare.bounds import day_of
 from tidemill.declare.cursors import Cursor, CursorKind, CursorType, cursor
 from tidemill.declare.durations import Duration, duration
 from tidemill.declare.joins import Span, Waits
@@ -159,12 +160,18 @@ def _bad_moment(kind: CursorKind, value: object, what: str) -> ArgumentError:
     )
 
 
+def _width(kind: CursorKind, bound: Moment) -> int:
+    """How many ticks a bound stands for: a day given for timestamps is all of its microseconds."""
+    is_whole_day = kind in {CursorKind.TIMESTAMP, CursorKind.TIMESTAMP_NTZ} and day_of(bound)
+    return _DAY // _MICROSECOND if is_whole_day else 1
+
+
 def span_of(kind: CursorKind, start: Moment, end: Moment, inclusive: str) -> Span:
-    """The window in ticks. "both" takes the end in, as processing days do; "left" leaves it out."""
+    """The window in ticks. "both" includes the end, all of it where it is given as a day; "left" leaves it out."""
     if inclusive not in {"both", "left"}:
         raise ArgumentError("join.bad_inclusive", f"inclusive is {inclusive!r}.", 'Say "both" or "left".')
     first, last = moment_of(kind, start, "start"), moment_of(kind, end, "end")
-    found = Span(tick_of(first), tick_of(last) + (1 if inclusive == "both" else 0))
+    found = Span(tick_of(first), tick_of(last) + (_width(kind, end) if inclusive == "both" else 0))
     if found.end <= found.start:
         raise ArgumentError(
             "join.empty_window",

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
+from tidemill.declare.bounds import first_behind
 from tidemill.declare.cursors import Cursor, CursorKind, cursor, present
 from tidemill.declare.durations import Duration, duration
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-_WHOLE_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Backfill:
     def bounds(self, kind: CursorKind, zone: tzinfo | None = UTC) -> tuple[Cursor | None, Cursor | None]:
         """Where it starts and what lies behind its end, on a cursor of this kind; raises where they mean nothing."""
         start = _given("start", self.start, kind, zone) if self.start is not None else None
-        end = _behind(self.end, kind, zone) if self.end is not None else None
+        end = first_behind(_given("end", self.end, kind, zone), self.end, zone) if self.end is not None else None
         if start is not None and end is not None and end <= start:
             raise ArgumentError(
                 "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
@@ -118,38 +117,8 @@ def _given(flag: str, text: str, kind: CursorKind, zone: tzinfo | None) -> Curso
         raise ArgumentError(bad.code, f"--{flag} is {text!r}, which is no {kind}.", bad.remedy) from bad
 
 
-def _behind(text: str, kind: CursorKind, zone: tzinfo | None) -> Cursor | None:
-    """The first value behind the end; none where that is the last day that there is."""
-    end = _given("end", text, kind, zone)
-    try:
-        return first_behind(end, text, zone)
-    except OverflowError:
-        return None
-
-
-def first_behind(end: Cursor, text: str, zone: tzinfo | None = UTC) -> Cursor:
-    """The first value behind the end: a day and a whole number are included, a moment is not."""
-    match end.value:
-        case datetime():
-            day = _day(text)
-            return cursor(end.kind, (day + _WHOLE_DAY).isoformat(), zone) if day else end
-        case date() as day:
-            return Cursor(end.kind, day + _WHOLE_DAY)
-        case int() as number:
-            return Cursor(end.kind, number + 1)
-        case _:
-            return end
-
-
 def _is_time(text: str | None) -> bool:
     try:
         return text is not None and bool(datetime.fromisoformat(text.strip()))
     except ValueError:
         return False
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text.strip())
-    except ValueError:
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tidemill.declare.bounds import first_behind
 from tidemill.declare.cursors import Cursor, CursorKind, cursor
 from tidemill.declare.formats import DELTA
 from tidemill.declare.joins import Join
@@ -13,7 +14,6 @@ from tidemill.declare.strategies import IncrementalJoin
 from tidemill.declare.tables import NullTime
 from tidemill.declare.ticks import at_tick, tick_of
 from tidemill.errors import ArgumentError, StateError
-from tidemill.plan.backfills import first_behind
 from tidemill.plan.windows import WindowPlan
 from tidemill.state.logs import format_at, log_of
 
