@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -312,8 +312,6 @@ def run_merge(
 
     Without a session it runs on the Spark of the settings; `small` starts the embedded one for a short job.
     """
-    from dataclasses import replace  # noqa: PLC0415
-
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
     from tidemill.run.steps.rehearse import rehearse_step  # noqa: PLC0415
@@ -337,8 +335,10 @@ def run_merge(
 def file_source(source: str | Path, options: Mapping[str, str] = NOTHING_GIVEN) -> FileSource:
     """The files at a path, as a merge reads them."""
     from tidemill.sources.files.source import FileSource  # noqa: PLC0415
+    from tidemill.sources.spark_options import given_options  # noqa: PLC0415
 
-    return FileSource(_absolute(source), options=options)
+    found = FileSource(_absolute(source))
+    return replace(found, options=given_options(found.format, options)) if options else found
 
 
 def _merge_result(result: StepResult) -> MergeResult:

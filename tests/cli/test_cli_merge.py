@@ -187,6 +187,7 @@ def test_a_source_that_is_not_there_is_found_before_spark_starts(folder: Path, s
         (("--max-shrink", "0.1"), "merge.max_shrink"),
         (("--table-format", "excel"), "table.unknown_format"),
         (("--option", "sep"), "variables.bad_pair"),
+        (("--option", "seperator=;"), "source.unknown_option"),
         (("--on", "ORDER_ID"), "merge.repeated_key"),
     ],
 )

@@ -65,7 +65,7 @@ def test_files_of_a_source_that_are_not_there_are_told_and_may_be_yet_to_come(fo
         'SOURCE b TYPE CSV PARAMS { "path": "s3://shop/b.csv" };\nLOAD b FROM b;\n'
     )
     result = cli("validate", "p.sql")
-    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "  ✓ nothing is wrong · 2 tables")
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "  ! no errors · 1 notice · 2 tables")
     assert result.stdout.splitlines()[0] == (
         f"  notice  The source a could not be read: There is nothing at {folder}/gone/*.csv."
     )
@@ -110,3 +110,40 @@ def test_the_command_that_an_error_proposes_names_the_file_that_was_named(folder
     result = cli("plan", "my shop.sql")
     assert result.exit_code == 2
     assert "Give it on the command line: tidemill run 'my shop.sql' -s main.a --vars" in result.stderr
+
+
+UNKNOWN = """SOURCE a TYPE CVS PARAMS { "path": "s.csv" };
+SOURCE b TYPE CSV PARAMS { "path": "s.csv", "seperator": ";" };
+LOAD a FROM a;
+LOAD b FROM b;
+EXPORT b TO 'b.csv' TYPE CSV OPTIONS { "quoteal": true };
+EXPORT SELECT * FROM b JOIN raw.c USING (id) TO 'c.csv' TYPE CSV;
+"""
+
+
+@pytest.mark.parametrize("command", ["validate", "plan"])
+def test_names_that_nobody_knows_are_found_in_params_options_and_the_project_file(folder: Path, cli, command: str):
+    (folder / "tidemill.toml").write_text('[sources."raw.c"]\ntype = "json"\npath = "c.json"\nmultiline_ = true\n')
+    (folder / "pipelines").mkdir()
+    (folder / "pipelines" / "p.sql").write_text(UNKNOWN)
+    result = cli(command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert [line for line in result.stderr.splitlines() if not line.startswith(("  pipelines", "  tidemill"))] == [
+        "error[source.unknown_kind] CVS is no kind of source that Tidemill or Spark knows.",
+        "  Did you mean CSV?",
+        "error[source.unknown_param] The source b of kind CSV has no param seperator.",
+        "  Did you mean sep?",
+        "error[source.unknown_param] The source raw.c of kind JSON has no param multiline_.",
+        "  Did you mean multiLine?",
+        "error[export.unknown_option] The export b.csv has no option quoteal.",
+        "  Did you mean quoteAll?",
+        "4 errors · nothing was run",
+    ]
+
+
+def test_a_kind_that_only_spark_could_know_is_a_notice(folder: Path, cli):
+    (folder / "p.sql").write_text("SOURCE a TYPE MONGODB;\nLOAD a FROM a;\n")
+    assert cli("validate", "p.sql").stdout.splitlines() == [
+        "  notice  The source a needs a Spark data source called MONGODB, which is not looked for.",
+        "  ! no errors · 1 notice · 1 table",
+    ]

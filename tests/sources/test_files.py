@@ -76,6 +76,11 @@ def test_digits_that_are_no_number_stay_texts(spark, tmp_path):
     ]
 
 
+def test_has_header_says_whether_csv_has_one(spark, tmp_path):
+    put(tmp_path, "data/a.csv", "1,a", "2,b")
+    assert rows(spark, files(tmp_path, "csv", has_header=False)) == [(1, "a"), (2, "b")]
+
+
 def test_files_that_end_in_tsv_are_separated_by_tabs(spark, tmp_path):
     put(tmp_path, "data/a.tsv", "id\tname", "1\ta,b", '2\t"c\td"')
     assert FileSource(str(tmp_path / "data")).read(Reading(spark)).collect() == [(1, "a,b"), (2, "c\td")]
@@ -429,5 +434,5 @@ def test_a_kind_that_spark_does_not_know_is_an_error(spark, tmp_path):
         rows(spark, files(tmp_path, "PARKET"))
     assert error.value.code == "source.unknown_kind"
     assert str(error.value) == (
-        "[source.unknown_kind] PARKET is no kind of source: neither Tidemill nor Spark knows it. Did you mean PARQUET?"
+        "[source.unknown_kind] PARKET is no kind of source that Tidemill or Spark knows. Did you mean PARQUET?"
     )

@@ -83,7 +83,7 @@ Strategies:
     "pairs",
     multiple=True,
     metavar="NAME=VALUE",
-    help="How Spark reads SOURCE, such as sep=; or encoding=ISO-8859-1; may be given again.",
+    help="How Spark reads SOURCE, such as sep=; or has_header=false; spark.NAME=VALUE passes any. May be given again.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would happen, and write nothing.")
 @output
@@ -166,6 +166,8 @@ def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) 
     from tidemill.run.keeping import keeping  # noqa: PLC0415
 
     settings = spark_here()
+    if options:  # a wrong one is no run
+        file_source(source, options)
     with keeping("merge", f"merge {source} {table.name}", table.name, table.path) as kept:
         kept.strategy = str(table.strategy)
         small = file_source(source).size <= SMALL_WORK

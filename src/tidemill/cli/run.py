@@ -103,11 +103,11 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
     from tidemill.plan.ground import refuse  # noqa: PLC0415
-    from tidemill.workspace.means import absent_sources, bad_sources  # noqa: PLC0415
+    from tidemill.workspace.means import bad_params, doubtful_sources  # noqa: PLC0415
 
-    refuse(bad_sources(workspace))
+    refuse(bad_params(workspace))
     proposals = _proposals(workspace)
-    notices = [workspace.masking.mask(each) for each in absent_sources(workspace)]
+    notices = [workspace.masking.mask(each) for each in doubtful_sources(workspace)]
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":
         render.document({"ok": True, **counts, "notices": notices, "proposals": proposals})
@@ -116,7 +116,8 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
             render.notice(text)
         words = [f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count]
         told = render.SEPARATOR.join(words) or render.NOTHING_DECLARED
-        render.say(f"{render.INDENT}✓ nothing is wrong · {told}")
+        doubts = f"! no errors · {len(notices)} notice{'' if len(notices) == 1 else 's'}"
+        render.say(f"{render.INDENT}{doubts if notices else '✓ nothing is wrong'} · {told}")
 
 
 @click.command(

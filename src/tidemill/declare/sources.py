@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
 
 Value = TypeVar("Value")
+SHARED = ("columns", "batch_size", "primary_key", "cursor_field", "start_date")  # the params that all kinds take
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,7 @@ def source_of(
 ) -> Source:
     """The declaration that a kind and its params make, with the params that all kinds share taken out of them.
 
-    Those are `columns`, `batch_size`, `primary_key`, `cursor_field` and `start_date`; what is given beside the params
-    wins over them.
+    Those are the `SHARED` ones; what is given beside the params wins over them.
     """
     bare = Source(name, kind, origin=origin)
     left = dict(params)

@@ -39,7 +39,7 @@ def _told(source: Source, failure: Exception) -> Exception:
     if isinstance(failure, TidemillError):
         return _hidden(failure, masking, source)
     if condition_of(failure) == _UNKNOWN_KIND:
-        return _unknown_kind(source)
+        return unknown_kind(source)
     return ConnectorError(
         "source.unreadable",
         f"The source {source} could not be read: {masking.mask(said(failure))}",
@@ -79,14 +79,14 @@ def _harmless(failure: Exception, masking: Masking) -> Exception | None:
     return failure if masking.mask(whole) == whole else None
 
 
-def _unknown_kind(source: Source) -> ArgumentError:
+def unknown_kind(source: Source) -> ArgumentError:
     from tidemill.sources.registry import known_kinds  # noqa: PLC0415  it imports this module
 
     known = known_kinds()
     close = did_you_mean(source.kind, known)
     return ArgumentError(
         "source.unknown_kind",
-        f"{source.kind} is no kind of source: neither Tidemill nor Spark knows it.",
+        f"{source.kind.upper()} is no kind of source that Tidemill or Spark knows.",
         f"Did you mean {close}?" if close else f"Use one of {', '.join(known)}, or the name of a Spark data source.",
         origin=source.origin,
     )

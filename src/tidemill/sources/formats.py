@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
+from tidemill.sources.spark_options import reader_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
 def spark_source(source: Source) -> SparkSource:
     params = Params(source)
-    schema = params.text("schema")
-    options = params.left()
-    path = options.get("path")
-    if path and Path(params.path(path)).exists():  # else it may be a name, as Iceberg's tables have
-        options["path"] = params.path(path)
+    schema, path = params.text("schema"), params.text("path")
+    options = params.options(reader_options(source.kind))
+    if path:  # where nothing is there it may be a name, as Iceberg's tables have
+        options["path"] = params.path(path) if Path(params.path(path)).exists() else path
     return SparkSource(source.kind, options, schema, source.columns, source.name)
 
 

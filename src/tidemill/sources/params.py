@@ -1,4 +1,4 @@
-"""The params of a source, read one by one with their types; what nobody asked for is left."""
+"""The params of a source, read one by one with their types; a name that nobody knows is an error."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.paths import absolute
-from tidemill.declare.sources import as_count, as_names, as_text, bad_param
+from tidemill.declare.sources import SHARED, as_count, as_names, as_text, bad_param
 from tidemill.declare.variables import as_text as shown
 from tidemill.errors import ArgumentError, did_you_mean
+from tidemill.sources.spark_options import ANYTHING, remedy, spark_name, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tidemill.declare.sources import Source
 
@@ -34,10 +35,11 @@ class Params:
     def needed(self, *names: str) -> str:
         found = self.text(*names)
         if found is None:
+            close = did_you_mean(names[0], self._left)
             raise ArgumentError(
                 "source.missing_param",
                 f"The source {self.source} needs {self._inside}{' or '.join(names)}.",
-                "Give it in its PARAMS.",
+                f"Did you mean {names[0]} instead of {close}?" if close else "Give it in its PARAMS.",
                 origin=self.source.origin,
             )
         return found
@@ -74,10 +76,20 @@ class Params:
         """The path as it is from anywhere: relative ones start at the source's folder."""
         return absolute(path, self.source.folder)
 
-    def left(self) -> dict[str, str]:
-        """What nobody asked for, as Spark's options are: texts."""
+    def options(self, known: Sequence[str] | None) -> dict[str, str]:
+        """What nobody asked for, as Spark's options are: texts. Names that are not `known` are an error.
+
+        Those of `spark` are passed as they are; without `known` all are.
+        """
+        free = self.mapping(ANYTHING) or {}
+        self._left = {spark_name(name, self._left): value for name, value in self._left.items()}
+        if known is not None:
+            self._end([*self._asked, *known], unknown(self._left, known))
+        return self._texts(self._left) | self._texts(free)
+
+    def _texts(self, given: Mapping[str, object]) -> dict[str, str]:
         options: dict[str, str] = {}
-        for name, value in self._left.items():
+        for name, value in given.items():
             if isinstance(value, Mapping | list | tuple):
                 raise bad_param(self.source, f"{self._inside}{name}", "a text, a number, true or false")
             if value is not None:
@@ -86,14 +98,18 @@ class Params:
 
     def end(self) -> None:
         """What is left is an error that names the nearest param there is."""
-        for name in self._left:
-            close = did_you_mean(name, self._asked)
-            raise ArgumentError(
-                "source.unknown_param",
-                f"The source {self.source} of kind {self.source.kind.upper()} has no param {self._inside}{name}.",
-                f"Did you mean {close}?" if close else f"Its params are {', '.join(sorted(self._asked))}.",
-                origin=self.source.origin,
-            )
+        self._end(self._asked, next(iter(self._left), None))
+
+    def _end(self, known: Sequence[str], name: str | None) -> None:
+        if name is None:
+            return
+        shared = () if self._inside else SHARED
+        raise ArgumentError(
+            "source.unknown_param",
+            f"The source {self.source} of kind {self.source.kind.upper()} has no param {self._inside}{name}.",
+            remedy(name, [*dict.fromkeys([*known, *shared])], "Its params"),
+            origin=self.source.origin,
+        )
 
     def _first(self, names: Iterable[str], read: Callable[[object], Value | None], wanted: str) -> Value | None:
         found = [value for name in names if (value := self._take(name, read, wanted)) is not None]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.engine.jars import POSTGRES, ensure_jars
 from tidemill.engine.session import is_embedded
-from tidemill.sources.failures import failures_of
+from tidemill.errors import did_you_mean
+from tidemill.sources.failures import failures_of, unknown_kind
 from tidemill.sources.protocol import OfFiles
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _OWN = {
     "python": "tidemill.sources.functions:function_source",
 }
 _ANY = "tidemill.sources.formats:spark_source"
+_OF_SPARK = ("avro", "binaryFile", "iceberg", "image", "kafka", "libsvm", "rate", "text", "xml")
 
 
 def connector_for(source: Source) -> Connector:
@@ -49,6 +51,8 @@ def connector_for(source: Source) -> Connector:
     Whatever it raises later is a `ConnectorError` that names the source and shows none of its secrets.
     """
     with failures_of(source):
+        if not is_known(source.kind) and did_you_mean(source.kind, known_kinds()):
+            raise unknown_kind(source)
         return _Named(source, _factory(source.kind)(source))
 
 
@@ -81,6 +85,11 @@ def fetch_drivers(sources: Iterable[Source]) -> None:
     kinds = {source.kind.lower() for source in sources}
     if kinds & {"postgres", "postgresql"} and not is_embedded():
         ensure_jars([POSTGRES])
+
+
+def is_known(kind: str) -> bool:
+    """Whether it is a kind of Tidemill's, of an entry point or of Spark's own, or a class; else Spark may know it."""
+    return "." in kind or kind.upper() in {*known_kinds(), *map(str.upper, _OF_SPARK)}
 
 
 def known_kinds() -> list[str]:

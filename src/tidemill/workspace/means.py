@@ -6,13 +6,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tidemill.declare.names import quoted_text
+from tidemill.declare.sources import Source
 from tidemill.declare.views import through
 from tidemill.errors import ArgumentError, TidemillError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.declare.sources import Source
+    from tidemill.declare.exports import Export
     from tidemill.run.catalog import Catalog
     from tidemill.run.runner import Runner
     from tidemill.workspace.workspace import Workspace
@@ -66,28 +67,34 @@ def _is_small(workspace: Workspace) -> bool:
     return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
 
 
-def bad_sources(workspace: Workspace) -> list[ArgumentError]:
-    """What is wrong with the params of sources, as far as that can be known without looking at them."""
-    from tidemill.sources.registry import connector_for  # noqa: PLC0415  slow to import
+def bad_params(workspace: Workspace) -> list[ArgumentError]:
+    """What is wrong with the params of sources and the options of exports, as far as they themselves show it."""
+    from tidemill.run.exports.options import Options  # noqa: PLC0415  slow to import
+    from tidemill.sources.registry import connector_for  # noqa: PLC0415
 
     found: list[ArgumentError] = []
-    for source in _sources(workspace):
+    declared: list[Source | Export] = [*_sources(workspace), *workspace.exports]
+    for each in declared:
         try:
-            connector_for(source)
+            connector_for(each) if isinstance(each, Source) else Options(each)
         except ArgumentError as wrong:
-            wrong.origin = wrong.origin or source.origin
+            wrong.origin = wrong.origin or each.origin
             found.append(wrong)
         except TidemillError:  # a kind that cannot be loaded fails in its own step
             continue
     return found
 
 
-def absent_sources(workspace: Workspace) -> list[str]:
-    """What there is to say of sources whose files are not there on this machine; they may be yet to come."""
-    from tidemill.sources.registry import size_of  # noqa: PLC0415  slow to import
+def doubtful_sources(workspace: Workspace) -> list[str]:
+    """Sources that a run may not be able to read: files that are not there (yet), kinds that Spark has to know."""
+    from tidemill.sources.registry import is_known, size_of  # noqa: PLC0415  slow to import
 
     found = []
     for source in _sources(workspace):
+        if not is_known(source.kind):
+            found.append(
+                f"The source {source} needs a Spark data source called {source.kind.upper()}, which is not looked for."
+            )
         if "://" in str(source.params.get("path", "")):  # to look there takes a network, and a login
             continue
         try:

@@ -16,7 +16,7 @@ from tidemill.plan.requests import USUAL
 from tidemill.plan.steps import PlannedStep, plan_step
 from tidemill.plan.views import plan_view
 from tidemill.state.views import view_record
-from tidemill.workspace.means import bad_sources, catalog_of
+from tidemill.workspace.means import bad_params, catalog_of
 
 if TYPE_CHECKING:
     from tidemill.contracts.snapshots import Snapshot
@@ -54,7 +54,7 @@ def checked_ground(workspace: Workspace, request: Request, now: datetime) -> Gro
             "Leave out --start, --end and --batch: every run reads their sources whole.",
         )
     behavior = workspace.project.flags.materialization_change_behavior
-    nodes, wrong = workspace.tables_and_views, bad_sources(workspace)
+    nodes, wrong = workspace.tables_and_views, bad_params(workspace)
     return ground_of(nodes, request, workspace.given, now, behavior, wrong)
 
 

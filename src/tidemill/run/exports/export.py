@@ -78,8 +78,6 @@ def _merge_files(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[
     options = Options(export)
     path = str(folder_of(export))
     partitions, codec = options.names("partition_by"), options.text("compression")
-    for name in options.left():
-        raise export.wrong("export.bad_option", f"merges, and has no option {name}", "Leave it out, or replace.")
     properties = {COMPRESSION: known_codec(codec)} if codec else {}
     table = Table(export.name, path, export.mode, format=PARQUET, partition_by=partitions, properties=properties)
     return run_step(spark, table, FrameSource(rows)).rows_read, path
