@@ -46,6 +46,7 @@ def read_declarations(start: Path, profile: str | None, given: Mapping[str, str]
     """The project that `start` is in; a pipeline file, or a Python file with functions, is all that counts."""
     must_exist(start)
     project = ProjectSettings.load(start, profile)
+    start = project.lone_pipeline or start
     files, models = _files(start, project)
     variables = project.variables(given)
     filling = Filling(variables)

@@ -83,7 +83,7 @@ class _Shown:
             render.failed(name, f"error[{result.error.code}] {self._mask(result.error.problem)}", err=not self.lines)
             self._under(result.error.origin, result.error.remedy)
         elif not result.there:
-            render.passed_over(name, "not there yet: tidemill run makes it")
+            render.passed_over(name, f"not there yet: {self.workspace.command('run')} makes it")
         for each in result.checks:
             self._check(name, each)
 

@@ -50,10 +50,12 @@ def drop(table_path: str, confirm: bool, load: Load, form: str, quiet: bool) -> 
 
 def _declared(path: str, load: Load) -> Table | None:
     """The table that the project of the current folder declares at this path."""
-    from tidemill.project import find_project  # noqa: PLC0415
+    from tidemill.project import ProjectSettings, find_project, is_project  # noqa: PLC0415
 
-    if find_project() is None:
+    if not is_project():
         return None
+    if find_project() is None and not path.startswith(f"{absolute(ProjectSettings.load().warehouse.path)}/"):
+        return None  # files beside it that are about other tables
     return next((table for table in load(None).tables if absolute(table.path) == path), None)
 
 

@@ -32,11 +32,11 @@ def placed(table: str, profile: str | None) -> Place:
 
 
 def _is_path(table: str) -> bool:
-    from tidemill.project import find_project  # noqa: PLC0415
+    from tidemill.project import is_project  # noqa: PLC0415
 
     if not table.strip():  # it would be the current folder
         raise ArgumentError("table.no_path", f"{table!r} is no path.", "Give the path or the name of a table.")
-    return "/" in table or Path(table).exists() or find_project() is None
+    return "/" in table or Path(table).exists() or not is_project()
 
 
 def named_in(table: str, load: Load) -> Workspace | None:
@@ -56,7 +56,9 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
         if workspace is None:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
         workspace.select([table])  # a misspelled name is told here
-        raise ArgumentError("table.not_made", f"{table} is declared, and not made yet.", "Make it: tidemill run.")
+        raise ArgumentError(
+            "table.not_made", f"{table} is declared, and not made yet.", f"Make it: {workspace.command('run')}."
+        )
     return path, workspace.spark if workspace else spark_here()
 
 

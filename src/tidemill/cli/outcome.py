@@ -177,7 +177,7 @@ class Shown:
             passed = [f"{skipped} not run"] if skipped else []
             return [f"{failed} failed", *passed, tables, "what is done stays: mend the rest and run again"]
         told = [f"done in {render.duration(outcome.seconds)}", tables]
-        return [*told, "next: tidemill status"] if self._first else told
+        return [*told, f"next: {self.workspace.command('status')}"] if self._first else told
 
 
 _NOTHING = "nothing read, nothing written"

@@ -86,7 +86,7 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
         short = f"{workspace.project.warehouse.schema}."
         render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}))
         if found and all(_is_new(each) for each in found):
-            render.say(f"{render.INDENT}next: tidemill run")
+            render.say(f"{render.INDENT}next: {workspace.command('run')}")
 
 
 def _status(table: Table | View, ledger: Ledger) -> Status:

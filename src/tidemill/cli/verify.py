@@ -99,7 +99,7 @@ class _Shown:
             render.failed(name, f"error[{result.error.code}] {problem}", err=not self.lines)
             self._under(result.error.remedy)
         elif not result.there:
-            render.passed_over(name, "not there yet: tidemill run makes it")
+            render.passed_over(name, f"not there yet: {self.workspace.command('run')} makes it")
         elif not result.verifiable:
             render.passed_over(name, f"not verifiable: {', '.join(result.notes)}")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,7 +128,13 @@ def reset_watermark(
 
 
 def _workspace(pipeline: str | None, load: Load) -> Workspace:
-    return load(pipeline if pipeline and pipeline.endswith((".sql", ".py")) else None)
+    """By the path of its file, or by the file's stem where no project has it."""
+    from tidemill.project import find_project  # noqa: PLC0415
+
+    if pipeline is None or pipeline.endswith((".sql", ".py")):
+        return load(pipeline)
+    file = Path(f"{pipeline}.sql")
+    return load(str(file) if find_project() is None and file.is_file() else None)
 
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:

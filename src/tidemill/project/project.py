@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from tidemill.declare.mistakes import FileErrors, suggestion
 from tidemill.declare.names import DEFAULT_SCHEMA, name_key, qualified
 from tidemill.declare.paths import at_home
-from tidemill.declare.project_file import ALONE, PROJECT_FILE, find_project
+from tidemill.declare.project_file import ALONE, PROJECT_FILE, files_alone, find_project
 from tidemill.declare.sources import source_of
 from tidemill.declare.spark import LOCAL, SparkSettings
 from tidemill.declare.variables import Variables, as_text
@@ -78,21 +78,19 @@ class ProjectSettings:
 
     @classmethod
     def load(cls, start: Path | str = ".", profile: str | None = None) -> ProjectSettings:
-        """The project that a folder or a file is in; a pipeline file outside of projects is one by itself."""
+        """The project that a folder or a file is in: by the project file here or above it.
+
+        Outside of projects a pipeline file is one by itself, and a folder with one such file stands for it.
+        """
         start = Path(start)
         file = find_project(start)
         if file is not None:
             return _loaded(file, profile)
-        if start.suffix not in ALONE:
-            raise ArgumentError(
-                "project.not_found",
-                f"There is no {PROJECT_FILE} in {start.absolute()} or above it.",
-                "Make a project with tidemill init NAME, or name a pipeline file or a Python file.",
-            )
+        alone = start if start.suffix in ALONE and not start.is_dir() else _only_file(start)
         if profile is not None:
             raise _no_profile(profile, [])
-        folder = start.absolute().parent
-        return cls(start.stem, folder, Warehouse(str(folder / "warehouse")), lone_pipeline=start)
+        folder = alone.absolute().parent
+        return cls(alone.stem, folder, Warehouse(str(folder / "warehouse")), lone_pipeline=alone)
 
     @property
     def pipelines(self) -> tuple[Path, ...]:
@@ -126,6 +124,40 @@ class ProjectSettings:
         """Outside data by name, in lower case and with its schema. Relative paths start at the project's folder."""
         schema, found = self.warehouse.schema, self.sources.values()
         return {name_key(each.name, schema): each.source(filling, self.folder) for each in found}
+
+
+def _only_file(folder: Path) -> Path:
+    """The one file of a folder that can be run by itself."""
+    found = files_alone(folder) if folder.is_dir() else ()
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ArgumentError(
+            "project.not_found",
+            f"There is no {PROJECT_FILE} in {folder.absolute()} or above it.",
+            "Make a project with tidemill init NAME, or name a pipeline file or a Python file.",
+        )
+    raise ArgumentError(
+        "project.several_files",
+        f"There is no {PROJECT_FILE} here, and {len(found)} pipeline files: {', '.join(map(str, found))}.",
+        f"Name one of them: {found[0]}. A table can also be given by its path: {folder / 'warehouse'}/main/TABLE.",
+    )
+
+
+def target_here(target: Path | str | None, project: ProjectSettings) -> str | None:
+    """What commands have to be given so that they find this project from the current folder; None where it is nothing.
+
+    `target` is what the command was given that found it.
+    """
+    if target is None:
+        return None
+    named, here = Path(target).absolute(), find_project()
+    if project.file is not None:
+        own = named.is_dir() or named in project.pipelines or named.is_relative_to(project.folder / "models")
+        return None if own and here == project.file else str(target)
+    alone = files_alone(Path()) if here is None else ()
+    is_only = len(alone) == 1 and project.lone_pipeline is not None and alone[0].samefile(project.lone_pipeline)
+    return None if is_only else str(target)
 
 
 def must_exist(target: Path) -> None:

@@ -111,7 +111,7 @@ def _made_below(workspace: Workspace, node: Table | View) -> None:
         raise ArgumentError(
             "table.not_made",
             f"{workspace.short(node.name)} reads {workspace.short(missing)}, which is declared and not made yet.",
-            "Make it: tidemill run.",
+            f"Make it: {workspace.command('run')}.",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from tidemill.plan.ground import refuse
 from tidemill.plan.requests import USUAL
 from tidemill.plan.selection import chosen
 from tidemill.plan.variables import missing_variables
+from tidemill.project import target_here
 from tidemill.state.logs import format_at
 from tidemill.workspace.looking import tested, verified
 from tidemill.workspace.means import runner_of
@@ -54,6 +56,7 @@ class Workspace:
     masking: Masking = field(default_factory=lambda: Masking(frozenset()))
     outside: Mapping[str, Source] = field(default_factory=dict)
     spark: SparkSettings = field(default_factory=SparkSettings)
+    target: str | None = None  # what commands need to be given to find it from here
 
     @classmethod
     def load(
@@ -61,7 +64,12 @@ class Workspace:
     ) -> Workspace:
         """The project in `target` (a folder, or a pipeline file, which then is all that counts)."""
         found = read_declarations(Path(target or "."), profile, given)
-        return cls(found.project, found.declared, found.graph, given or {}, found.masking, found.outside, found.spark)
+        means = (found.project, found.declared, found.graph, given or {}, found.masking, found.outside, found.spark)
+        return cls(*means, target_here(target, found.project))
+
+    def command(self, name: str) -> str:
+        """A command about all of it, as a user here types it."""
+        return " ".join(["tidemill", name, *([shlex.quote(self.target)] if self.target else [])])
 
     @property
     def tables(self) -> list[Table]:
