@@ -85,6 +85,7 @@ def merge(
     max_shrink: float | None = None,
     format: str | None = None,  # noqa: A002  the word that users know
     spark: SparkSession | None = None,
+    single_writer: bool = False,
 ) -> MergeResult:
     """Merges rows into the table at `target` by the key columns `on`, in one commit, or in none when nothing differs.
 
@@ -99,6 +100,8 @@ def merge(
     - `max_shrink`: the share of the rows that a full_merge may delete, such as 0.1
     - `format`: delta or parquet; None asks what is there, and a new table is delta
     - `spark`: the session to run on; else the active one, or an embedded one
+    - `single_writer`: your promise that no other process writes to the target; on S3 a Delta table needs it, or a
+      session with a LogStore that is safe for several writers
 
     What is wrong raises a `TidemillError`, and the table is as it was. `dataclasses.asdict(result)` is the result for
     JSON.
@@ -116,6 +119,7 @@ def merge(
         policy=schema_policy,
         max_shrink=max_shrink,
         format_=format,
+        single_writer=single_writer,
     )
     return run_merge(source, table, spark)
 
@@ -194,11 +198,12 @@ def restore(
     at: datetime | str | None = None,
     backup: str | Path | None = None,
     spark: SparkSession | None = None,
+    single_writer: bool = False,
 ) -> RestoreResult:
     """Goes back to version `to`, to the version of the moment `at`, or to a backup: rows and progress together.
 
     It is a commit of its own, so that another restore can take it back. A moment without a zone is by this machine's
-    clock, as `tidemill history` shows them.
+    clock, as `tidemill history` shows them. `single_writer` as in `merge`.
     """
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
@@ -213,15 +218,26 @@ def restore(
     with translated(f"Restoring {target}"):
         session = session_for(spark)
         if backup is not None:
-            return restore_backup(session, _placed(target, session), _located(backup, session))
+            return restore_backup(
+                session, _placed(target, session), _located(backup, session), single_writer=single_writer
+            )
         path = _located(target, session)
         version = to if moment is None else version_at(log_at(path), moment)
         assert version is not None  # noqa: S101  one of the three is given
-        return restore_table(session, path, to=version)
+        return restore_table(session, path, to=version, single_writer=single_writer)
 
 
-def backup(target: str | Path, to: str | Path | None = None, *, spark: SparkSession | None = None) -> BackupResult:
-    """Copies a table as it is, with its progress, to the path `to`, or beside it; `restore` goes back to it."""
+def backup(
+    target: str | Path,
+    to: str | Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+    single_writer: bool = False,
+) -> BackupResult:
+    """Copies a table as it is, with its progress, to the path `to`, or beside it; `restore` goes back to it.
+
+    `single_writer` as in `merge`.
+    """
     from tidemill.engine.session import session_for  # noqa: PLC0415
     from tidemill.engine.translate import translated  # noqa: PLC0415
     from tidemill.run.upkeep.backup import backup_table, beside  # noqa: PLC0415
@@ -229,7 +245,8 @@ def backup(target: str | Path, to: str | Path | None = None, *, spark: SparkSess
     with translated(f"Copying {target}"):
         session = session_for(spark)
         path = _located(target, session)
-        return backup_table(session, path, beside(path) if to is None else _absolute(to))
+        copy = beside(path) if to is None else _absolute(to)
+        return backup_table(session, path, copy, single_writer=single_writer)
 
 
 def check_one_way(to: object, at: object, backup: object) -> None:
@@ -265,6 +282,7 @@ def merge_table(
     format_: str | None = None,
     compression: str | None = None,
     partition_by: str | Iterable[str] = (),
+    single_writer: bool = False,
 ) -> Table:
     """The declaration behind a merge; everything that can be wrong without looking at rows is an error here."""
     form = merge_form(strategy)
@@ -295,6 +313,7 @@ def merge_table(
         format=kept_as,
         properties={COMPRESSION: known_codec(compression)} if compression else {},
         partition_by=_names(partition_by),
+        single_writer=single_writer,
     )
 
 

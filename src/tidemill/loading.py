@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidemill.declare.variables import Variables
     from tidemill.errors import TidemillError
     from tidemill.language.pipeline import Pipeline
+    from tidemill.project import Warehouse
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _read(
         found.append(Declared(MODELS, (*modelled.tables, *kept), (), (), modelled.views))
     if wrong.errors:
         raise FileErrors(in_order([*wrong.errors, *_unknown_tables(wrong, found, known)]))
-    found = [_in_format(each, project.warehouse.format) for each in found]
+    found = [_in_warehouse(each, project.warehouse) for each in found]
     return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
 
 
@@ -145,9 +146,13 @@ def _line(error: TidemillError) -> tuple[str, int | None] | None:
     return (error.origin.file, error.origin.line) if error.origin else None
 
 
-def _in_format(found: Declared, name: str) -> Declared:
-    """Tables are kept in the format of the warehouse, unless they say otherwise."""
-    return replace(found, tables=tuple(replace(table, format=table.format or name) for table in found.tables))
+def _in_warehouse(found: Declared, warehouse: Warehouse) -> Declared:
+    """Tables have the format of the warehouse, unless they name another, and the promise about its writers."""
+    tables = (
+        replace(table, format=table.format or warehouse.format, single_writer=warehouse.single_writer)
+        for table in found.tables
+    )
+    return replace(found, tables=tuple(tables))
 
 
 def _of_file(found: Declared, file: Path) -> Declared:

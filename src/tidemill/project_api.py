@@ -177,9 +177,8 @@ class Project:
         from tidemill.upkeep import Place  # noqa: PLC0415
 
         settings = self._settings
-        if isinstance(table, str) and "/" not in table:
-            return Place(table, settings.table_path(table), settings.folder)
-        return Place(str(table), absolute(table), settings.folder)
+        path = settings.table_path(table) if isinstance(table, str) and "/" not in table else absolute(table)
+        return Place(str(table), path, settings.folder, settings.warehouse.has_one_writer(path))
 
     def _on(self, spark: SparkSession | None) -> OnSpark:
         """The session given, or the one that tidemill.toml names, once it is needed."""

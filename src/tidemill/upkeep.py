@@ -32,11 +32,15 @@ class OnSpark(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A table as a user names it, and where it is; the ledger is that of the project in `folder`."""
+    """A table as a user names it, and where it is; the ledger is that of the project in `folder`.
+
+    `single_writer`: the user's promise that no other process writes to it.
+    """
 
     name: str
     path: str
     folder: Path | None = None
+    single_writer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
     api.history(table.path, 1)
     check_free(to.path)
     with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
-        result = on_spark(lambda spark: api.backup(table.path, to.path, spark=spark))
+        result = on_spark(lambda spark: api.backup(table.path, to.path, spark=spark, single_writer=to.single_writer))
         kept.status, kept.version, kept.seconds = "created", 0, result.seconds
         return result
 
@@ -75,7 +79,10 @@ def restore(
     with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
         api.history(backup.path if backup else table.path, 1)  # what is not there is found before Spark starts
         copy = backup.path if backup else None
-        result = on_spark(lambda spark: api.restore(table.path, to=to, at=moment, backup=copy, spark=spark))
+        alone = table.single_writer
+        result = on_spark(
+            lambda spark: api.restore(table.path, to=to, at=moment, backup=copy, spark=spark, single_writer=alone)
+        )
         kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
         return result
 

@@ -9,8 +9,8 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import spark_here
-from tidemill.cli.options import columns, output
+from tidemill.cli.naming import promised_here, spark_here
+from tidemill.cli.options import columns, output, single_writer
 from tidemill.declare.paths import absolute
 from tidemill.declare.strategies import MergeStrategy
 from tidemill.declare.tables import SchemaPolicy
@@ -86,6 +86,7 @@ Strategies:
     help="How Spark reads SOURCE, such as sep=; or has_header=false; spark.NAME=VALUE passes any. May be given again.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would happen, and write nothing.")
+@single_writer
 @output
 def merge(
     source: str,
@@ -102,6 +103,7 @@ def merge(
     compression: str | None,
     pairs: tuple[str, ...],
     dry_run: bool,
+    alone: bool,
     form: str,
     quiet: bool,
 ) -> None:
@@ -124,6 +126,7 @@ def merge(
         format_=table_format,
         partition_by=partition_by,
         compression=compression,
+        single_writer=alone or promised_here(absolute(target)),
     )
     options, silent = given_pairs("--option", pairs), quiet or form == "json"
     attempt = _rehearse if dry_run else _run

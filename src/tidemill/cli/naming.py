@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.declare.paths import at_home
+from tidemill.declare.paths import absolute, at_home
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,11 +24,19 @@ def located(table: str, profile: str | None = None) -> str:
     return table if _is_path(table) else ProjectSettings.load(profile=profile).table_path(table)
 
 
-def placed(table: str, profile: str | None) -> Place:
-    """A table as the user names it, and where that is."""
+def placed(table: str, profile: str | None = None, *, alone: bool = False) -> Place:
+    """A table as the user names it, and where that is. `alone`: the promise that no other process writes to it."""
     from tidemill.upkeep import Place  # noqa: PLC0415
 
-    return Place(table, located(table, profile))
+    path = absolute(located(table, profile))
+    return Place(table, path, single_writer=alone or promised_here(path, profile))
+
+
+def promised_here(path: str, profile: str | None = None) -> bool:
+    """Whether the project of the current folder promises that no other process writes to the table at a path."""
+    from tidemill.project import ProjectSettings, find_project  # noqa: PLC0415
+
+    return find_project() is not None and ProjectSettings.load(profile=profile).warehouse.has_one_writer(path)
 
 
 def _is_path(table: str) -> bool:

@@ -83,6 +83,12 @@ def profiled(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--profile", help="A profile of tidemill.toml.")(command)
 
 
+def single_writer(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--single-writer`, as every command has it that writes to a table by its path."""
+    told = "Promise that no other process writes to the table; a Delta table on S3 needs it, or a safe LogStore."
+    return click.option("--single-writer", "alone", is_flag=True, help=told)(command)
+
+
 def selection(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--select` and `--exclude`: the workspace that the command is given holds only what is chosen."""
     options = (

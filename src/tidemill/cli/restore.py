@@ -10,7 +10,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.naming import located, placed
-from tidemill.cli.options import output, profiled
+from tidemill.cli.options import output, profiled, single_writer
 from tidemill.declare.paths import absolute
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--at", metavar="TIME", help="The version of this moment, by your clock unless it has a zone.")
 @click.option("--from", "backup", metavar="BACKUP", help="The name or path of a backup; the table need not be there.")
 @profiled
+@single_writer
 @output
 def restore(
     table_path: str,
@@ -37,6 +38,7 @@ def restore(
     at: str | None,
     backup: str | None,
     profile: str | None,
+    alone: bool,
     form: str,
     quiet: bool,
 ) -> None:
@@ -47,7 +49,7 @@ def restore(
     The restore is a commit of its own, so that nothing is lost: it can be undone by another restore. A backup may be
     any Delta table; of one that Tidemill did not make, the rows say how far it was read.
     """
-    result = _run(table_path, (to, at, backup), profile, quiet=quiet or form == "json")
+    result = _run(table_path, (to, at, backup), profile, alone=alone, quiet=quiet or form == "json")
     if form == "json":
         render.document({"table": table_path, "path": absolute(located(table_path, profile)), **asdict(result)})
     elif not quiet:
@@ -55,7 +57,7 @@ def restore(
 
 
 def _run(
-    name: str, way: tuple[int | None, str | None, str | None], profile: str | None, *, quiet: bool
+    name: str, way: tuple[int | None, str | None, str | None], profile: str | None, *, alone: bool, quiet: bool
 ) -> RestoreResult:
     from tidemill.cli.interrupts import on_spark  # noqa: PLC0415
     from tidemill.upkeep import restore  # noqa: PLC0415
@@ -63,7 +65,7 @@ def _run(
     to, at, backup = way
     copy = placed(backup, profile) if backup else None
     with Live(f"restoring {name}", quiet=quiet):
-        return restore(placed(name, profile), on_spark(profile), to=to, at=at, backup=copy)
+        return restore(placed(name, profile, alone=alone), on_spark(profile), to=to, at=at, backup=copy)
 
 
 def show(path: str, result: RestoreResult) -> None:

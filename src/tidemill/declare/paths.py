@@ -15,6 +15,12 @@ def absolute(path: str | Path, folder: Path | None = None) -> str:
     return str(path) if "://" in str(path) else str((folder or Path.cwd()).absolute() / at_home(path))
 
 
+def on_this_machine(path: str) -> Path | None:
+    """The path as a path of this machine, also where it is written as `file://…`; None for other addresses."""
+    plain = path.removeprefix("file://").removeprefix("localhost/")
+    return None if "://" in plain else Path("/", plain) if plain != path else Path(path)
+
+
 def at_home(path: str | Path) -> Path:
     """The path with `~` as the folder that it stands for; where nobody is called so, `~name` is a name."""
     try:

@@ -63,6 +63,7 @@ class Table:
 
     `owns_window`: its query has taken charge of the window, so its rows are checked instead of filtered.
     `file`: the one that a command was given instead of its project.
+    `single_writer`: the user's promise that no other process writes to it.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Table:
     checks: tuple[Check, ...] = ()
     format: str = DELTA
     file: str | None = None
+    single_writer: bool = False
 
     @property
     def command(self) -> str:

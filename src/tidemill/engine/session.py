@@ -114,6 +114,16 @@ def delta_version(spark: SparkSession) -> tuple[int, ...]:
     return _numbers(found[0] or "") if found else ()
 
 
+def started_with(spark: SparkSession, setting: str) -> str | None:
+    """The value of a setting that is read from Spark as it was started; what a session sets later does not count.
+
+    A Spark Connect server does not report that: there, it is what the session has.
+    """
+    if not hasattr(spark, "newSession"):
+        return spark.conf.get(setting, None)
+    return spark.sparkContext.getConf().get(setting)
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 

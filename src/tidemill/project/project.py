@@ -34,11 +34,19 @@ Data = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """Where tables are: `path`/schema/table. `path` is absolute, or a URL."""
+    """Where tables are: `path`/schema/table. `path` is absolute, or a URL.
+
+    `single_writer` is the user's promise that no other process writes to them.
+    """
 
     path: str
     schema: str = DEFAULT_SCHEMA
     format: str = "delta"
+    single_writer: bool = False
+
+    def has_one_writer(self, path: str) -> bool:
+        """Whether that was promised of the table at a path."""
+        return self.single_writer and path.startswith(f"{self.path.rstrip('/')}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +244,12 @@ def _warehouse(folder: Path, given: Data) -> Warehouse:
     path = str(given.get("path", "warehouse"))
     if "://" not in path:
         path = str(folder / at_home(path))
-    return Warehouse(path, str(given.get("schema", DEFAULT_SCHEMA)), str(given.get("format", "delta")))
+    return Warehouse(
+        path,
+        str(given.get("schema", DEFAULT_SCHEMA)),
+        str(given.get("format", "delta")),
+        single_writer=bool(given.get("single_writer", False)),
+    )
 
 
 def _check_engine(checker: Checker, given: Data) -> None:

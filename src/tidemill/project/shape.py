@@ -26,6 +26,11 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class Truth:
+    """true or false."""
+
+
+@dataclass(frozen=True, slots=True)
 class Scalars:
     """A table of texts, numbers and the like; with `nested`, also tables of those, for keys with dots."""
 
@@ -51,10 +56,12 @@ class Each:
     shape: Shape
 
 
-Shape = Words | Scalars | Sources | Section | Each
+Shape = Words | Truth | Scalars | Sources | Section | Each
 
 _SETTINGS: dict[str, Shape] = {
-    "warehouse": Section({"path": Words(), "schema": Words(), "format": Words(("delta", "parquet"))}),
+    "warehouse": Section(
+        {"path": Words(), "schema": Words(), "format": Words(("delta", "parquet")), "single_writer": Truth()}
+    ),
     "spark": Section({"master": Words(), "remote": Words(), "conf": Scalars(nested=True)}),
     "vars": Scalars(),
     "sources": Sources(),
@@ -74,6 +81,8 @@ class Checker:
         match shape:
             case Words(known):
                 self._check_words(value, known, key)
+            case Truth():
+                self._check_truth(value, key)
             case Section(keys):
                 self._check_section(value, keys, key)
             case Each(inner):
@@ -94,6 +103,10 @@ class Checker:
         elif known and value not in known:
             remedy = suggestion(value, known, "correct it")
             self.note(key, "project.bad_value", f"{_dotted(key)} must be one of {', '.join(known)}", remedy)
+
+    def _check_truth(self, value: object, key: Key) -> None:
+        if not isinstance(value, bool):
+            self._wrong_type(key, "true or false", "write it without quotes")
 
     def _check_section(self, value: object, keys: Mapping[str, Shape], key: Key) -> None:
         for name, each in self._table(value, key):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
@@ -24,7 +25,7 @@ def _remote(path: str) -> tuple[fs.FileSystem, str]:
     from pyarrow import fs  # noqa: PLC0415
 
     try:
-        files, root = fs.FileSystem.from_uri(path)
+        files, root = fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", path))  # Hadoop's names for it
     except pa.ArrowInvalid as failure:
         raise ArgumentError(
             "path.unknown_scheme",

@@ -17,6 +17,7 @@ from tidemill.engine.translate import has_lost_files, is_conflict, one_line
 from tidemill.errors import ArgumentError, EngineError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
+from tidemill.stores.guarded import refuse_unguarded
 from tidemill.stores.lock import only_writer
 
 if TYPE_CHECKING:
@@ -48,12 +49,22 @@ class DeltaStore:
     bring = None  # Delta has its MERGE
 
     def __init__(
-        self, path: str, *, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ()
+        self,
+        path: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
+        single_writer: bool = False,
     ) -> None:
         self.path = path
+        self.single_writer = single_writer
         self.log = DeltaLog(path)
         self._properties = dict(properties or {})
         self._partition_by = tuple(partition_by)
+
+    def like(self, path: str, *, properties: Mapping[str, str], partition_by: Sequence[str]) -> DeltaStore:
+        """A table of the same format elsewhere."""
+        return DeltaStore(path, properties=properties, partition_by=partition_by, single_writer=self.single_writer)
 
     def snapshot(self) -> Snapshot | None:
         return self.log.snapshot()
@@ -93,7 +104,7 @@ class DeltaStore:
         holds our run id counts.
         """
         _check_metrics(operation.rows.sparkSession)
-        with only_writer(self.path), _conflicts():
+        with self._writing(spark):
             self._unmoved(snapshot)
             if snapshot is None:
                 self._create(operation.rows, record)
@@ -113,13 +124,13 @@ class DeltaStore:
 
     def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
         pairs = ", ".join(f"{quoted_text(name)} = {quoted_text(value)}" for name, value in properties.items())
-        with only_writer(self.path), _conflicts():
+        with self._writing(spark):
             _preparing(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
     def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
         """Files are laid out by these columns when they are compacted from now on; by none where none are given."""
         layout = f"({', '.join(map(quote, columns))})" if columns else "NONE"
-        with only_writer(self.path), _conflicts():
+        with self._writing(spark):
             _preparing(spark).sql(f"ALTER TABLE {self._name} CLUSTER BY {layout}")
 
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
@@ -127,13 +138,13 @@ class DeltaStore:
         if not snapshot.maps_columns:
             self.set_properties(spark, {COLUMN_MAPPING: "name"})
         names = ", ".join(map(quote, columns))
-        with only_writer(self.path), _conflicts():
+        with self._writing(spark):
             _preparing(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
 
     def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
         """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
         nothing = self.read(spark).where("false").drop(*self.log.numbering())
-        with only_writer(self.path), _conflicts():
+        with self._writing(spark):
             _numbered(nothing.write, record).mode("append").save(self.path)
         self._own_commit(record, after)
 
@@ -149,8 +160,20 @@ class DeltaStore:
         session = step_session(spark)
         session.conf.set("spark.sql.files.ignoreMissingFiles", "false")  # by it Delta would restore what is left
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
-        with only_writer(self.path), _conflicts(), _lost_files(self.path, version):
+        with self._writing(spark), _lost_files(self.path, version):
             session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
+
+    def check_writer(self, spark: SparkSession) -> None:
+        """An error where another writer could overwrite our commits, unless the user promises that there is none."""
+        if not self.single_writer:
+            refuse_unguarded(spark, self.path)
+
+    @contextmanager
+    def _writing(self, spark: SparkSession) -> Iterator[None]:
+        """The one way to a commit: one writer at a time, and who comes second has a `Conflict`."""
+        self.check_writer(spark)
+        with only_writer(self.path), _conflicts():
+            yield
 
     @property
     def _name(self) -> str:

@@ -29,16 +29,21 @@ def store_of(table: Table) -> AnyStore:
     """The store that keeps a declared table; a folder of another format is an error when it is looked at."""
     log_of(table)  # a table of another format in its place is an error
     if table.format != PARQUET:
-        return DeltaStore(table.path, properties=table.properties, partition_by=table.partition_by)
+        return DeltaStore(
+            table.path,
+            properties=table.properties,
+            partition_by=table.partition_by,
+            single_writer=table.single_writer,
+        )
     from tidemill.stores.parquet.store import ParquetStore  # noqa: PLC0415  only where it is needed
 
     return ParquetStore(table.path, properties=table.properties, partition_by=table.partition_by)
 
 
-def store_at(path: str) -> AnyStore:
+def store_at(path: str, *, single_writer: bool = False) -> AnyStore:
     """The store of what is at a path."""
     if format_at(path) != PARQUET:
-        return DeltaStore(path)
+        return DeltaStore(path, single_writer=single_writer)
     from tidemill.stores.parquet.store import ParquetStore  # noqa: PLC0415  only where it is needed
 
     return ParquetStore(path)

@@ -66,10 +66,10 @@ def unwritten(export: Export) -> ExportResult:
 def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
     options = Options(export)
     path = place_of(export)
-    partitions = options.names("partition_by")
+    partitions, alone = options.names("partition_by"), options.truth("single_writer")
     # An export is for others, and some readers know no deletion vectors.
     properties = {"delta.enableDeletionVectors": "false"} | options.left()
-    table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties)
+    table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties, single_writer=alone)
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 

@@ -43,6 +43,12 @@ class Options:
             raise self._wrong(name, "a name or a list of names")
         return found
 
+    def truth(self, name: str) -> bool:
+        given = self._take(name)
+        if not isinstance(given, bool | None):
+            raise self._wrong(name, "true or false")
+        return bool(given)
+
     def left(self) -> dict[str, str]:
         """What nobody asked for, and all of `spark`: Spark's options, or the properties of a Delta table."""
         free = self._take(ANYTHING)

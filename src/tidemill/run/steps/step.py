@@ -112,6 +112,7 @@ class Step:
         self.spark, self.table, self.source = asked.spark, asked.table, asked.source
         self.now, self.variables = in_zone_of(asked.spark, asked.now), asked.variables
         self.store = store_of(self.table)
+        self.store.check_writer(self.spark)
         self.snapshot = self.known = known_of(self.table, self.store.snapshot())
         refuse(refusals(self.table, self.snapshot, self.request))
 

@@ -48,11 +48,11 @@ def check_free(path: str) -> None:
         raise ArgumentError("backup.exists", f"There is a table at {path} already.", "Give the backup another name.")
 
 
-def backup_table(spark: SparkSession, path: str, to: str) -> BackupResult:
+def backup_table(spark: SparkSession, path: str, to: str, *, single_writer: bool = False) -> BackupResult:
     """Copies the table as it is to `to`, where nothing may be yet. One commit: there is a whole copy, or none."""
     began = time.monotonic()
     check_free(to)
-    held = store_at(path)
+    held = store_at(path, single_writer=single_writer)
     snapshot = held.snapshot()
     if snapshot is None:
         raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
@@ -62,7 +62,7 @@ def backup_table(spark: SparkSession, path: str, to: str) -> BackupResult:
     return BackupResult(to, snapshot.version, _total(store, spark), _watermark(record), time.monotonic() - began)
 
 
-def restore_backup(spark: SparkSession, path: str, backup: str) -> RestoreResult:
+def restore_backup(spark: SparkSession, path: str, backup: str, *, single_writer: bool = False) -> RestoreResult:
     """The table becomes what its backup holds, columns and progress included, in one commit; it is made if need be.
 
     A backup may be any table. One that says nothing of its progress is taken as far as its rows go.
@@ -73,12 +73,15 @@ def restore_backup(spark: SparkSession, path: str, backup: str) -> RestoreResult
         raise ArgumentError(
             "restore.no_backup", f"There is no table at {backup}.", "Give the name or the path of a backup."
         )
-    return with_retries(path, lambda attempt: _restore(spark, path, backup, kept, began, attempt))
+    copy = store_at(backup, single_writer=single_writer)
+    store = _like(store_at(path, single_writer=single_writer) if format_at(path) else copy, path, kept)
+    return with_retries(path, lambda attempt: _restore(spark, store, copy, kept, began, attempt))
 
 
-def _restore(spark: SparkSession, path: str, backup: str, kept: Snapshot, began: float, attempt: int) -> RestoreResult:
-    copy = store_at(backup)
-    store = _like(store_at(path) if format_at(path) else copy, path, kept)
+def _restore(
+    spark: SparkSession, store: AnyStore, copy: AnyStore, kept: Snapshot, began: float, attempt: int
+) -> RestoreResult:
+    path, backup = store.path, copy.path
     snapshot, rows = store.snapshot(), copy.read(spark, kept.version)
     total = rows.count() if kept.rows is None else kept.rows
     sequence = snapshot.sequence + 1 if snapshot else 1
@@ -102,7 +105,7 @@ def state_of(snapshot: Snapshot) -> Record | None:
 
 def _like(store: AnyStore, path: str, snapshot: Snapshot) -> AnyStore:
     """A table of the same format as the store's, laid out as the snapshot."""
-    return type(store)(path, properties=_properties(snapshot), partition_by=snapshot.partition_columns)
+    return store.like(path, properties=_properties(snapshot), partition_by=snapshot.partition_columns)
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.declare.paths import on_this_machine
 from tidemill.errors import TableError
 from tidemill.state.folders import file_system
 from tidemill.stores.lock import only_writer
@@ -46,11 +46,11 @@ def _protection(snapshot: Snapshot, declared: Table | None) -> tuple[str, str] |
 
 def drop_table(path: str) -> None:
     """Removes the table at a path; on a local disk at once, so that a kill leaves no half of it."""
-    if "://" in path:
+    folder = on_this_machine(path)
+    if folder is None:
         files, root = file_system(path)
         files.delete_dir(root)
         return
-    folder = Path(path)
     going = folder.with_name(f".{folder.name}.tidemill-dropped-{uuid.uuid4().hex}")
     with only_writer(path):
         folder.rename(going)

@@ -38,10 +38,11 @@ class RestoreResult:
     undo: int | None = None
 
 
-def restore_table(spark: SparkSession, path: str, *, to: int) -> RestoreResult:
+def restore_table(spark: SparkSession, path: str, *, to: int, single_writer: bool = False) -> RestoreResult:
     """Restores the rows and the progress of version `to`, as new commits; itself it can be restored from."""
     began = time.monotonic()
-    store = _store(path)
+    store = _store(path, single_writer=single_writer)
+    store.check_writer(spark)
     record, before = with_retries(path, lambda attempt: _restore(spark, store, to, attempt))
     with_retries(path, lambda _: _keep_protected(spark, store, before))
     snapshot = store.snapshot()
@@ -71,9 +72,9 @@ def signed(record: Record | None, table: str, *, sequence: int, what: str, attem
     return _signed(record, table, f"{uuid.uuid4().hex}-{attempt}", sequence, _now(), what)
 
 
-def _store(path: str) -> DeltaStore:
+def _store(path: str, *, single_writer: bool) -> DeltaStore:
     """The table's store, if it holds older versions."""
-    store = store_at(path)
+    store = store_at(path, single_writer=single_writer)
     if isinstance(store, DeltaStore):
         return store
     raise store.no_older_versions()

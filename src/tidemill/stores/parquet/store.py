@@ -117,6 +117,13 @@ class ParquetStore:
             brought = direct.bring(change, attempt.name)
         return brought if brought.rows == brought.keys else None
 
+    def like(self, path: str, *, properties: Mapping[str, str], partition_by: Sequence[str]) -> ParquetStore:
+        """A dataset elsewhere."""
+        return ParquetStore(path, properties=properties, partition_by=partition_by)
+
+    def check_writer(self, spark: SparkSession) -> None:
+        """A dataset has a lock of its own, and is never on an object store."""
+
     def close(self) -> None:
         """What was staged and not committed is gone."""
         if self._begun is not None:
