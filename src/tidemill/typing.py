@@ -40,9 +40,10 @@ from typing import Literal, Required, TypeAlias, TypedDict
 TableFormat: TypeAlias = Literal["delta", "parquet"]
 Materialization: TypeAlias = Literal["table", "view", "incremental", "incremental_join"]
 JoinType: TypeAlias = Literal["inner", "left", "right", "full", "left_anti", "right_anti"]
-Strategy: TypeAlias = Literal["append", "merge", "delete_insert"]
+Strategy: TypeAlias = Literal["append", "merge", "full_merge", "delete_insert"]
 OnSchemaChange: TypeAlias = Literal["fail", "ignore", "append_new_columns", "sync_all_columns"]
 NullTime: TypeAlias = Literal["fail", "include", "skip"]
+KeptRows: TypeAlias = Literal["intended"]
 Severity: TypeAlias = Literal["error", "warn"]
 Names: TypeAlias = str | list[str]
 
@@ -77,6 +78,19 @@ class Merge(TypedDict, total=False):
     """True, or a column: a row that is older by it than the one held does not replace it."""
     dedup_order_by: Names
     """Keeps one row per key, the one with the highest of these."""
+    kept_rows: KeptRows
+    """With "intended", rows that the query no longer returns are meant to stay, and `verify` does not fail on them."""
+
+
+class FullMerge(TypedDict, total=False):
+    """Like merge, and rows that the query no longer returns are deleted; each run reads all rows."""
+
+    unique_key: Required[Names]
+    """The columns that make a row unique."""
+    dedup_order_by: Names
+    """Keeps one row per key, the one with the highest of these."""
+    max_shrink: float
+    """The share of its rows that the table may lose in one run, such as 0.1."""
 
 
 class DeleteInsert(TypedDict, total=False):
@@ -100,6 +114,7 @@ class Incremental(TypedDict, total=False):
     strategy: Required[Strategy]
     append: Append
     merge: Merge
+    full_merge: FullMerge
     delete_insert: DeleteInsert
     on_schema_change: OnSchemaChange
 
@@ -199,6 +214,8 @@ class ModelMetadata(TypedDict, total=False):
     """Keeps one row per key, the one with the highest of these."""
     max_shrink: float
     """The share of its rows that a table may lose in one run, such as 0.1."""
+    kept_rows: KeptRows
+    """With "intended", rows that the query no longer returns are meant to stay, and `verify` does not fail on them."""
     volatile: Names
     """Columns that differ from run to run whatever the data is, and so take no part in comparison."""
     reads: Names
@@ -233,6 +250,8 @@ class TableArguments(TypedDict, total=False):
     """Keeps one row per key, the one with the highest of these."""
     max_shrink: float
     """The share of its rows that a replaced table may lose in one run; 0.1 is the default."""
+    kept_rows: KeptRows
+    """With "intended", rows that are no longer returned are meant to stay, and `verify` proposes no remedy."""
     reset_allowed: bool
     """False: the table's history cannot be dropped, not even by --full-refresh."""
     comment: str

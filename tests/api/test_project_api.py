@@ -121,7 +121,7 @@ def test_tables_are_verified(spark: SparkSession, folder: Path) -> None:
     ]
     write(folder / "data/1.csv", "1,2024-01-01 10:00:00,eu")
     (raw,) = project.verify("raw_orders", spark=spark)
-    assert (raw.equal, raw.kept.count) == (True, 2)
+    assert (raw.outcome, raw.equal, raw.ok, raw.kept.count) == ("kept", False, True, 2)
 
 
 def test_a_table_is_backed_up_restored_and_dropped(spark: SparkSession, folder: Path) -> None:

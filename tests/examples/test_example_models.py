@@ -101,7 +101,7 @@ def test_the_example_runs_as_its_readme_says(spark: SparkSession, tmp_path: Path
     late = steps(shop.run(ACTIVE, start="2024-01-31", spark=spark))[ACTIVE]
     assert (late.inserted, late.updated, late.deleted) == (1, 0, 0)
     (again,) = shop.verify(ACTIVE, spark=spark)
-    assert again.equal
+    assert (again.outcome, again.equal) == ("kept", False)
     assert again.of(Kind.KEPT).count == 2
 
 

@@ -277,7 +277,8 @@ def test_expectations_can_stop_a_step_and_verify_fetches_again(league: League) -
 
     write({"nhl.py": STATS})
     league.run("2026-02-02")
-    assert not league.verify("stats", "2026-02-03").verifiable
+    unknown = league.verify("stats", "2026-02-03")
+    assert (unknown.outcome, unknown.equal, unknown.ok) == ("not verifiable", None, True)
     assert league.verify("stats", "2026-02-03", dates=backfill_of("2026-02-01", "2026-02-02", None)).equal
     corrected = {f"2026-02-0{n}": [row(1, f"2026-02-0{n}", n + 5)] for n in range(1, 4)}
     league.api({**corrected, "2026-02-02": []})

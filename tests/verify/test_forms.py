@@ -1,4 +1,4 @@
-"""`verify` takes insert, update and only_newer by their keys, and a table's columns by its schema policy."""
+"""`verify` counts what insert, update and only_newer ignore, and takes a table's columns by its schema policy."""
 
 from __future__ import annotations
 
@@ -43,35 +43,40 @@ def counts(found: Verified) -> tuple[int, int, int, int]:
     return found.missing.count, found.different.count, found.kept.count, found.ignored.count
 
 
-def test_an_insert_lacks_only_new_keys_and_then_equals_a_full_run(
+def test_an_insert_lacks_only_new_keys_and_ignores_other_values(
     spark: SparkSession, tmp_path: Path, made: Callable[[Path], Path]
 ) -> None:
     table = keyed(made(tmp_path), form=MergeStrategy.INSERT)
     behind = verified(spark, table, SINCE)
-    assert (behind.equal, counts(behind)) == (False, (1, 0, 1, 0))
+    assert (behind.outcome, counts(behind)) == ("different", (1, 0, 1, 1))
     assert [sample.row["id"] for sample in behind.missing.samples] == ["3"]
-    assert behind.notes == ("only its keys are compared: merge insert keeps other values by its meaning",)
     feed(spark, table, SINCE)
     after = verified(spark, table, SINCE)
-    assert (after.equal, counts(after)) == (True, (0, 0, 1, 0))
+    assert (after.outcome, after.equal, after.ok, counts(after)) == ("kept", False, True, (0, 0, 1, 1))
+    (ignored,) = after.ignored.samples
+    assert (ignored.row["value"], ignored.instead["value"]) == ("b", "older and other")
+    assert after.remedies == (
+        "1 row kept: FULL_MERGE ON id removes them",
+        "1 row ignored: insert keeps the first values of a key; upsert takes the newest",
+    )
     assert held(tmp_path / "events") == [(1, 1.0, "a"), (2, 2.0, "b"), (3, 3.0, "c")]
 
 
 def test_an_update_ignores_new_keys(spark: SparkSession, tmp_path: Path, made: Callable[[Path], Path]) -> None:
     found = verified(spark, keyed(made(tmp_path), form=MergeStrategy.UPDATE), SINCE)
-    assert (found.equal, counts(found)) == (True, (0, 0, 1, 1))
-    assert found.remedies == (
-        "1 key kept that the source no longer gives: FULL_MERGE ON id, or a table made anew each run, lets them go",
-        "1 row ignored: update changes only keys that are here; upsert takes new ones",
-    )
+    assert (found.outcome, counts(found)) == ("different", (0, 1, 1, 1)), "an update takes other values of known keys"
+    assert found.remedies[-1] == "1 row ignored: update changes only keys that are here; upsert takes new ones"
 
 
-def test_only_newer_keeps_a_newer_row_and_still_misses_a_new_key(
+def test_only_newer_ignores_an_older_row_and_still_misses_a_new_key(
     spark: SparkSession, tmp_path: Path, made: Callable[[Path], Path]
 ) -> None:
     found = verified(spark, keyed(made(tmp_path), only_newer="at"), SINCE)
-    assert (found.equal, counts(found)) == (False, (1, 0, 1, 0))
+    assert (found.outcome, counts(found)) == ("different", (1, 0, 1, 1))
     assert found.remedies[0].startswith("1 row has not been read yet or was changed here by somebody else: ")
+    assert found.remedies[-1] == "1 row ignored: only_newer keeps a row whose at is higher than the source's"
+    newer = verified(spark, keyed(tmp_path / "events", only_newer="at"), events((1, 1, "other"), (2, 3, "newer")))
+    assert (newer.outcome, counts(newer)) == ("different", (0, 2, 0, 0)), "a run would take both"
 
 
 def test_columns_are_compared_as_the_schema_policy_takes_them_and_nothing_is_written(

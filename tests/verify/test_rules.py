@@ -1,4 +1,4 @@
-"""What a strategy cannot see by its meaning is no difference."""
+"""What a strategy keeps or ignores by its meaning is no difference."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ K = ("id",)
         (Merge(K, MergeStrategy.FULL_MERGE), Rule(K)),
         (Merge(K), Rule(K, only_here=Kind.KEPT)),
         (Merge(K, MergeStrategy.DEDUPLICATE), Rule(K, only_here=Kind.KEPT)),
-        (Merge(K, MergeStrategy.INSERT), Rule(K, values=False, only_here=Kind.KEPT)),
-        (Merge(K, only_newer="at"), Rule(K, values=False, only_here=Kind.KEPT)),
-        (Merge(K, MergeStrategy.UPDATE), Rule(K, values=False, only_here=Kind.KEPT, only_full=Kind.IGNORED)),
+        (Merge(K, MergeStrategy.INSERT), Rule(K, Kind.IGNORED, only_here=Kind.KEPT)),
+        (Merge(K, only_newer="at"), Rule(K, only_newer="at", only_here=Kind.KEPT)),
+        (Merge(K, MergeStrategy.UPDATE), Rule(K, only_here=Kind.KEPT, only_full=Kind.IGNORED)),
     ],
     ids=str,
 )

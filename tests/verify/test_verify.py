@@ -41,7 +41,7 @@ def test_tables_equal_a_full_run_until_rows_come_late_are_corrected_or_go_and_th
     shop.says(PIPELINE).data("names.csv", "id name", (1, "a"), (2, None), (3, "c"))
     shop.data("orders/1.csv", COLUMNS, (1, "2024-01-01 10:00:00", 1), (2, "2024-01-02 10:00:00", 2))
     nothing = verified(shop)
-    assert [(each.there, each.equal) for each in nothing.values()] == [(False, True)] * 6
+    assert [(each.outcome, each.equal, each.ok) for each in nothing.values()] == [("not there yet", None, True)] * 6
 
     shop.run()
     first = verified(shop)
@@ -74,10 +74,9 @@ def test_tables_equal_a_full_run_until_rows_come_late_are_corrected_or_go_and_th
         "kept": (0, 0, 0, 1),
         "synced": (0, 0, 0, 0),
     }
-    assert after["kept"].equal
-    assert after["kept"].remedies == (
-        "1 key kept that the source no longer gives: FULL_MERGE ON id, or a table made anew each run, lets them go",
-    )
+    kept = after["kept"]
+    assert (kept.outcome, kept.equal, kept.ok, kept.rows, kept.total) == ("kept", False, True, 2, 3), "of a LOAD"
+    assert kept.remedies == ("1 row kept: FULL_MERGE ON id removes them",)
     late = "what a run reads (at from 2024-01-02 08:00:00 UTC on)"
     came_late = "a longer lookback takes such rows in time, a backfill (tidemill run --start) takes these"
     assert after["merged"].remedies == (
@@ -137,7 +136,7 @@ def test_the_command_shows_what_is_equal_what_differs_and_what_cannot_be_read(
     assert text.exit_code == 1
     lines = text.output.splitlines()
     assert lines[:4] == [
-        "  ✗ raw_orders differs from a full load: 1 row missing, 1 different",
+        "  ✗ raw_orders differs from a full load: 1 row missing, 1 different, 1 kept",
         "    missing  id=3 v=z",
         "    different  id=1: v x → ***",
         "    kept  id=2 v=y",
@@ -151,8 +150,63 @@ def test_the_command_shows_what_is_equal_what_differs_and_what_cannot_be_read(
     hushed = cli("verify", shop.file, "--quiet")
     assert (hushed.exit_code, hushed.stdout) == (1, "")
     assert (
-        "  ✗ raw_orders differs from a full load: 1 row missing, 1 different\n    missing  id=3 v=z\n" in hushed.stderr
+        "  ✗ raw_orders differs from a full load: 1 row missing, 1 different, 1 kept\n    missing  id=3 v=z\n"
+        in hushed.stderr
     )
     assert "daily" not in hushed.stderr, "it is equal"
     wrong = cli("verify", "dayly", shop.file)
     assert (wrong.exit_code, "Did you mean daily?" in wrong.output) == (2, True)
+
+
+GROUPED = """
+SOURCE orders TYPE CSV PARAMS {{ "path": "data/orders.csv" }};
+LOAD raw FROM orders MODE MERGE ON id;
+CREATE TABLE daily MODE {mode} ON day {options} AS SELECT day, count(*) AS n FROM raw GROUP BY day;
+"""
+
+
+def test_rows_that_a_query_no_longer_returns_fail_verify_unless_they_are_intended_or_deleted(
+    shop: Shop, cli: Cli
+) -> None:
+    def command(*flags: str, mode: str = "MERGE", options: str = "") -> tuple[int, str]:
+        shop.says(GROUPED.format(mode=mode, options=options))
+        found = cli("verify", "--target", shop.file, *flags)
+        return found.exit_code, found.output
+
+    shop.says(GROUPED.format(mode="MERGE", options=""))
+    shop.data("orders.csv", "id day", (1, "mon"), (2, "mon"), (3, "tue"))
+    shop.run()
+    shop.data("orders.csv", "id day", (1, "wed"), (2, "wed"))
+    shop.run()
+    code, text = command()
+    assert (code, text.splitlines()) == (
+        1,
+        [
+            "  ! raw equals a full load (2 rows) but for 1 row that the source no longer returns · 3 rows in all",
+            "    kept  id=3 day=tue",
+            "    1 row kept: FULL_MERGE ON id removes them",
+            "  ! daily equals its query (2 rows) but for 1 row that the query no longer returns · 3 rows in all",
+            "    kept  day=mon n=2",
+            '    1 row kept: FULL_MERGE ON day removes them; kept_rows = "intended" accepts them',
+        ],
+    )
+    code, text = command("--format", "json")
+    document = json.loads(text)
+    keys = ("table", "status", "equal", "ok", "rows", "total", "missing", "extra", "different", "kept", "ignored")
+    assert (code, document["ok"]) == (1, False)
+    assert [tuple(each[key] for key in keys) for each in document["tables"]] == [
+        ("main.raw", "kept", False, True, 2, 3, 0, 0, 0, 1, 0),
+        ("main.daily", "kept", False, False, 2, 3, 0, 0, 0, 1, 0),
+    ]
+    code, text = command(options='OPTIONS { "kept_rows": "intended" }')
+    assert (code, text.splitlines()[-2:]) == (
+        0,
+        [
+            "  ! daily equals its query (2 rows) but for 1 row that the query no longer returns · 3 rows in all",
+            "    kept  day=mon n=2",
+        ],
+    )
+    assert command("daily", mode="FULL_MERGE")[1].startswith("  ✗ daily differs from its query: 1 row extra\n")
+    shop.run()
+    assert command("daily", mode="FULL_MERGE") == (0, "  ✓ daily equals its query (2 rows)\n")
+    assert shop.rows("daily") == [("tue", 1), ("wed", 2)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 INDENT = "  "
 SEPARATOR = " · "
+NOT_KNOWN = "–"  # noqa: RUF001  the mark of what could not be looked at
 NOTHING_DECLARED = (
     "nothing is declared: write pipelines/*.sql or models/<schema>/*.sql (tidemill init makes an example)"
 )
@@ -94,15 +95,14 @@ def done(name: str, facts: Iterable[str], seconds: float) -> None:
 
 
 def judged(mark: str, text: str, *, err: bool = False) -> None:
-    """A line with a mark: ✓ holds, ✗ does not, ! does not and may."""
+    """A line with a mark: ✓ holds, ✗ does not, ! does not and may; others are neither."""
     colours = {"✓": "green", "✗": "red", "!": "yellow"}
-    say(f"{INDENT}{click.style(mark, fg=colours[mark])} {text}".rstrip(), err=err)
+    say(f"{INDENT}{click.style(mark, fg=colours.get(mark), dim=mark not in colours)} {text}".rstrip(), err=err)
 
 
-def verdict(name: str, fact: str, *, good: bool, err: bool = False) -> None:
+def verdict(mark: str, name: str, fact: str, *, err: bool = False) -> None:
     """A line that says of a table how it is, as a sentence."""
-    mark = click.style("✓", fg="green") if good else click.style("✗", fg="red")
-    say(f"{INDENT}{mark} {click.style(name, bold=True)} {fact}", err=err)
+    judged(mark, f"{click.style(name, bold=True)} {fact}", err=err)
 
 
 def notice(text: str, *, err: bool = False) -> None:

@@ -11,18 +11,18 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.naming import target_and_tables
 from tidemill.cli.options import examples, output, variables
+from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, VerifyOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidemill.cli.options import Load
     from tidemill.plan.backfills import Backfill
-    from tidemill.verify.result import Found, Sample, Verified
+    from tidemill.verify.result import Sample, Verified
     from tidemill.workspace import Workspace
 
 DIFFERS = 1
-_SHOWN = ("missing", "extra", "different", "kept", "ignored")
-_WRONG = ("missing", "extra", "different")
+_MARKS = {VerifyOutcome.EQUAL: "✓", VerifyOutcome.KEPT: "!", VerifyOutcome.DIFFERENT: "✗"}
 
 
 @click.command(
@@ -50,8 +50,10 @@ def verify(
 ) -> int:
     """Compare each TABLE, or all, with what one full run over its source as it is now would give.
 
-    Reads all of both and changes nothing. Ends with 1 when rows are missing, extra or different. Of a table that a
-    function keeps, the dates from --start to --end are fetched again and compared.
+    Reads all of both and changes nothing. ✓ means that they are equal. ✗ means that rows are missing, extra or
+    different, and ends with 1. ! means that they are equal except for rows that the source or query no longer returns
+    (or that the strategy ignores): it ends with 1 for a query, unless its declaration says kept_rows = "intended". Of
+    a table that a function maintains, the dates from --start to --end are fetched again and compared.
     """
     from tidemill.plan.backfills import backfill_of  # noqa: PLC0415
 
@@ -65,7 +67,7 @@ def verify(
         render.document(workspace.masking.mask_data(_data(workspace, results)))
     elif shown.lines and not results:
         render.say(f"{render.INDENT}{render.NOTHING_DECLARED}")
-    return 0 if all(result.equal for result in results) else DIFFERS
+    return 0 if all(result.ok for result in results) else DIFFERS
 
 
 def _verified(workspace: Workspace, names: Sequence[str], dates: Backfill | None, shown: _Shown) -> list[Verified]:
@@ -92,25 +94,24 @@ class _Shown:
 
     def show(self, result: Verified) -> None:
         name = self.workspace.short(result.table)
-        if not self.lines and (result.equal or not self.failures):
+        if not self.lines and (result.ok or not self.failures):
             return
         if result.error is not None:
             problem = self.workspace.masking.mask(result.error.problem)
             render.failed(name, f"error[{result.error.code}] {problem}", err=not self.lines)
             self._under(result.error.remedy)
         elif not result.there:
-            render.passed_over(name, f"not there yet: {self.workspace.command('run')} makes it")
+            run = self.workspace.command("run")
+            render.verdict(render.NOT_KNOWN, name, f"not there yet: {run} makes it")
         elif not result.verifiable:
-            render.passed_over(name, f"not verifiable: {', '.join(result.notes)}")
+            render.verdict(render.NOT_KNOWN, name, f"not verifiable: {', '.join(result.notes)}")
         else:
             self._show_rows(name, result)
 
     def _show_rows(self, name: str, result: Verified) -> None:
-        equal = f"equals {result.against} ({render.rows(result.rows)})"
-        fact = equal if result.equal else f"differs from {result.against}: {_counts(result)}"
-        render.verdict(name, fact, good=result.equal, err=not self.lines)
-        for kind in _SHOWN:
-            for sample in getattr(result, kind).samples:
+        render.verdict(_MARKS[result.outcome], name, _fact(result), err=not self.lines)
+        for kind in Kind:
+            for sample in result.of(kind).samples:
                 self._under(f"{kind}  {_sample(sample)}")
         for line in (*result.remedies, *result.notes):
             self._under(line)
@@ -119,9 +120,29 @@ class _Shown:
         render.say(f"{render.INDENT * 2}{self.workspace.masking.mask(line)}", err=not self.lines)
 
 
+def _fact(result: Verified) -> str:
+    """What is found, in a sentence."""
+    equal = f"equals {result.against} ({render.rows(result.rows)})"
+    match result.outcome:
+        case VerifyOutcome.EQUAL:
+            return equal
+        case VerifyOutcome.KEPT:
+            return f"{equal} but for {_apart(result)} · {render.rows(result.total)} in all"
+        case _:
+            return f"differs from {result.against}: {_counts(result)}"
+
+
+def _apart(result: Verified) -> str:
+    giver = next((word for word in ("query", "function") if result.against.startswith(f"its {word}")), "source")
+    kept, ignored = result.kept.count, result.ignored.count
+    words = [f"{render.rows(kept)} that the {giver} no longer returns"] if kept else []
+    words += [f"{render.rows(ignored)} that its strategy ignores"] if ignored else []
+    return " and ".join(words)
+
+
 def _counts(result: Verified) -> str:
-    found: list[tuple[str, Found]] = [(kind, getattr(result, kind)) for kind in _WRONG]
-    words = [(kind, each.count) for kind, each in found if each.count]
+    """The rows that make the difference; those that were kept or ignored are counted apart."""
+    words = [(kind, result.of(kind).count) for kind in (*WRONG, *BY_STRATEGY) if result.of(kind).count]
     (first, count), *rest = words
     return ", ".join([f"{render.rows(count)} {first}", *(f"{count:,} {kind}" for kind, count in rest)])
 
@@ -145,33 +166,25 @@ def _value(value: str | None) -> str:
 def _data(workspace: Workspace, results: Sequence[Verified]) -> dict[str, Any]:
     return {
         "project": workspace.project.name,
-        "ok": all(each.equal for each in results),
+        "ok": all(each.ok for each in results),
         "tables": [_table(each) for each in results],
     }
 
 
 def _table(result: Verified) -> dict[str, Any]:
     """Every table has every key, whatever became of it; numbers are null where nothing could be compared."""
-    status = _status(result)
-    compared = status in {"equal", "different"}
+    compared = result.outcome in _MARKS
     return {
         "table": result.table,
         "against": result.against,
-        "status": status,
-        "equal": result.equal if compared or result.error else None,
+        "status": str(result.outcome),
+        "equal": result.equal,
+        "ok": result.ok,
         "rows": result.rows if compared else None,
-        **{kind: asdict(getattr(result, kind)) if compared else None for kind in _SHOWN},
+        "total": result.total if compared else None,
+        **{kind: result.of(kind).count if compared else None for kind in Kind},
+        "found": {kind: asdict(result.of(kind)) for kind in Kind if result.of(kind).count},
         "remedies": list(result.remedies),
         "notes": list(result.notes),
         "error": render.error_data(result.error) if result.error else None,
     }
-
-
-def _status(result: Verified) -> str:
-    if result.error is not None:
-        return "failed"
-    if not result.there:
-        return "not there yet"
-    if not result.verifiable:
-        return "not verifiable"
-    return "equal" if result.equal else "different"

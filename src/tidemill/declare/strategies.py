@@ -72,6 +72,11 @@ class Merge:
             )
         _check_share(self.max_shrink)
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows stay that the source no longer returns."""
+        return self.form is not MergeStrategy.FULL_MERGE
+
     def __str__(self) -> str:
         return f"merge {self.form}"
 

@@ -43,6 +43,12 @@ class NullTime(StrEnum):
     SKIP = "skip"
 
 
+class KeptRows(StrEnum):
+    """What a declaration says of rows that its query no longer returns and its strategy keeps."""
+
+    INTENDED = "intended"
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Which rows a run reads: `time_column >= max(start, watermark - lookback)`.
@@ -88,6 +94,7 @@ class Table:
     format: str = DELTA
     file: str | None = None
     single_writer: bool = False
+    kept_rows: KeptRows | None = None
 
     @property
     def command(self) -> str:
@@ -116,6 +123,14 @@ class Table:
         """The function that gives its rows, where it is one."""
         return self.producer if isinstance(self.producer, Function) else None
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows that are no longer returned stay by its declaration.
+
+        That is what an upsert of a source or a function means; of a query's it has to be said.
+        """
+        return self.kept_rows is KeptRows.INTENDED or not isinstance(self.producer, Query)
+
     def __post_init__(self) -> None:
         if isinstance(self.strategy, Merge) and self.window and self.strategy.form is MergeStrategy.FULL_MERGE:
             raise ArgumentError(
@@ -124,6 +139,7 @@ class Table:
                 "Drop the time column, or use upsert, which keeps rows that the window does not read.",
                 origin=self.origin,
             )
+        self._check_kept_rows()
         self._check_layout()
         self._check_properties()
         if self.compared_query and self.compared_query.unrepeatable:
@@ -141,6 +157,16 @@ class Table:
         """The query whose rows are compared with those of the table before they are appended, where that is so."""
         compares = isinstance(self.strategy, Append) and self.window is not None
         return self.producer if compares and isinstance(self.producer, Query) else None
+
+    def _check_kept_rows(self) -> None:
+        if self.kept_rows and not (isinstance(self.strategy, Merge) and self.strategy.keeps_rows):
+            raise ArgumentError(
+                "table.no_kept_rows",
+                f"{self.name} says kept_rows = {self.kept_rows}, and {self.strategy} keeps no rows that are no longer "
+                "returned.",
+                "Leave it out, or use MERGE.",
+                origin=self.origin,
+            )
 
     def _check_properties(self) -> None:
         taken = [name for name in self.properties if name in _SPARKS_OWN]

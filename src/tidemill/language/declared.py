@@ -12,7 +12,7 @@ from tidemill.declare.names import name_key, qualified
 from tidemill.declare.producers import Loaded
 from tidemill.declare.sources import Source
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
-from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
+from tidemill.declare.tables import KeptRows, NullTime, SchemaPolicy, Table, Window
 from tidemill.errors import ArgumentError
 from tidemill.language import statements as said
 from tidemill.language.joins import joined, kept_by_join
@@ -212,6 +212,7 @@ class _Settings(TypedDict):
     reset_allowed: bool
     description: str | None
     tags: tuple[str, ...]
+    kept_rows: KeptRows | None
 
 
 def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
@@ -227,6 +228,7 @@ def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
             "reset_allowed": options.get("reset_allowed", True),
             "description": options.get("description"),
             "tags": options.get("tags", ()),
+            "kept_rows": KeptRows(str(options["kept_rows"])) if "kept_rows" in options else None,
         },
     )
 

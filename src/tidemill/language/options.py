@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from tidemill.declare.formats import FORMATS
-from tidemill.declare.tables import NullTime, SchemaPolicy
+from tidemill.declare.tables import KeptRows, NullTime, SchemaPolicy
 from tidemill.language.errors import LanguageError, suggestion
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _format(value: JsonValue) -> str:
     return value.lower()
 
 
-def _one_of(known: type[NullTime | SchemaPolicy]) -> Callable[[JsonValue], str]:
+def _one_of(known: type[NullTime | SchemaPolicy | KeptRows]) -> Callable[[JsonValue], str]:
     def check(value: JsonValue) -> str:
         name = value.lower() if isinstance(value, str) else ""
         if name not in set(known):
@@ -127,6 +127,7 @@ OPTIONS: dict[str, Callable[[JsonValue], OptionValue]] = {
     "cluster_by": column_names,
     "format": _format,
     "max_shrink": _share,
+    "kept_rows": _one_of(KeptRows),
     "reset_allowed": _yes_or_no,
     "description": _text,
     "tags": column_names,

@@ -14,7 +14,7 @@ from tidemill.declare.mistakes import suggestion
 from tidemill.declare.names import RESET_ALLOWED, name_key, qualified, spelled
 from tidemill.declare.sources import as_names
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace
-from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
+from tidemill.declare.tables import KeptRows, NullTime, SchemaPolicy, Table, Window
 from tidemill.declare.variables import as_text
 from tidemill.errors import ArgumentError
 from tidemill.language.produced import table_key
@@ -70,6 +70,7 @@ class Arguments:
                 reset_allowed=self.given.get("reset_allowed", True) and _allows_reset(properties),
                 description=self.given.get("comment"),
                 tags=self._names("tags"),
+                kept_rows=KeptRows(self.given["kept_rows"]) if "kept_rows" in self.given else None,
             )
         except ArgumentError as bad:
             self.document.pass_on(("cluster_by",), bad)
@@ -114,6 +115,7 @@ class Arguments:
             "keys": word in _FORMS,
             "dedup_order_by": word in _FORMS,
             "max_shrink": word in {"replace", "full_merge"},
+            "kept_rows": word in _FORMS and word != "full_merge",
         }
         for name, fits in taken.items():
             if name in self.given and not fits:

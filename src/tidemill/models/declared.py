@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.checks import Relationships
 from tidemill.declare.formats import OF_WAREHOUSE
-from tidemill.declare.tables import SchemaPolicy, Table
+from tidemill.declare.tables import KeptRows, SchemaPolicy, Table
 from tidemill.declare.views import View
 from tidemill.language.joins import kept_by_join
 from tidemill.language.produced import inputs_in, produced, sql_hash, table_key, takes_charge
@@ -83,6 +83,7 @@ def declared(
         description=meaning.value("description"),
         tags=meaning.names("tags"),
         checks=found,
+        kept_rows=KeptRows(meaning.value("kept_rows")) if meaning.value("kept_rows") else None,
     )
 
 

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from tidemill.models.document import Document
     from tidemill.models.places import Key
 
-_INCREMENTAL = ("append", "merge", "delete_insert")
+_WINDOWED = ("append", "merge", "delete_insert")
+_INCREMENTAL = (*_WINDOWED, "full_merge")
 _JOIN = "incremental_join"
 _KEPT = ("table", *_INCREMENTAL, _JOIN)
 _TAKEN_BY: dict[str, tuple[str, ...]] = {
-    "null_time": _INCREMENTAL,
+    "null_time": _WINDOWED,
     "on_schema_change": (*_INCREMENTAL, _JOIN),
     "only_newer": ("merge",),
-    "dedup_order_by": ("merge",),
-    "max_shrink": ("table",),
+    "dedup_order_by": ("merge", "full_merge"),
+    "max_shrink": ("table", "full_merge"),
+    "kept_rows": ("merge",),
     "partition_by": _KEPT,
     "cluster_by": _KEPT,
     "format": _KEPT,
@@ -42,7 +44,7 @@ class Meaning:
         self.kind = self._kind()
         self._check_levels()
         self._check_layout()
-        self.window = read_window(self) if self.kind in _INCREMENTAL else None
+        self.window = read_window(self) if self.kind in _WINDOWED else None
         self.strategy = self._strategy()
 
     def value(self, name: str, otherwise: Any = None) -> Any:
@@ -128,6 +130,8 @@ class Meaning:
                     return Append()
                 case "merge":
                     return self._merge()
+                case "full_merge":
+                    return self._full_merge()
                 case "delete_insert":
                     return self._delete_insert()
                 case "incremental_join":
@@ -135,7 +139,7 @@ class Meaning:
                 case _:
                     return None
         except ArgumentError as bad:
-            self.document.pass_on(self.place("unique_key" if self.kind == "merge" else "max_shrink"), bad)
+            self.document.pass_on(self.place("unique_key" if bad.code.startswith("merge.") else "max_shrink"), bad)
             return None
 
     def _merge(self) -> Merge:
@@ -146,6 +150,10 @@ class Meaning:
             dedup_order_by=order,
             only_newer=self._only_newer(),
         )
+
+    def _full_merge(self) -> Merge:
+        order, shrink = self.names("dedup_order_by"), self.value("max_shrink")
+        return Merge(self.names("unique_key"), MergeStrategy.FULL_MERGE, order, max_shrink=shrink)
 
     def _only_newer(self) -> str | None:
         given = self.value("only_newer", otherwise=False)

@@ -46,20 +46,21 @@ class FetchedAgain(Verifying):
     def compared_dates(self, asked: Backfill) -> Verified:
         fetch = self._dates(asked)
         rows = self._fetched(fetch)
-        here = self.store.read(rows.sparkSession, self.snapshot.version)
+        here = held = self.store.read(rows.sparkSession, self.snapshot.version)
         within = self._within(here, fetch)
         if isinstance(self.table.strategy, Append):
             rows, here = rows.where(within), here.where(within)
         prepared = prepare(self.table, rows, fetch, here, self.snapshot, settled=True)
-        rule = rule_for(prepared.strategy)
         sides = self._sides(prepared, self._answered(here, prepared, within), fetch, None)
-        found = compared(sides, rule)
+        found = compared(sides, rule_for(prepared.strategy))
         return Verified(
             self.table.name,
             f"{AGAINST} from {fetch.first} to {fetch.last}",
             rows=prepared.change.profile.rows,
+            total=self._total(held),
+            keeps_rows=self.table.keeps_rows,
             found=found,
-            notes=self._notes(prepared, sides, here.columns, values=rule.values),
+            notes=self._notes(prepared, sides, here.columns),
             remedies=self._remedies(found, fetch),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.declare.strategies import Append, DeleteInsert, IncrementalJoin, Merge
+from tidemill.declare.strategies import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy
 from tidemill.plan.starts import start_variable
 from tidemill.verify.result import Found, Kind
 
@@ -29,8 +29,8 @@ def remedies(
     return (
         *_unread(table, found, reach, requeried=requeried),
         *_extra(table, found.get(Kind.EXTRA, Found()), requeried=requeried),
-        *_kept(table.strategy, found.get(Kind.KEPT, Found())),
-        *_ignored(found.get(Kind.IGNORED, Found())),
+        *_kept(table, found.get(Kind.KEPT, Found())),
+        *_ignored(table.strategy, found.get(Kind.IGNORED, Found())),
     )
 
 
@@ -141,15 +141,28 @@ def _(strategy: Merge, table: Table) -> str:  # noqa: ARG001  dispatched on
     return f"somebody else added them; dedup_order_by leaves one row of each ({', '.join(strategy.keys)})"
 
 
-def _kept(strategy: Strategy, kept: Found) -> Iterator[str]:
-    if kept.count and isinstance(strategy, Merge):
-        gone = f"{kept.count:,} key{'' if kept.count == 1 else 's'} kept that the source no longer gives"
-        yield f"{gone}: FULL_MERGE ON {', '.join(strategy.keys)}, or a table made anew each run, lets them go"
+def _kept(table: Table, kept: Found) -> Iterator[str]:
+    """What removes them, unless they are declared as intended; of a query's, how to declare that."""
+    if not kept.count or not isinstance(table.strategy, Merge) or table.kept_rows:
+        return
+    whole = ", which reads all rows and takes no time column," if table.window else ""
+    accepts = "" if table.keeps_rows else '; kept_rows = "intended" accepts them'
+    yield f"{_rows(kept.count)} kept: FULL_MERGE ON {', '.join(table.strategy.keys)}{whole} removes them{accepts}"
 
 
-def _ignored(ignored: Found) -> Iterator[str]:
-    if ignored.count:
-        yield f"{_rows(ignored.count)} ignored: update changes only keys that are here; upsert takes new ones"
+def _ignored(strategy: Strategy, ignored: Found) -> Iterator[str]:
+    if ignored.count and isinstance(strategy, Merge):
+        yield f"{_rows(ignored.count)} ignored: {_why_ignored(strategy)}"
+
+
+def _why_ignored(strategy: Merge) -> str:
+    match strategy.form:
+        case MergeStrategy.INSERT:
+            return "insert keeps the first values of a key; upsert takes the newest"
+        case MergeStrategy.UPDATE:
+            return "update changes only keys that are here; upsert takes new ones"
+        case _:
+            return f"only_newer keeps a row whose {strategy.only_newer} is higher than the source's"
 
 
 def _rows(count: int) -> str:

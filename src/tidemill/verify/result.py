@@ -12,6 +12,23 @@ if TYPE_CHECKING:
     from tidemill.errors import TidemillError
 
 
+class VerifyOutcome(StrEnum):
+    """What `verify` says of a table. Of several findings the worst counts: different outranks kept."""
+
+    EQUAL = "equal"
+    KEPT = "kept"
+    DIFFERENT = "different"
+    FAILED = "failed"
+    NOT_VERIFIABLE = "not verifiable"
+    NOT_THERE = "not there yet"
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether the table equals a full rebuild; None where nothing was compared."""
+        nothing_compared = self in {VerifyOutcome.NOT_VERIFIABLE, VerifyOutcome.NOT_THERE}
+        return None if nothing_compared else self is VerifyOutcome.EQUAL
+
+
 class Kind(StrEnum):
     """How a row of the table and of a full run can lie to each other when they are not the same."""
 
@@ -23,6 +40,7 @@ class Kind(StrEnum):
 
 
 WRONG = (Kind.MISSING, Kind.EXTRA, Kind.DIFFERENT)
+BY_STRATEGY = (Kind.KEPT, Kind.IGNORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +66,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How one table lies to a full run over its source as it is now.
+    """How one table compares with a full run over its source as it is now.
 
-    `rows` is how many rows a full run gives. `kept` are rows that the table keeps by its strategy though a full run
-    would not give them, `ignored` those that it leaves out by its strategy; neither makes a table unequal. A table that
-    is not `verifiable` was not looked at: its notes say why.
+    `rows` is how many rows a full run returns, `total` how many the table holds. `kept` are rows of the table that a
+    full run no longer returns and its strategy keeps, `ignored` rows of a full run that its strategy does not take.
+    `keeps_rows`: such rows are what the declaration asks for, so they are no failure. A table that is not `verifiable`
+    was not compared: its notes say why.
     """
 
     table: str
@@ -64,6 +83,31 @@ class Verified:
     remedies: tuple[str, ...] = ()
     error: TidemillError | None = None
     verifiable: bool = True
+    total: int = 0
+    keeps_rows: bool = False
+
+    @property
+    def outcome(self) -> VerifyOutcome:
+        if self.error is not None:
+            return VerifyOutcome.FAILED
+        if not self.there:
+            return VerifyOutcome.NOT_THERE
+        if not self.verifiable:
+            return VerifyOutcome.NOT_VERIFIABLE
+        if self._has(WRONG):
+            return VerifyOutcome.DIFFERENT
+        return VerifyOutcome.KEPT if self._has(BY_STRATEGY) else VerifyOutcome.EQUAL
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether the table equals a full rebuild; None where nothing was compared."""
+        return self.outcome.equal
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ends with 0 for this table."""
+        kept = self.outcome is VerifyOutcome.KEPT
+        return self.keeps_rows if kept else self.equal is not False
 
     @property
     def missing(self) -> Found:
@@ -85,10 +129,8 @@ class Verified:
     def ignored(self) -> Found:
         return self.of(Kind.IGNORED)
 
-    @property
-    def equal(self) -> bool:
-        """Nothing is wrong, as far as there is something to compare."""
-        return self.error is None and not any(self.of(kind).count for kind in WRONG)
-
     def of(self, kind: Kind) -> Found:
         return self.found.get(kind, Found())
+
+    def _has(self, kinds: tuple[Kind, ...]) -> bool:
+        return any(self.of(kind).count for kind in kinds)

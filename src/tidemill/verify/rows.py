@@ -96,7 +96,7 @@ def _by_keys(sides: Sides, rule: Rule) -> DataFrame:
     kind = (
         F.when(F.col(f"t.{_COPY}").isNull(), rule.only_full)
         .when(F.col(f"s.{_LATE}").isNull(), rule.only_here)
-        .when(~_all(_values_same(sides, rule)), Kind.DIFFERENT)
+        .when(~_all(_values_same(sides, rule)), F.when(_ignored(rule), Kind.IGNORED).otherwise(rule.differs))
     )
     key = [F.coalesce(F.col(of("s", key)), F.col(of("t", key))) for key in rule.keys]
     labelled = joined.select(
@@ -119,9 +119,15 @@ def _by_keys(sides: Sides, rule: Rule) -> DataFrame:
     )
 
 
+def _ignored(rule: Rule) -> Column:
+    """The full run's row is older than the table's, where that counts: the same rule as a merge has for it."""
+    if rule.only_newer is None:
+        return F.lit(False)  # noqa: FBT003
+    given, stored = F.col(of("s", rule.only_newer)), F.col(of("t", rule.only_newer))
+    return stored.isNotNull() & ~F.coalesce(given >= stored, F.lit(False))  # noqa: FBT003
+
+
 def _values_same(sides: Sides, rule: Rule) -> list[Column]:
-    if not rule.values:
-        return []
     left_out = sides.volatile | {key.lower() for key in rule.keys}
     return [
         same(F.col(of("s", field.name)), F.col(of("t", field.name)), field.dataType)

@@ -1,4 +1,4 @@
-"""What of a table is compared, by its strategy: what a strategy cannot see by its meaning is no difference."""
+"""What of a table is compared, by its strategy: what a strategy keeps or ignores by its meaning is no difference."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How rows are compared: by `keys` where there are any, with their values or without.
+    """How rows are compared: by `keys` where there are any.
 
-    `only_here` and `only_full` say what a row is that only the table, or only a full run, holds.
+    `only_here` and `only_full` say what a row is that only the table, or only a full run, holds; `differs` what one
+    is that both hold with different values. With `only_newer`, a full run's row that is older by that column is
+    ignored.
     """
 
     keys: tuple[str, ...] = ()
-    values: bool = True
+    differs: Kind = Kind.DIFFERENT
+    only_newer: str | None = None
     only_here: Kind = Kind.EXTRA
     only_full: Kind = Kind.MISSING
 
@@ -40,11 +43,11 @@ def _(strategy: Strategy) -> Rule:  # noqa: ARG001  dispatched on
 
 @rule_for.register(Merge)
 def _(strategy: Merge) -> Rule:
-    first_or_newest = strategy.form in {MergeStrategy.INSERT, MergeStrategy.UPDATE} or strategy.only_newer is not None
     return Rule(
         keys=strategy.keys,
-        values=not first_or_newest,
-        only_here=Kind.EXTRA if strategy.form is MergeStrategy.FULL_MERGE else Kind.KEPT,
+        differs=Kind.IGNORED if strategy.form is MergeStrategy.INSERT else Kind.DIFFERENT,
+        only_newer=strategy.only_newer,
+        only_here=Kind.KEPT if strategy.keeps_rows else Kind.EXTRA,
         only_full=Kind.IGNORED if strategy.form is MergeStrategy.UPDATE else Kind.MISSING,
     )
 

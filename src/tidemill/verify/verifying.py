@@ -67,17 +67,22 @@ class Verifying:
         reach = self._window(rows.schema, self.snapshot)
         table = table_for(self.table, whole, self.variables, self.now, first_run=True)
         prepared = prepare(table, rows, whole, here, self.snapshot, settled=self.source.settled)
-        rule = rule_for(prepared.strategy)
         sides = self._sides(prepared, here, whole, reach)
-        found = compared(sides, rule)
+        found = compared(sides, rule_for(prepared.strategy))
         return Verified(
             self.table.name,
             against,
             rows=prepared.change.profile.rows,
+            total=self._total(here),
+            keeps_rows=self.table.keeps_rows,
             found=found,
-            notes=self._notes(prepared, sides, here.columns, values=rule.values),
+            notes=self._notes(prepared, sides, here.columns),
             remedies=remedies(self.table, found, reach, requeried=self._requeried(found)),
         )
+
+    def _total(self, here: DataFrame) -> int:
+        """How many rows the table holds; counted only where its log does not say."""
+        return here.count() if self.snapshot.rows is None else self.snapshot.rows
 
     def _requeried(self, found: Mapping[Kind, Found]) -> bool:
         """Whether rows of another query may be here, as far as the log reaches; asked only where it matters."""
@@ -121,7 +126,7 @@ class Verifying:
         bounded = here.where(bounds_of(prepared.strategy, whole.predicate if whole else None))
         return Sides(full, widened(bounded, full.schema), prepared.change.volatile, reach.predicate if reach else None)
 
-    def _notes(self, prepared: Prepared, sides: Sides, held: Sequence[str], *, values: bool) -> tuple[str, ...]:
+    def _notes(self, prepared: Prepared, sides: Sides, held: Sequence[str]) -> tuple[str, ...]:
         notes = [*prepared.notices]
         unknown = [name for name in held if spelled(name, sides.full.columns) is None]
         if unknown:
@@ -129,9 +134,7 @@ class Verifying:
         left_out = [name for name in sides.full.columns if name.lower() in prepared.change.volatile]
         if left_out:
             notes.append(f"not compared, as every run gives other values: {', '.join(left_out)}")
-        if not values:
-            notes.append(f"only its keys are compared: {self.table.strategy} keeps other values by its meaning")
-        elif any(has_floats(field.dataType) for field in sides.full.schema.fields):
+        if any(has_floats(field.dataType) for field in sides.full.schema.fields):
             notes.append(f"floats are the same within {TOLERANCE:g} of their size")
         record = self.snapshot.record
         if record and None not in (record.sql_hash, self.table.sql_hash) and record.sql_hash != self.table.sql_hash:
