@@ -6,6 +6,7 @@ import pytest
 
 from tidemill.declare.mistakes import FileErrors
 from tidemill.declare.producers import Query
+from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.language.declared import declared
 
 
@@ -21,3 +22,21 @@ def test_a_table_with_two_layouts_is_an_error_at_its_statement(read):
     with pytest.raises(FileErrors) as wrong:
         declared(pipeline, str, "main")
     assert [(error.code, str(error.origin)) for error in wrong.value.errors] == [("table.two_layouts", "shop.sql:2:1")]
+
+
+def test_create_table_takes_full_merge_and_says_which_kept_rows_are_intended(read):
+    pipeline = read(
+        "CREATE TABLE a MODE FULL_MERGE ON k AS SELECT k FROM raw;\n"
+        'CREATE TABLE b MODE MERGE ON k OPTIONS { "kept_rows": "intended" } AS SELECT k FROM raw;\n'
+        "CREATE TABLE c MODE MERGE ON k AS SELECT k FROM raw;"
+    )
+    a, b, c = declared(pipeline, str, "main").tables
+    assert a.strategy == Merge(("k",), MergeStrategy.FULL_MERGE)
+    assert (b.keeps_rows, c.keeps_rows) == (True, False)
+
+
+def test_kept_rows_of_a_table_that_keeps_none_are_an_error_at_its_statement(read):
+    pipeline = read('CREATE TABLE t MODE FULL_MERGE ON k OPTIONS { "kept_rows": "intended" } AS SELECT k FROM raw;')
+    with pytest.raises(FileErrors) as wrong:
+        declared(pipeline, str, "main")
+    assert [(error.code, str(error.origin)) for error in wrong.value.errors] == [("table.no_kept_rows", "shop.sql:1:1")]

@@ -92,7 +92,7 @@ error[language.unknown_mode] LOAD has no mode UPDATE
 error[language.unknown_mode] CREATE TABLE has no mode INCREMENTL
   shop.sql:2:21
     2 │ CREATE TABLE t MODE INCREMENTL BY at AS SELECT 1;
-      │                     ^^^^^^^^^^ did you mean INCREMENTAL? the modes are REPLACE, APPEND, MERGE ON, INCREMENTAL_MERGE ON, INCREMENTAL BY
+      │                     ^^^^^^^^^^ did you mean INCREMENTAL? the modes are REPLACE, APPEND, MERGE ON, FULL_MERGE ON, INCREMENTAL_MERGE ON, INCREMENTAL BY
 """,  # noqa: E501
     ),
     "an unknown source": (

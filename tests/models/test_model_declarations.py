@@ -81,6 +81,15 @@ def test_metadata_in_the_first_comment_is_the_same_as_beside_it(load, query):
     assert (inside.config_hash, inside.producer.text) == (beside.config_hash, beside.producer.text)
 
 
+def test_full_merge_is_a_strategy_and_a_merge_may_keep_rows_on_purpose(model):
+    full = '"full_merge": {"unique_key": ["id"], "max_shrink": 0.5}'
+    table = model(f'{{"materialization": "incremental", "incremental": {{"strategy": "full_merge", {full}}}}}')
+    assert (table.strategy, table.window) == (Merge(("id",), MergeStrategy.FULL_MERGE, max_shrink=0.5), None)
+    silent, intended = model(merging()), model(merging('"kept_rows": "intended"'))
+    assert (silent.keeps_rows, intended.keeps_rows) == (False, True)
+    assert silent.config_hash == intended.config_hash, "it decides nothing about rows"
+
+
 def test_a_view_keeps_its_query_and_no_rows(model, query):
     view = model('{"materialization": "view", "tags": "daily", "description": "Active orders", "checks": ["id > 0"]}')
     assert isinstance(view, View)

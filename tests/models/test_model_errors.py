@@ -37,7 +37,7 @@ error[models.unknown_key] metadata has no key materialisation
 error[models.unknown_key] metadata has no key severity
   models/my_schema/orders.py:1:13
     1 │ metadata = {"severity": "warn"}
-      │             ^^^^^^^^^^ the keys are description, materialization, incremental, incremental_join, tags, partition_by, cluster_by, format, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, volatile, reads, reset_allowed, checks
+      │             ^^^^^^^^^^ the keys are description, materialization, incremental, incremental_join, tags, partition_by, cluster_by, format, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, kept_rows, volatile, reads, reset_allowed, checks
 """,  # noqa: E501
     ),
     "an unknown key in a strategy": (
@@ -95,6 +95,36 @@ error[models.wrong_type] max_shrink must be a number, not True
   models/my_schema/orders.py:1:13
     1 │ metadata = {"max_shrink": True}
       │             ^^^^^^^^^^^^ write "max_shrink": 0.1
+""",
+    ),
+    "an unknown word for kept rows": (
+        '{"kept_rows": "intnded"}',
+        """
+error[models.unknown_value] kept_rows must be one of intended, not intnded
+  models/my_schema/orders.py:1:13
+    1 │ metadata = {"kept_rows": "intnded"}
+      │             ^^^^^^^^^^^ did you mean intended?
+""",
+    ),
+    "kept rows of a table that keeps none": (
+        '{"kept_rows": "intended"}',
+        """
+error[models.misplaced_key] a table takes no kept_rows
+  models/my_schema/orders.py:1:13
+    1 │ metadata = {"kept_rows": "intended"}
+      │             ^^^^^^^^^^^ it is for merge
+""",
+    ),
+    "a time column for full_merge": (
+        """\
+{"materialization": "incremental", "incremental": {"strategy": "full_merge", "full_merge": {
+    "unique_key": "id", "time_column": "updated_at",
+}}}""",
+        """
+error[models.unknown_key] full_merge has no key time_column
+  models/my_schema/orders.py:2:25
+    2 │     "unique_key": "id", "time_column": "updated_at",
+      │                         ^^^^^^^^^^^^^ the keys are unique_key, dedup_order_by, max_shrink
 """,
     ),
     "a class for a text": (
@@ -156,7 +186,7 @@ error[models.unknown_value] materialization must be one of table, view, incremen
 {"materialization": "incremental",
 "incremental": {"strategy": "mrege", "merge": {"unique_key": "id"}}}""",
         """
-error[models.unknown_value] strategy must be one of append, merge, delete_insert, not mrege
+error[models.unknown_value] strategy must be one of append, merge, full_merge, delete_insert, not mrege
   models/my_schema/orders.py:2:17
     2 │ "incremental": {"strategy": "mrege", "merge": {"unique_key": "id"}}}
       │                 ^^^^^^^^^^ did you mean merge?
@@ -377,7 +407,7 @@ error[models.misplaced_key] append takes no only_newer
 error[models.misplaced_key] a table takes no on_schema_change
   models/my_schema/orders.py:1:13
     1 │ metadata = {"on_schema_change": "fail"}
-      │             ^^^^^^^^^^^^^^^^^^ it is for append, merge, delete_insert, incremental_join
+      │             ^^^^^^^^^^^^^^^^^^ it is for append, merge, delete_insert, full_merge, incremental_join
 """,
     ),
     "a layout for a view": (
@@ -386,7 +416,7 @@ error[models.misplaced_key] a table takes no on_schema_change
 error[models.misplaced_key] a view takes no partition_by
   models/my_schema/orders.py:1:13
     1 │ metadata = {"partition_by": "status", "materialization": "view"}
-      │             ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert, incremental_join
+      │             ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert, full_merge, incremental_join
 """,
     ),
     "a key at two levels": (

@@ -94,6 +94,16 @@ def test_keys_mean_a_merge_and_strategies_have_their_names(declared: Callable[..
     assert full == Merge(("id",), MergeStrategy.FULL_MERGE, max_shrink=0.5)
 
 
+def test_kept_rows_may_be_intended_where_rows_are_kept(
+    declared: Callable[..., Table], errors: Callable[..., list[str]]
+) -> None:
+    assert declared('@tidemill.table(keys="id", kept_rows="intended")').kept_rows == "intended"
+    (wrong,) = errors(
+        {"x.py": 'import tidemill\n@tidemill.table(strategy="append", kept_rows="intended")\ndef t(): ...\n'}
+    )
+    assert wrong.splitlines()[0] == "error[models.misplaced_key] append takes no kept_rows"
+
+
 def test_the_property_of_others_keeps_a_table_from_being_reset(declared: Callable[..., Table]) -> None:
     table = declared('@tidemill.table(keys="id", table_properties={"Pipelines.Reset.Allowed": False})')
     assert table.reset_allowed is False
