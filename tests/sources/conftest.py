@@ -32,6 +32,7 @@ class Asked:
     method: str
     body: bytes
     connection: int = 0
+    raw: str = ""
 
 
 Reply = tuple[int, Any, dict[str, str]]
@@ -59,7 +60,7 @@ def handler(api: Api) -> type[BaseHTTPRequestHandler]:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             query, headers = dict(parse_qsl(parts.query)), dict(self.headers)
-            asked = Asked(parts.path, query, headers, self.command, body, self.client_address[1])
+            asked = Asked(parts.path, query, headers, self.command, body, self.client_address[1], parts.query)
             status, content, headers = api.reply(asked)
             data = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)

@@ -85,6 +85,74 @@ def test_a_path_and_parameters_are_put_to_the_address(api):
     assert "geheim" not in repr(found)
 
 
+def test_params_are_a_dict_or_pairs_as_with_every_client_and_lists_come_several_times(api):
+    api.answer = lambda asked: asked.path
+    found = tidemill.Api(api.url)
+    given = {"season": 2026, "day": DAYS[0], "team": ["TOR", "MTL"], "final": False, "none": None}
+    assert found.get("games", given) == "/games"
+    assert found.get("games", params=[("team", "TOR"), ("team", "MTL")], limit=5) == "/games"
+    assert [asked.raw for asked in api.asked] == [
+        "season=2026&day=2026-02-01&team=TOR&team=MTL&final=false",
+        "team=TOR&team=MTL&limit=5",
+    ]
+    for wrong in ("season=2026", 3, {"season": {"a": 1}}, {1: "a"}):
+        with pytest.raises(ValueError, match=r"api\.bad_params.*are no parameters of a query"):
+            found.get("games", params=wrong)
+
+
+ROWS = [{"id": number} for number in range(5)]
+
+
+def by_page(asked):
+    start = (int(asked.query["page"]) - 1) * 2
+    return {"data": {"items": ROWS[start : start + 2]}}
+
+
+def by_offset(asked):
+    start = int(asked.query["offset"])
+    return {"data": {"items": ROWS[start : start + int(asked.query["limit"])]}}
+
+
+def by_cursor(asked):
+    start = int(asked.query.get("after", 0))
+    return {"data": {"items": ROWS[start : start + 2]}, "next": start + 2 if start + 2 < 5 else None}
+
+
+def by_header(asked):
+    start = int(asked.query.get("from", 0))
+    link = {"Link": f'</games?from={start + 2}>; rel="next"'} if start + 2 < 5 else {}
+    return 200, {"data": {"items": ROWS[start : start + 2]}}, link
+
+
+@pytest.mark.parametrize(
+    ("answer", "pagination"),
+    [
+        (by_page, "page"),
+        (by_offset, {"type": "offset", "size": 2}),
+        (by_cursor, {"type": "cursor", "next": "next", "param": "after"}),
+        (by_header, "link"),
+    ],
+)
+def test_pages_are_asked_for_one_by_one_and_within_a_run_once(api, answer, pagination):
+    api.answer = answer
+    found = tidemill.Api(api.url)
+    with remembering():
+        for _ in range(2):
+            pages = found.pages("games", {"season": 2026}, pagination=pagination, records="data.items")
+            assert list(pages) == [ROWS[:2], ROWS[2:4], ROWS[4:]]
+        assert len(api.asked) <= 4
+    assert api.asked[0].query["season"] == "2026"
+
+
+def test_pagination_that_is_wrong_or_has_no_end_is_an_error(api):
+    api.answer = lambda _: ROWS
+    found = tidemill.Api(api.url)
+    with pytest.raises(ValueError, match="Did you mean cursor"):
+        found.pages("games", pagination="curser")
+    with pytest.raises(tidemill.TidemillError, match="Page 2 is one that was read before"):
+        list(found.pages("games", pagination="page"))
+
+
 def test_dates_come_in_order_and_so_many_are_fetched_at_once(api):
     busy, most, lock = 0, 0, threading.Lock()
 

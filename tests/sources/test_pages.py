@@ -15,7 +15,9 @@ def read(api, pagination=None, records="items", most=50, batch_size=None):
     source = Source("orders", "REST", {"pagination": pagination} if pagination else {})
     found = read_pagination(Params(source), batch_size)
     url = f"{api.url}/orders?status=open"
-    return [record for page in pages(Fetcher(url, retries=0), url, found, records, most) for record in page.records]
+    return [
+        record for page in pages(Fetcher(url, retries=0).fetch, url, found, records, most) for record in page.records
+    ]
 
 
 def test_without_pagination_there_is_one_page(api):

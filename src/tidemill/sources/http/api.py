@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -12,10 +13,12 @@ from tidemill.declare.variables import as_text
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
-    from tidemill.sources.http.fetch import Fetcher
+    from tidemill.sources.http.fetch import Answer, Fetcher
+
+    Query = Mapping[str, object] | Iterable[tuple[str, object]]
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -45,14 +48,38 @@ class Api:
             if value is not None and value <= least:
                 raise ArgumentError("api.bad_setting", f"{name} of an Api cannot be {value}.", "Give a higher number.")
 
-    def get(self, path: str = "", **query: object) -> Any:
-        """The answer to a GET of `path`, below the API's own address, with these parameters; None is left out."""
-        from tidemill.sources.http.fetch import with_query  # noqa: PLC0415  slow to import, and every command imports this
-        from tidemill.sources.http.remembering import remembered  # noqa: PLC0415
+    def get(self, path: str = "", params: Query | None = None, **query: object) -> Any:
+        """The answer to a GET of `path`, below the API's own address.
 
-        given = {name: _text(value) for name, value in query.items() if value is not None}
-        url = with_query(self._address(path), given)
-        return remembered(f"{url} {sorted(self.headers.items())}", lambda: self._fetcher.fetch(url).body)
+        The query's parameters are given as `params`, a dict or pairs, as keywords, or both. A list is a parameter that
+        comes several times; None is left out.
+        """
+        return self._answer(self._asked(path, params, query)).body
+
+    def pages(
+        self,
+        path: str = "",
+        params: Query | None = None,
+        *,
+        pagination: str | Mapping[str, object],
+        records: str | None = None,
+        max_pages: int | None = None,
+        **query: object,
+    ) -> Iterator[list[Any]]:
+        """The records of page after page, a list for each: `yield from api.pages("games", pagination="link")`.
+
+        `pagination` is what sources of the kind REST have: link, cursor, offset or page, or a dict with that as its
+        `type`. `records` is the dotted path of the records in an answer; without it they are the answer. A page that
+        was there before, and more than `max_pages`, are errors: such a loop has no end.
+        """
+        from tidemill.declare.sources import Source  # noqa: PLC0415  slow to import, and every command imports this
+        from tidemill.sources.http.pages import MOST_PAGES, pages, read_pagination  # noqa: PLC0415
+        from tidemill.sources.params import Params  # noqa: PLC0415
+
+        given = {"type": pagination} if isinstance(pagination, str) else pagination
+        how = read_pagination(Params(Source(self.url, "rest", {"pagination": given})), None)
+        found = pages(self._answer, self._asked(path, params, query), how, records, max_pages or MOST_PAGES)
+        return (page.records for page in found if page.records)
 
     def each(self, dates: Iterable[Item], fetch: Callable[[Item], Found]) -> Iterator[tuple[Item, Found]]:
         """Every date with what `fetch` gives for it, in order; the next ones are fetched meanwhile.
@@ -73,6 +100,23 @@ class Api:
             finally:
                 for _, left in waiting:
                     left.cancel()
+
+    def _asked(self, path: str, params: Query | None, query: Mapping[str, object]) -> str:
+        from tidemill.sources.http.fetch import with_query  # noqa: PLC0415
+
+        return with_query(self._address(path), [*_pairs(params), *_pairs(query)])
+
+    def _answer(self, url: str) -> Answer:
+        """Within a run it is asked for once; of its headers only what leads to the next page is kept."""
+        from tidemill.sources.http.fetch import Answer  # noqa: PLC0415
+        from tidemill.sources.http.remembering import remembered  # noqa: PLC0415
+
+        def ask() -> list[Any]:
+            answer = self._fetcher.fetch(url)
+            return [answer.url, answer.body, answer.headers.get("Link", "")]
+
+        at, body, link = remembered(f"{url} {sorted(self.headers.items())}", ask)
+        return Answer(at, body, {"Link": link})
 
     def _address(self, path: str) -> str:
         if "://" in path:
@@ -99,6 +143,24 @@ def _done(item: Item, found: Future[Found]) -> tuple[Item, Found]:
         return item, found.result()
     except TidemillError as failure:
         raise ConnectorError(failure.code, f"{item}: {failure.problem}", failure.remedy) from failure
+
+
+def _pairs(given: Query | None) -> list[tuple[str, str]]:
+    """Each parameter with its text, those of lists several times."""
+    try:
+        items = list(given.items() if isinstance(given, Mapping) else given or ())
+        flat = [(name, each) for name, value in items for each in (value if _is_list(value) else (value,))]
+    except (TypeError, ValueError):
+        flat = [(None, None)]
+    if any(not isinstance(name, str) or isinstance(value, Mapping) for name, value in flat):
+        raise ArgumentError(
+            "api.bad_params", f"{given!r} are no parameters of a query.", 'Give a dict: params={"season": 2026}.'
+        )
+    return [(name, _text(value)) for name, value in flat if value is not None]
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple | set | frozenset)
 
 
 def _text(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -13,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 from tidemill.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
 
     from tidemill.sources.http.asking import Asking
     from tidemill.sources.http.pace import Pace
@@ -75,11 +76,12 @@ def origin(url: str) -> tuple[str, str, int]:
     return parts.scheme, parts.hostname, port
 
 
-def with_query(url: str, more: Mapping[str, str]) -> str:
-    """The URL with these parameters, each once."""
-    parts = urlsplit(url)
-    query = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in more]
-    return urlunsplit(parts._replace(query=urlencode([*query, *more.items()])))
+def with_query(url: str, more: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
+    """The URL with these parameters; those of the same names that it has are left out."""
+    parts, added = urlsplit(url), dict(more)
+    query = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in added]
+    pairs = more.items() if isinstance(more, Mapping) else more
+    return urlunsplit(parts._replace(query=urlencode([*query, *pairs])))
 
 
 def joined(url: str, link: str) -> str:

@@ -13,10 +13,11 @@ from tidemill.sources.http.fetch import joined, with_query
 from tidemill.sources.params import Params
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from tidemill.sources.http.fetch import Answer, Fetcher
+    from tidemill.sources.http.fetch import Answer
 
+MOST_PAGES = 100_000
 _NEXT_LINK = re.compile(r'<([^>]*)>[^,]*?;\s*rel\s*=\s*"?next"?', re.IGNORECASE)
 
 
@@ -138,12 +139,14 @@ def read_pagination(params: Params, batch_size: int | None) -> Pagination:
     return found
 
 
-def pages(fetcher: Fetcher, url: str, pagination: Pagination, records: str | None, most: int) -> Iterator[Page]:
+def pages(
+    fetch: Callable[[str], Answer], url: str, pagination: Pagination, records: str | None, most: int
+) -> Iterator[Page]:
     """The pages in order. One that was there before, or more than `most`, is an error: such a loop has no end."""
     first = asked = with_query(url, pagination.first())
     seen, last, before = {first}, "", 0
     for number in range(most):
-        answer = fetcher.fetch(asked)
+        answer = fetch(asked)
         page = Page(answer, records_of(answer.body, records), number, before)
         digest = _digest(page.records)
         if page.records and digest == last:

@@ -14,7 +14,7 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.sources.files.untyped import Types, empty, read_json
 from tidemill.sources.http.fetch import Fetcher, as_json_line, with_query
 from tidemill.sources.http.pace import Pace
-from tidemill.sources.http.pages import Pagination, pages, read_pagination
+from tidemill.sources.http.pages import MOST_PAGES, Pagination, pages, read_pagination
 from tidemill.sources.kept import kept
 from tidemill.sources.narrow import picked
 from tidemill.sources.params import Params
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tidemill.declare.sources import Source
     from tidemill.sources.protocol import Reading
 
-MOST_PAGES = 100_000
 _FORMATS = ("iso", "date", "epoch", "epoch_ms")
 
 
@@ -112,7 +111,7 @@ class RestSource:
         """Writes the records as lines, and answers how many there are."""
         count = 0
         with file.open("w", encoding="ascii") as lines:
-            for page in pages(self.fetcher, url, self.pagination, self.records, self.max_pages):
+            for page in pages(self.fetcher.fetch, url, self.pagination, self.records, self.max_pages):
                 lines.writelines(f"{as_json_line(record)}\n" for record in page.records)
                 count += len(page.records)
                 if most is not None and page.number + 1 >= most:
