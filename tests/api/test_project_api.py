@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PIPELINE = """
 SOURCE orders TYPE CSV PARAMS { "path": "data/*.csv" } INCREMENTAL BY at LOOKBACK 2 HOURS;
 LOAD raw_orders FROM orders MODE MERGE ON id;
-CREATE TABLE daily MODE INCREMENTAL_MERGE ON day AS
+CREATE TABLE daily MODE INCREMENTAL_MERGE ON day OPTIONS { "kept_rows": "intended" } AS
 SELECT date(at) AS day, count(*) AS orders FROM raw_orders WHERE region = '${region|eu}' GROUP BY 1;
 EXPORT daily TO "out/daily.csv" TYPE CSV;
 """

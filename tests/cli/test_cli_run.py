@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SHOP = """
 SOURCE orders TYPE CSV PARAMS { "path": "data/orders/*.csv" } INCREMENTAL BY updated_at LOOKBACK 2 HOURS;
 LOAD raw_orders FROM orders MODE MERGE ON order_id;
-CREATE TABLE daily MODE INCREMENTAL_MERGE ON day AS
+CREATE TABLE daily MODE INCREMENTAL_MERGE ON day OPTIONS { "kept_rows": "intended" } AS
 SELECT date(updated_at) AS day, count(*) AS orders FROM raw_orders GROUP BY 1;
 """
 HEADER = "order_id,updated_at"

@@ -53,6 +53,7 @@ merge: ModelMetadata = {
     "materialization": "incremental",
     "incremental": {"strategy": "merge", "merge": {
         "unique_key": ["id"], "time_column": "updated_at", "start_date": "auto", "lookback": "3 hours"}},
+    "kept_rows": "intended",
 }
 delete_insert: ModelMetadata = {
     "materialization": "incremental",

@@ -19,6 +19,7 @@ from tidemill.workspace import Workspace
 from tidemill.workspace.means import runner_of
 
 MERGE = """{"materialization": "incremental",
+            "kept_rows": "intended",
             "incremental": {"strategy": "merge", "merge": {"unique_key": "id", "time_column": "updated_at"}}}"""
 
 
@@ -60,7 +61,7 @@ def test_list_and_validate_show_models():
         "  daily                    replace         my_schema.open_orders    pipelines/shop.sql:1:1\n"
         "  out/orders               export replace  my_schema.orders_active  pipelines/shop.sql:2:1\n"
     )
-    assert cli("validate").stdout.endswith("data/source.\n  ✓ nothing is wrong · 2 tables · 1 view · 1 export\n")
+    assert cli("validate").stdout.endswith("data/source.\n  ! no errors · 1 notice · 2 tables · 1 view · 1 export\n")
     found = json.loads(cli("validate", "--format", "json").stdout)
     assert (found["tables"], found["views"], found["exports"]) == (2, 1, 1)
 
@@ -168,7 +169,7 @@ def test_a_project_is_named_by_its_folder_and_its_models_are_chosen(folder, monk
     monkeypatch.chdir(folder.parent)
     planned = cli("plan", f"./{folder.name}", "-s", "my_schema.*", "-e", "my_schema.open_orders")
     assert planned.stdout.splitlines()[1:] == ["  my_schema.orders_active  merge upsert on id  first run"]
-    assert cli("validate", folder.name).stdout.endswith("  ✓ nothing is wrong · 2 tables · 1 view · 1 export\n")
+    assert cli("validate", folder.name).stdout.endswith("  ! no errors · 1 notice · 2 tables · 1 view · 1 export\n")
 
 
 @pytest.mark.usefixtures("shop")

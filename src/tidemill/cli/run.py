@@ -104,10 +104,12 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
     from tidemill.plan.ground import refuse  # noqa: PLC0415
     from tidemill.workspace.means import bad_params, doubtful_sources  # noqa: PLC0415
+    from tidemill.workspace.warnings import warnings_of  # noqa: PLC0415
 
     refuse(bad_params(workspace))
     proposals = _proposals(workspace)
-    notices = [workspace.masking.mask(each) for each in doubtful_sources(workspace)]
+    warned = [text for table in workspace.tables for text in warnings_of(workspace, table)]
+    notices = [workspace.masking.mask(each) for each in (*doubtful_sources(workspace), *warned)]
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":
         render.document({"ok": True, **counts, "notices": notices, "proposals": proposals})

@@ -42,7 +42,8 @@ class Record:
     known before the commit; the rest comes from the commit's own metrics (`tidemill.state.counting`), and `remainder`
     names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
     tell how many rows that were fetched did not meet each. `same_rows_as` is the version whose rows the table still
-    has, where the commit only notes something.
+    has, where the commit only notes something. `read_versions` are the versions of the tables that a query with a
+    window has read, by name, whether or not the window stands for all of their rows.
     """
 
     run_id: str
@@ -73,6 +74,7 @@ class Record:
     expectations: Mapping[str, int] = field(default_factory=dict)
     joined: Mapping[str, int | str] = field(default_factory=dict)
     same_rows_as: int | None = None
+    read_versions: Mapping[str, str] = field(default_factory=dict)
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, traverse_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ def inputs_of(query: str) -> tuple[str, ...] | None:
     names: dict[str, str] = {}
     for table in tree.find_all(exp.Table, bfs=False):
         if _is_input(table):
-            names.setdefault(_name(table).lower(), _name(table))
+            names.setdefault(name_of(table).lower(), name_of(table))
     return tuple(names.values())
 
 
@@ -59,6 +60,15 @@ def parsed(query: str) -> exp.Expr | None:
     return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query | exp.Values) else None
 
 
+def scopes_of(query: str) -> list[Scope]:
+    """The scopes of a query, those inside before the one around them; nothing where sqlglot cannot tell."""
+    tree = parsed(query)
+    try:
+        return traverse_scope(tree) if isinstance(tree, exp.Query) else []
+    except (SqlglotError, RecursionError):
+        return []
+
+
 def _trees(sql: str) -> list[exp.Expr]:
     """What sqlglot makes of it; nothing where it cannot parse it."""
     logger = logging.getLogger("sqlglot")
@@ -74,9 +84,17 @@ def _trees(sql: str) -> list[exp.Expr]:
 # inputs
 
 
+def names_a_table(table: exp.Table) -> bool:
+    """It is no table function, and no path; a CTE may be."""
+    return isinstance(table.this, exp.Identifier) and not _is_path(table)
+
+
+def name_of(table: exp.Table) -> str:
+    return ".".join(_part(part.name) for part in table.parts)
+
+
 def _is_input(table: exp.Table) -> bool:
-    named = isinstance(table.this, exp.Identifier)
-    return named and not table.find_ancestor(exp.Hint) and not _is_path(table) and not _is_cte(table)
+    return names_a_table(table) and not table.find_ancestor(exp.Hint) and not _is_cte(table)
 
 
 def _is_path(table: exp.Table) -> bool:
@@ -107,10 +125,6 @@ def _names_before(clause: exp.With, within: exp.CTE | None) -> Iterator[str]:
         yield cte.alias.lower()
         if cte is within:
             return
-
-
-def _name(table: exp.Table) -> str:
-    return ".".join(_part(part.name) for part in table.parts)
 
 
 def _part(name: str) -> str:

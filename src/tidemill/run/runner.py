@@ -15,7 +15,9 @@ from tidemill.declare.tables import Table
 from tidemill.declare.views import View
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
+from tidemill.plan.missed import missed_changes
 from tidemill.plan.requests import USUAL
+from tidemill.plan.windows import known_of
 from tidemill.run.events import Outcome, RunOutcome, Silent
 from tidemill.run.producers.function import FunctionRows
 from tidemill.run.producers.query import QuerySource, source_of
@@ -28,6 +30,7 @@ from tidemill.run.upkeep.describe import described
 from tidemill.run.views import run_view
 from tidemill.sources.http.remembering import remembering
 from tidemill.sources.protocol import Reading
+from tidemill.state.logs import log_of
 from tidemill.state.views import forget_view
 
 if TYPE_CHECKING:
@@ -55,7 +58,8 @@ class Runner:
     """One run over a graph of tables, views and exports. `spark` is asked for a session when a step needs one.
 
     `variables` are those that the run is given, `parameters` the same as literals, `vars` those that functions find.
-    `notices` are what is known of tables and views before they run, by their names. Without a `memory` every export is
+    `notices` are what is known of tables and views before they run, by their names; `missed` are the inputs of a table
+    of which its window does not see changes. Without a `memory` every export is
     written.
     """
 
@@ -71,6 +75,7 @@ class Runner:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     variables: Mapping[str, str] = field(default_factory=dict)
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vars: Mapping[str, str] = field(default_factory=dict)
     _has_session: bool = field(init=False, default=False)
 
@@ -113,10 +118,11 @@ class Runner:
     def _done(self, node: object) -> StepResult | ViewResult | ExportResult:
         match node:
             case Table():
+                missed = self._missed(node)
                 made = described(self.session, node, self._table(node, self.source_of(node)))
                 forget_view(node.path)
                 unmet = [each.told(node.name) for each in made.expectations if each.unmet]
-                return replace(made, notices=(*self.notices.get(node.name, ()), *made.notices, *unmet))
+                return replace(made, notices=(*self.notices.get(node.name, ()), *missed, *made.notices, *unmet))
             case View():
                 viewed = run_view(self.session, node, self.catalog, self.now)
                 return replace(viewed, notices=(*self.notices.get(node.name, ()), *viewed.notices))
@@ -124,6 +130,13 @@ class Runner:
                 return self._export(node)
             case _:
                 raise NotImplementedError(node)
+
+    def _missed(self, table: Table) -> tuple[str, ...]:
+        """Changes that its window will not see: asked just before it runs, when all that it reads is made."""
+        inputs = self.missed.get(table.name, ())
+        if not inputs or self.request != USUAL:
+            return ()
+        return missed_changes(table, inputs, known_of(table, log_of(table).snapshot()), self.catalog.version)
 
     def _table(self, table: Table, source: Connector) -> StepResult:
         asked, given = self.request.backfill, self.variables

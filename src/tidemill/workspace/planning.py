@@ -12,11 +12,13 @@ from tidemill.errors import ArgumentError, TidemillError
 from tidemill.plan import steps
 from tidemill.plan.ground import ground_of, refuse
 from tidemill.plan.joins import planned, side_by_log
+from tidemill.plan.missed import missed_changes
 from tidemill.plan.requests import USUAL
 from tidemill.plan.steps import PlannedStep, plan_step
 from tidemill.plan.views import plan_view
 from tidemill.state.views import view_record
 from tidemill.workspace.means import bad_params, catalog_of
+from tidemill.workspace.warnings import kept_warnings, missed_of
 
 if TYPE_CHECKING:
     from tidemill.contracts.snapshots import Snapshot
@@ -40,9 +42,20 @@ def plan_of(workspace: Workspace, request: Request) -> list[PlannedStep]:
         read = {name.lower() for name in through(node.inputs, workspace.all_views)}
         idle = busy.isdisjoint(read) and _is_up_to_date(node, request, catalog)
         step = steps.up_to_date(step) if idle else step
-        found.append(replace(step, notices=(*ground.notices.get(node.name, ()), *step.notices)))
+        warned = () if isinstance(node, View) else _warned(workspace, node, ground, request, catalog, busy)
+        found.append(replace(step, notices=(*ground.notices.get(node.name, ()), *step.notices, *warned)))
         busy |= set() if idle or isinstance(node, View) else {node.name.lower()}
     return found
+
+
+def _warned(
+    workspace: Workspace, table: Table, ground: Ground, request: Request, catalog: Catalog, busy: set[str]
+) -> tuple[str, ...]:
+    """What its declaration does not see; `busy` are tables that the run may change before it."""
+    kept, missed = kept_warnings(workspace, table), missed_of(workspace, table) if request == USUAL else ()
+    if not missed:
+        return kept
+    return (*kept, *missed_changes(table, missed, ground.snapshots.get(table.name), catalog.version, busy))
 
 
 def checked_ground(workspace: Workspace, request: Request, now: datetime) -> Ground:
@@ -61,13 +74,16 @@ def checked_ground(workspace: Workspace, request: Request, now: datetime) -> Gro
 def notices_of(workspace: Workspace, ground: Ground, request: Request) -> dict[str, tuple[str, ...]]:
     """What there is to say on each table and view before a run begins."""
     return {
-        node.name: (*ground.notices.get(node.name, ()), *_requeried(node, ground, request))
+        node.name: (*ground.notices.get(node.name, ()), *_foreseen(workspace, node, ground, request))
         for node in workspace.tables_and_views
     }
 
 
-def _requeried(node: Table | View, ground: Ground, request: Request) -> tuple[str, ...]:
-    return () if isinstance(node, View) else steps.changed_query(node, ground.snapshots.get(node.name), request)
+def _foreseen(workspace: Workspace, node: Table | View, ground: Ground, request: Request) -> tuple[str, ...]:
+    if isinstance(node, View):
+        return ()
+    changed = steps.changed_query(node, ground.snapshots.get(node.name), request)
+    return (*changed, *kept_warnings(workspace, node))
 
 
 def _planned(workspace: Workspace, node: Table | View, ground: Ground, request: Request, now: datetime) -> PlannedStep:

@@ -25,6 +25,7 @@ from tidemill.state.logs import format_at
 from tidemill.workspace.looking import tested, verified
 from tidemill.workspace.means import runner_of
 from tidemill.workspace.planning import checked_ground, notices_of, plan_of
+from tidemill.workspace.warnings import missed_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -140,6 +141,7 @@ class Workspace:
 
             runner = runner_of(self, spark)
             runner.request, runner.notices, runner.now = request, notices, now or runner.now
+            runner.missed = {table.name: missed_of(self, table) for table in self.tables}
             runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
             return runner.run()
 

@@ -1,2 +1,2 @@
 -- metadata: {"materialization": "view"}
-SELECT id, customer, amount FROM my_schema.orders_active WHERE amount >= 250
+SELECT id, customer, amount FROM my_schema.orders_now WHERE active AND amount >= 250

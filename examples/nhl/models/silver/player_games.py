@@ -3,8 +3,6 @@ from tidemill.typing import ModelMetadata
 metadata: ModelMetadata = {
     "description": "A row per player and game, with the player's name",
     "materialization": "incremental",
-    "incremental": {
-        "strategy": "merge",
-        "merge": {"unique_key": ["player_id", "game_id"], "time_column": "game_date", "lookback": "2 days"},
-    },
+    # No time column: a window on the dates of games would miss players whose name or position changes.
+    "incremental": {"strategy": "full_merge", "full_merge": {"unique_key": ["player_id", "game_id"]}},
 }

@@ -10,6 +10,7 @@ from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.variables import NOTHING_GIVEN
+from tidemill.declare.views import through
 from tidemill.engine.zone import in_zone_of
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
@@ -95,6 +96,12 @@ class QuerySource:
             return None
         versions = {name: self.catalog.version(name) for name in self.inputs}
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
+
+    def versions(self) -> dict[str, str]:
+        """The versions of the tables that it reads, through views too, where they are several and known."""
+        names = [name for name in through(self.inputs, self.catalog.views) if name.lower() not in self.catalog.views]
+        known = {name.lower(): self.catalog.version(name) for name in names} if len(names) > 1 else {}
+        return {name: version for name, version in known.items() if version is not None}
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
         now = in_zone_of(reading.spark, self.now)

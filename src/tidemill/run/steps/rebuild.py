@@ -76,8 +76,10 @@ class _Rebuild(Step):
     def _says_otherwise(self) -> bool:
         """The rows are right, and the record still tells of another declaration: windows would go by that."""
         record = self.snapshot.record if self.snapshot else None
-        now = (self.table.sql_hash, self.table.config_hash, None, ())
-        return record is None or (record.sql_hash, record.config_hash, record.floor, record.reset) != now
+        now = (self.table.sql_hash, self.table.config_hash, None, (), self.read_versions)
+        if record is None:
+            return True
+        return (record.sql_hash, record.config_hash, record.floor, record.reset, record.read_versions) != now
 
 
 class _FunctionRebuild(_Rebuild, FunctionStep):

@@ -43,6 +43,7 @@ class Recording:
         now: datetime,
         held: int,
         input_version: str | None = None,
+        read_versions: Mapping[str, str] | None = None,
         tally: Tally | None = None,
     ) -> Record:
         """`what` the commit is called, the rows that the table `held` before, and what a join has met (`tally`)."""
@@ -66,6 +67,7 @@ class Recording:
             config_hash=self.table.config_hash,
             kept_by=self.table.kept_by,
             input_versions={self.table.input: input_version} if input_version else {},
+            read_versions=read_versions or {},
             columns=tuple(prepared.columns),
             reset=self._reset(),
             backfill=self.backfill(),

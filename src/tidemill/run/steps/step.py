@@ -33,6 +33,7 @@ from tidemill.plan.requests import USUAL
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
 from tidemill.run.producers.join import JoinSource
+from tidemill.run.producers.query import QuerySource
 from tidemill.run.results import StepResult
 from tidemill.run.retry import with_retries
 from tidemill.run.steps.anchor import keep_anchor
@@ -123,6 +124,7 @@ class Step:
     def _attempted(self, began: float) -> StepResult:
         # Asked before its rows are read: what comes in between is then seen by the next run.
         input_version = self.source.version() if self.table.producer else None
+        self.read_versions = self._versions()
         reading = Reading(self._session(), self.store.schema(self.spark) if self.known else None)
         with self._reading():
             rows, window = self._window_of_rows(reading)
@@ -142,6 +144,12 @@ class Step:
         committed = self._commit(compiled, record) or self._note(compiled, record, held)
         result = self._result(prepared, compiled, committed, record, window, time.monotonic() - began)
         return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
+
+    def _versions(self) -> Mapping[str, str]:
+        """Of all tables that a query with a window reads: a later run says which of them it will not see change."""
+        if not self.table.reads_windows or not isinstance(self.source, QuerySource):
+            return {}
+        return self.source.versions()
 
     def _session(self) -> SparkSession:
         """Where the rows are read; queries, functions and joins make a session for themselves."""
@@ -260,6 +268,7 @@ class Step:
             now=self.now,
             held=self._held_rows(),
             input_version=input_version if stands else None,
+            read_versions=self.read_versions,
             tally=self.source.tally if isinstance(self.source, JoinSource) else None,
         )
 
@@ -296,7 +305,8 @@ class Step:
         before = self.snapshot.record if self.snapshot else None
         if compiled.operation is not None or held is None or before is None or self.table.producer is None:
             return None
-        if told(before, self.table) == told(record, self.table):
+        again = self.part is not None and before.read_versions != record.read_versions
+        if told(before, self.table) == told(record, self.table) and not again:
             return None
         assert self.snapshot is not None  # noqa: S101  its record is there
         noted = record.with_(counts=asdict(compiled.counts), same_rows_as=self.snapshot.content_version)

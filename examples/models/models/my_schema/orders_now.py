@@ -1,7 +1,7 @@
 from tidemill.typing import ModelMetadata
 
 metadata: ModelMetadata = {
-    "description": "Active orders, one row each, as they are now",
+    "description": "Orders, one row each, as they are now",
     "materialization": "incremental",
     "incremental": {
         "strategy": "merge",
