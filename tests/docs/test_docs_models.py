@@ -21,11 +21,12 @@ def test_every_key_of_metadata_is_explained():
 
 
 def test_every_setting_of_a_strategy_is_explained_where_it_belongs():
-    settings = {name: set(getattr(typing, name).__annotations__) for name in ("Append", "Merge", "DeleteInsert")}
+    strategies = ("Append", "Merge", "FullMerge", "DeleteInsert")
+    settings = {name: set(getattr(typing, name).__annotations__) for name in strategies}
     assert rows("setting of a strategy") == set.union(*settings.values())
     table = GUIDE[GUIDE.index("| setting of a strategy |") :].partition("\n\n")[0]
     for line in table.splitlines()[2:]:
         _, names, *cells, _ = (cell.strip() for cell in line.split("|"))
         for name in re.findall(r"`(\w+)`", names):
-            taken = [name in settings[strategy] for strategy in ("Append", "Merge", "DeleteInsert")]
-            assert [bool(cell) for cell in cells[:3]] == taken, name
+            taken = [name in settings[strategy] for strategy in strategies]
+            assert [bool(cell) for cell in cells[:4]] == taken, name

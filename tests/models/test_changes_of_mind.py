@@ -10,7 +10,7 @@ import pytest
 from tidemill.declare.cursors import cursor
 
 READ = {"query": cursor("timestamp", "2024-01-31T10:30:00Z")}
-MERGE = """metadata = {"materialization": "incremental", "incremental": {
+MERGE = """metadata = {"kept_rows": "intended", "materialization": "incremental", "incremental": {
     "strategy": "merge", "merge": {"unique_key": ["id"], "time_column": "updated_at"}}}
 """
 APPEND = """metadata = {"materialization": "incremental", "incremental": {

@@ -191,7 +191,7 @@ def test_the_example_has_a_model_for_each_strategy_and_nothing_wrong():
     example = Path(__file__).parents[2] / "examples" / "models"
     shop = Workspace.load(example)
     assert {table.name: str(table.strategy) for table in shop.tables} == {
-        "my_schema.orders_active": "merge upsert",
+        "my_schema.orders_now": "merge upsert",
         "my_schema.orders_placed": "append",
         "my_schema.orders_reloaded": "delete_insert",
         "my_schema.report": "replace",
