@@ -17,13 +17,12 @@ from tidemill.declare.strategies import Merge, MergeStrategy, merge_form
 from tidemill.declare.tables import SchemaPolicy, Table, schema_policy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import ArgumentError
+from tidemill.shown import html_table
 from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import pandas as pd
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.contracts.snapshots import Commit
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from tidemill.run.upkeep.backup import BackupResult
     from tidemill.run.upkeep.restore import RestoreResult
     from tidemill.sources.files.source import FileSource
+    from tidemill.sources.frames import Rows
+    from tidemill.state.history import History
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
@@ -56,24 +57,24 @@ class MergeResult:
     status: str = "unchanged"
     notices: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        names = self._counted()
+        seconds = f"{self.seconds:.1f}"
+        caption = " · ".join((self.status, *self.notices))
+        return html_table([*names, "seconds"], [[*(getattr(self, name) for name in names), seconds]], caption)
+
+    def _counted(self) -> list[str]:
+        names = ("inserted", "updated", "deleted", "unchanged", "ignored", "total", "files_rewritten", "files_kept")
+        return [name for name in names if name != "ignored" or self.ignored]
+
     def __repr__(self) -> str:
-        shown = (
-            "inserted",
-            "updated",
-            "deleted",
-            "unchanged",
-            "ignored",
-            "total",
-            "files_rewritten",
-            "files_kept",
-        )
-        numbers = ", ".join(f"{name}={getattr(self, name):_}" for name in shown if name != "ignored" or self.ignored)
+        numbers = ", ".join(f"{name}={getattr(self, name):_}" for name in self._counted())
         notices = f", notices={self.notices!r}" if self.notices else ""
         return f"MergeResult({numbers}, seconds={self.seconds:.1f}{notices})"
 
 
 def merge(
-    source: DataFrame | pa.Table | pd.DataFrame | str | Path,
+    source: Rows | str | Path,
     target: str | Path,
     on: str | Iterable[str],
     strategy: MergeStrategy | str = MergeStrategy.UPSERT,
@@ -89,8 +90,9 @@ def merge(
 ) -> MergeResult:
     """Merges rows into the table at `target` by the key columns `on`, in one commit, or in none when nothing differs.
 
-    `source` is a Spark DataFrame, a pyarrow Table, a pandas DataFrame or a path; `target` a path or the name of a
-    table that `spark` knows. A target that is not there is made.
+    `source` is a Spark, pandas or Polars DataFrame, a pyarrow Table, a DuckDB relation or anything else with
+    `__arrow_c_stream__`, a list of dicts, or a path; `target` a path or the name of a table that `spark` knows. A
+    target that is not there is made.
 
     - `strategy`: upsert, insert (new keys only), update (known keys only), full_merge (keys that the source lacks are
       deleted) or deduplicate (upsert of one row per key: the highest by `dedup_order_by`)
@@ -125,7 +127,7 @@ def merge(
 
 
 def merge_parquet_dataset(
-    source: DataFrame | pa.Table | pd.DataFrame | str | Path,
+    source: Rows | str | Path,
     target_path: str | Path,
     key_columns: str | Iterable[str],
     strategy: MergeStrategy | str = MergeStrategy.UPSERT,
@@ -174,9 +176,11 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     return look(path, rows)
 
 
-def history(target: str | Path, limit: int | None = None) -> list[Commit]:
-    """The commits of the table at a path, newest first, with their records; starts no JVM."""
-    return list(commits_of(target, limit))
+def history(target: str | Path, limit: int | None = None) -> History:
+    """The commits of the table at a path, newest first, with their records; a list that prints as a table. No JVM."""
+    from tidemill.state.history import History  # noqa: PLC0415
+
+    return History(commits_of(target, limit))
 
 
 def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]:
@@ -318,7 +322,7 @@ def merge_table(
 
 
 def run_merge(
-    source: DataFrame | pa.Table | pd.DataFrame | str | Path,
+    source: Rows | str | Path,
     table: Table,
     spark: SparkSession | None = None,
     *,
@@ -342,7 +346,7 @@ def run_merge(
         rows = file_source(source, options)
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     else:
-        rows = FrameSource(source, keeps_naive=table.format == PARQUET)
+        rows = FrameSource(source)
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small, settings=settings or SparkSettings())
         place = _placed if table.format == PARQUET else _located  # a dataset that is not there yet has no name

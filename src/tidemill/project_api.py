@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidemill.run_result import RunResult
     from tidemill.upkeep import DropResult, OnSpark, Place
     from tidemill.verify.checks import TableChecks
-    from tidemill.verify.result import Verified
+    from tidemill.verify.result import VerifiedTables
     from tidemill.workspace import Workspace
 
     Names = str | Iterable[str]
@@ -113,13 +113,15 @@ class Project:
         start: Bound | None = None,
         end: Bound | None = None,
         spark: SparkSession | None = None,
-    ) -> list[Verified]:
+    ) -> VerifiedTables:
         """Compares these tables, or all, with what one full run over their sources as they are now would give.
 
         Functions are asked for the dates from `start` to `end` again; without them their tables cannot be verified.
         """
+        from tidemill.verify.result import VerifiedTables  # noqa: PLC0415  slow to import
+
         dates = _request(start, end, None, full_refresh=False).backfill
-        return list(self._workspace(vars).verify(_names(tables), spark, dates=dates))
+        return VerifiedTables(self._workspace(vars).verify(_names(tables), spark, dates=dates))
 
     def test(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.run.events import Silent
 from tidemill.run.kept import keep_outcomes
 from tidemill.run.results import StepResult, ViewResult
+from tidemill.shown import html_table
 from tidemill.sources.failures import retold
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tidemill.run.events import Outcome
     from tidemill.run.steps.expected import Expected
     from tidemill.workspace import Workspace
+
+_SHOWN = ("rows_read", "inserted", "updated", "deleted", "unchanged", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,13 @@ class RunStep:
     def ok(self) -> bool:
         return self.status not in {"failed", "not run"}
 
+    @property
+    def told(self) -> str:
+        """Why it failed or was not run, and its notices, in one line."""
+        error = [f"[{self.error.code}] {self.error.problem}"] if self.error else []
+        waits = [f"waits for {self.waits_for}"] if self.waits_for else []
+        return " · ".join([*error, *waits, *self.notices])
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
@@ -91,6 +101,11 @@ class RunResult:
         """One line for a notebook; `steps` has the rest."""
         steps = {step.table: step.status for step in self.steps}
         return f"RunResult(ok={self.ok}, seconds={self.seconds:.1f}, steps={steps})"
+
+    def _repr_html_(self) -> str:
+        steps = [[step.table, step.status, *(getattr(step, name) for name in _SHOWN), step.told] for step in self.steps]
+        ended = "done" if self.ok else "failed"
+        return html_table(["table", "status", *_SHOWN, "notes"], steps, f"{ended} in {self.seconds:.1f} s")
 
     @property
     def ok(self) -> bool:

@@ -399,7 +399,7 @@ def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path)
     assert isinstance(error, ValueError)
     assert str(error) == (
         "[source.unknown_kind] A value of the type list cannot be merged. "
-        "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path."
+        "Give a Spark, pandas or Polars DataFrame, a pyarrow Table, a list of dicts, or a path."
     )
 
 

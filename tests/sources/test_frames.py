@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 from tidemill.errors import ArgumentError
 from tidemill.sources.frames import FrameSource
@@ -37,6 +38,31 @@ def test_types_that_spark_lacks_are_those_that_parquet_has_for_them(spark: Spark
 def test_numbers_of_pandas_keep_their_values(spark: SparkSession) -> None:
     frame = pd.DataFrame({"a": np.array([0, 255], "uint8"), "b": np.array([1, 2**64 - 1], "uint64")})
     assert FrameSource(frame).read(Reading(spark, None)).orderBy("a").collect() == [(0, 1), (255, 2**64 - 1)]
+
+
+class Streamed:
+    """What Polars, DuckDB and others have in common."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.reader = table.to_reader()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.reader.__arrow_c_stream__(requested_schema)
+
+
+def test_whatever_gives_a_stream_of_arrows_is_read_once(spark: SparkSession) -> None:
+    source = FrameSource(Streamed(pa.table({"id": [1, 2], "v": pa.array(["a", None], pa.string_view())})))
+    like = StructType.fromDDL("id BIGINT, v STRING")
+    for reading in (Reading(spark, None), Reading(spark.newSession(), like)):
+        assert source.read(reading).orderBy("id").collect() == [(1, "a"), (2, None)]
+
+
+def test_a_list_of_dicts_takes_the_types_of_the_table_where_its_values_fit(spark: SparkSession) -> None:
+    records = FrameSource([{"id": 1, "at": datetime(2024, 1, 2)}, {"id": 2, "v": 3}])  # noqa: DTZ001
+    assert dict(records.read(Reading(spark, None)).dtypes) == {"id": "bigint", "at": "timestamp_ntz", "v": "bigint"}
+    like = StructType.fromDDL("id INT, at TIMESTAMP, v DOUBLE")
+    assert dict(records.read(Reading(spark, like)).dtypes) == {"id": "int", "at": "timestamp", "v": "double"}
+    assert FrameSource([]).read(Reading(spark, like)).schema == like
 
 
 WRONG: dict[str, tuple[Any, str]] = {

@@ -13,11 +13,7 @@ from tidemill.cli.options import output
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tidemill.contracts.records import Counts, Record
     from tidemill.contracts.snapshots import Commit
-    from tidemill.declare.cursors import Cursor
-
-HEADINGS = ("version", "when", "what", "rows", "window", "watermark")
 
 
 @click.command(
@@ -41,6 +37,7 @@ def history(
     writer called them. Times are by your clock; windows and watermarks as the table has them, in UTC.
     """
     from tidemill import api  # noqa: PLC0415
+    from tidemill.state.history import HEADINGS, line_of  # noqa: PLC0415
     from tidemill.state.logs import log_at  # noqa: PLC0415
     from tidemill.state.parts import without_parts  # noqa: PLC0415
 
@@ -56,7 +53,8 @@ def history(
         if not commits:
             render.notice(f"{table_path} has no commits yet: its files were made elsewhere")
         else:
-            render.table(HEADINGS, [_line(commit) for commit in commits], right=frozenset({"version"}))
+            lines = [line_of(commit, render.moment(commit.at)) for commit in commits]
+            render.table(HEADINGS, lines, right=frozenset({"version"}))
         if viewed:
             render.notice(f"{table_path} is a view now; these commits are of the table that stays on disk")
 
@@ -74,65 +72,14 @@ def _is_view(table: str, path: str) -> bool:
     return viewed
 
 
-def _line(commit: Commit) -> tuple[str, ...]:
-    record = commit.record
-    return (
-        str(commit.version),
-        render.moment(commit.at),
-        _what(commit),
-        _rows(_counts(commit)),
-        _window(record) if record else "",
-        str(_watermark(record) or "") if record else "",
-    )
-
-
-def _what(commit: Commit) -> str:
-    record = commit.record
-    if record is None:
-        return "compact" if commit.prepares else f"not by Tidemill: {commit.operation}"
-    match record.restored_from:
-        case None:
-            return record.strategy
-        case int() as version:
-            return f"restore to {version}"
-        case backup:
-            return f"restore from {backup.rstrip('/').rpartition('/')[2]}"
-
-
-def _counts(commit: Commit) -> Counts:
-    from tidemill.state.counting import counts_of  # noqa: PLC0415
-
-    return counts_of(commit)
-
-
-def _rows(counts: Counts) -> str:
-    parts = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
-    return " ".join(f"{sign}{count:,}" for sign, count in parts if count)
-
-
-def _window(record: Record) -> str:
-    """From where the run read on; its end is open."""
-    from tidemill.declare.cursors import cursor  # noqa: PLC0415
-
-    if not record.window:
-        return ""
-    start, watermark = record.window.get("start"), _watermark(record)
-    if start is None:
-        return "all"
-    if last := record.window.get("last"):  # the dates of a function
-        return f"{start} … {last}"
-    return f"{cursor(watermark.kind, start) if watermark else start} …"
-
-
-def _watermark(record: Record) -> Cursor | None:
-    return next(iter(record.progress.values()), None)
-
-
 def _data(commit: Commit) -> dict[str, Any]:
     from dataclasses import asdict  # noqa: PLC0415
 
+    from tidemill.state.counting import counts_of  # noqa: PLC0415
+    from tidemill.state.history import watermark_of  # noqa: PLC0415
+
     record = commit.record
-    watermark = _watermark(record) if record else None
+    watermark = watermark_of(record) if record else None
     return {
         "version": commit.version,
         "at": commit.at,
@@ -141,7 +88,7 @@ def _data(commit: Commit) -> dict[str, Any]:
         "strategy": record.strategy if record else None,
         "keys": list(record.keys) if record else [],
         "rows": record.rows if record else None,
-        **asdict(_counts(commit)),
+        **asdict(counts_of(commit)),
         "window": dict(record.window) if record else {},
         "watermark": watermark.text() if watermark else None,
         "restored_from": record.restored_from if record else None,

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 from tidemill.declare.names import quote, spelled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField
+    from pyspark.sql.types import StructField, StructType
 
     from tidemill.sources.protocol import Reading
 
@@ -43,10 +44,7 @@ class Batches:
 
     def add_records(self, records: list[dict[str, Any]]) -> None:
         """Records may lack fields; a field that no record has a value for has the table's type, or none."""
-        names = dict.fromkeys(name for record in records for name in record)
-        known = self._arrow_types()
-        arrays = {name: _array([record.get(name) for record in records], known.get(name.lower())) for name in names}
-        self.add_table(pa.table(arrays))
+        self.add_table(records_as_arrow(records, self._arrow_types()))
 
     def add_table(self, table: pa.Table) -> None:
         """Tables of one schema share a folder, so that many batches are one read."""
@@ -83,6 +81,8 @@ class Batches:
         if self.few:
             return self._whole(self._few_rows())
         self._store()
+        from tidemill.sources.naive import with_held_times  # noqa: PLC0415  it imports PySpark
+
         spark = self._reading.spark
         frames = [*self._frames, *(spark.read.parquet(str(part)) for part in self._parts.values())]
         if not self._names:
@@ -90,7 +90,7 @@ class Batches:
             return None if like is None else spark.createDataFrame([], like)
         if not frames:
             frames = [spark.range(0).select()]
-        return self._whole(reduce(_together, frames))
+        return self._whole(with_held_times(reduce(_together, frames), self._reading.like))
 
     def _few_rows(self) -> DataFrame:
         """One task has them all, so that what is asked of them needs no exchange between tasks."""
@@ -119,13 +119,24 @@ class Batches:
             self._names.setdefault(name.lower(), name)
 
     def _arrow_types(self) -> dict[str, pa.DataType]:
-        from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  slow to import
-
-        found = self._fields().items()
-        return {name: to_arrow_type(field.dataType, timestamp_utc=True) for name, field in found}
+        return arrow_types(self._reading.like)
 
     def _fields(self) -> dict[str, StructField]:
         return {field.name.lower(): field for field in self._reading.like.fields} if self._reading.like else {}
+
+
+def arrow_types(like: StructType | None) -> dict[str, pa.DataType]:
+    """The types of a table's columns in Arrow, by their names in lower case."""
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  slow to import
+
+    fields = like.fields if like else ()
+    return {field.name.lower(): to_arrow_type(field.dataType, timestamp_utc=True) for field in fields}
+
+
+def records_as_arrow(records: Sequence[Mapping[str, Any]], known: Mapping[str, pa.DataType]) -> pa.Table:
+    """Records may lack fields. Values are of the known types where they fit, else of their own."""
+    names = dict.fromkeys(name for record in records for name in record)
+    return pa.table({name: _array([record.get(name) for record in records], known.get(name.lower())) for name in names})
 
 
 def _array(values: list[Any], kind: pa.DataType | None) -> pa.Array:

@@ -1,18 +1,22 @@
-"""Frames that a caller holds as a source: Spark, Arrow or pandas."""
+"""Rows that a caller holds as a source: frames of Spark, Arrow, pandas, Polars and the like, or lists of dicts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeGuard
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
 from tidemill.errors import ArgumentError
+from tidemill.sources.batches import arrow_types, records_as_arrow
 from tidemill.sources.narrow import picked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
     from pyspark.sql import DataFrame
@@ -20,6 +24,13 @@ if TYPE_CHECKING:
 
     from tidemill.declare.cursors import Cursor
     from tidemill.sources.protocol import Reading
+
+    class OfArrow(Protocol):
+        """A frame of Polars, a relation of DuckDB, and whatever else gives its rows as a stream of Arrow's."""
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+    Rows: TypeAlias = DataFrame | pa.Table | pd.DataFrame | OfArrow | list[Mapping[str, Any]]
 
 
 _MOST_DIGITS = 38  # of a decimal
@@ -41,13 +52,12 @@ _ALIKE = {
 class FrameSource:
     """A frame, or something that is not one, which is an error.
 
-    Times without a zone in Arrow and pandas frames are as the table has them. Where that does not tell, they are
-    moments in the session's zone, as Spark takes them, unless `keeps_naive`.
+    Times without a zone in Arrow and pandas frames are as the table has them, and stay without one where it is new:
+    the same as of a Parquet file of the frame.
     """
 
-    frame: DataFrame | pa.Table | pd.DataFrame
+    frame: Rows
     settled: bool = False
-    keeps_naive: bool = False
     _made: list[DataFrame] = field(default_factory=list, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -70,29 +80,47 @@ class FrameSource:
     def _frame(self, reading: Reading) -> DataFrame:
         if is_spark_frame(self.frame):
             return self.frame
-        arrow = self._arrow()
-        types, made = _types(arrow.schema, reading.like, keeps_naive=self.keeps_naive), self._made
+        if not is_records(self.frame):
+            arrow = self._arrow
+        elif self.frame or reading.like is None:
+            arrow = self._records(self.frame, reading)
+        else:  # no rows, whose columns are the table's
+            return reading.spark.createDataFrame([], reading.like)
+        types, made = _types(arrow.schema, reading.like), self._made
         if not made or made[0].sparkSession is not reading.spark or made[0].schema != types:
             made[:] = [reading.spark.createDataFrame(arrow, types)]
         return made[0]
 
+    def _records(self, records: list[Mapping[str, Any]], reading: Reading) -> pa.Table:
+        """With the table's types but for times: those without a zone are none of UTC."""
+        known = {name: kind for name, kind in arrow_types(reading.like).items() if not pa.types.is_timestamp(kind)}
+        with self._readable():
+            return _as_parquet_holds(records_as_arrow(records, known))
+
+    @cached_property
     def _arrow(self) -> pa.Table:
-        try:
+        """Read once: a stream is gone afterwards."""
+        with self._readable():
             table = as_arrow(self.frame)
             held = _as_parquet_holds(table) if table is not None else None
+        if held is None:
+            raise ArgumentError(
+                "source.unknown_kind",
+                f"A value of the type {type(self.frame).__name__} cannot be merged.",
+                "Give a Spark, pandas or Polars DataFrame, a pyarrow Table, a list of dicts, or a path.",
+            )
+        return held
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as failure:
             raise ArgumentError(
                 "source.bad_frame",
                 f"The {type(self.frame).__name__} cannot be read: {'; '.join(map(str, failure.args))}.",
                 "Give every column a name of its own, and values of one type; .dt.floor('us') takes nanoseconds off.",
             ) from failure
-        if held is None:
-            raise ArgumentError(
-                "source.unknown_kind",
-                f"A value of the type {type(self.frame).__name__} cannot be merged.",
-                "Give a Spark DataFrame, a pyarrow Table, a pandas DataFrame, or a path.",
-            )
-        return held
 
 
 def _as_parquet_holds(table: pa.Table) -> pa.Table:
@@ -112,12 +140,12 @@ def _held(kind: pa.DataType) -> pa.DataType:
     return pa.time64("us") if pa.types.is_time64(kind) else _ALIKE.get(kind, kind)
 
 
-def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> StructType:
+def _types(schema: pa.Schema, like: StructType | None) -> StructType:
     """Spark's types for Arrow's."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  slow to import
-    from pyspark.sql.types import StructType, TimestampNTZType  # noqa: PLC0415
 
-    held = {item.name.lower(): item.dataType for item in like.fields} if like else {}
+    from tidemill.sources.naive import as_held  # noqa: PLC0415  it imports PySpark
+
     unknown = [f"{item.name} ({item.type})" for item in schema if not _has_type(item)]
     if unknown:
         raise ArgumentError(
@@ -125,14 +153,7 @@ def _types(schema: pa.Schema, like: StructType | None, *, keeps_naive: bool) -> 
             f"Spark has no type for {', '.join(unknown)} of the given frame.",
             "Cast it, or leave it out.",
         )
-    usual, naive = from_arrow_schema(schema), from_arrow_schema(schema, prefer_timestamp_ntz=True)
-
-    def is_naive(name: str) -> bool:
-        known = held.get(name.lower())
-        return keeps_naive if known is None else isinstance(known, TimestampNTZType)
-
-    pairs = zip(usual.fields, naive.fields, strict=True)
-    return StructType([other if is_naive(item.name) else item for item, other in pairs])
+    return as_held(from_arrow_schema(schema, prefer_timestamp_ntz=True), like)
 
 
 def _has_type(item: pa.Field) -> bool:
@@ -160,8 +181,12 @@ def is_spark_frame(frame: object) -> TypeGuard[DataFrame]:
     return isinstance(frame, DataFrame)
 
 
+def is_records(frame: object) -> TypeGuard[list[Mapping[str, Any]]]:
+    return isinstance(frame, list) and all(isinstance(record, Mapping) for record in frame)
+
+
 def as_arrow(frame: object) -> pa.Table | None:
-    """An Arrow or pandas frame as an Arrow table; None when it is neither."""
+    """A frame of Arrow or pandas, or what gives a stream of Arrow's, as an Arrow table; None when it is neither."""
     import pandas as pd  # noqa: PLC0415  slow to import
 
     match frame:
@@ -173,5 +198,7 @@ def as_arrow(frame: object) -> pa.Table | None:
             table = pa.Table.from_pandas(frame, preserve_index=False)
             _check_dates(frame, table)
             return table
+        case _ if hasattr(frame, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(frame).read_all()
         case _:
             return None

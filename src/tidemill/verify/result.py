@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tidemill.shown import html_table, text_table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -134,3 +136,27 @@ class Verified:
 
     def _has(self, kinds: tuple[Kind, ...]) -> bool:
         return any(self.of(kind).count for kind in kinds)
+
+    def _repr_html_(self) -> str:
+        return VerifiedTables([self])._repr_html_()
+
+    def line(self) -> tuple[object, ...]:
+        """The table as the cells of a line."""
+        compared = self.equal is not None and self.error is None
+        error = [f"[{self.error.code}] {self.error.problem}"] if self.error else []
+        counts = (self.rows, self.total, *(self.of(kind).count for kind in Kind))
+        shown = counts if compared else (None,) * len(counts)
+        return (self.table, str(self.outcome), *shown, " · ".join([*error, *self.notes, *self.remedies]))
+
+
+class VerifiedTables(list[Verified]):
+    """What verifying tables has found, one by one; it prints as a table."""
+
+    def __repr__(self) -> str:
+        return text_table(_HEADINGS, [each.line() for each in self]) if self else "no tables"
+
+    def _repr_html_(self) -> str:
+        return html_table(_HEADINGS, [each.line() for each in self])
+
+
+_HEADINGS = ("table", "outcome", "rows", "total", *Kind, "notes")

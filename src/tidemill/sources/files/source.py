@@ -175,7 +175,7 @@ class FileSource:
         if self._is_kept:
             from tidemill.stores.opened import store_at  # noqa: PLC0415  it imports PySpark
 
-            return store_at(self._paths[0]).read(reading.spark)
+            return self._held(store_at(self._paths[0]).read(reading.spark), reading)
         for path in self._paths:
             finish_interrupted(path)
         found.check()
@@ -193,7 +193,12 @@ class FileSource:
                 options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
                 reader = reading.spark.read.format(columnar).options(**options)
                 schema = written_schema(found) if self.is_plain else None
-                return (reader.schema(schema) if schema else reader).load(found.for_spark())
+                return self._held((reader.schema(schema) if schema else reader).load(found.for_spark()), reading)
+
+    def _held(self, rows: DataFrame, reading: Reading) -> DataFrame:
+        from tidemill.sources.naive import with_held_times  # noqa: PLC0415  it imports PySpark
+
+        return with_held_times(rows, reading.like)
 
     def _csv(self, reading: Reading, found: Listing, given: dict[str, str]) -> DataFrame:
         options = ({} if lines_are_records(found, given) else {"multiLine": "true"}) | given
