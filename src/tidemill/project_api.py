@@ -63,7 +63,8 @@ class Project:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The declared tables, each after what it reads."""
-        return tuple(self._workspace().tables)
+        workspace = self._workspace()
+        return tuple(replace(table, name=workspace.short(table.name)) for table in workspace.tables)
 
     def plan(
         self,
@@ -79,7 +80,15 @@ class Project:
         """What a run would do, and why. Starts no Spark and changes nothing."""
         workspace = self._chosen(select, exclude, vars)
         steps, mask = workspace.plan(_request(start, end, batch, full_refresh=full_refresh)), workspace.masking.mask
-        return [replace(step, reason=mask(step.reason), notices=tuple(map(mask, step.notices))) for step in steps]
+        return [
+            replace(
+                step,
+                table=workspace.short(step.table),
+                reason=mask(step.reason),
+                notices=tuple(map(mask, step.notices)),
+            )
+            for step in steps
+        ]
 
     def run(
         self,
@@ -121,7 +130,9 @@ class Project:
         from tidemill.verify.result import VerifiedTables  # noqa: PLC0415  slow to import
 
         dates = _request(start, end, None, full_refresh=False).backfill
-        return VerifiedTables(self._workspace(vars).verify(_names(tables), spark, dates=dates))
+        workspace = self._workspace(vars)
+        found = workspace.verify(_names(tables), spark, dates=dates)
+        return VerifiedTables(replace(each, table=workspace.short(each.table)) for each in found)
 
     def test(
         self,
@@ -132,7 +143,8 @@ class Project:
         spark: SparkSession | None = None,
     ) -> list[TableChecks]:
         """Runs the checks of tables and views on all their rows, as they are. A check that fails raises nothing."""
-        return list(self._chosen(select, exclude, vars).test(spark))
+        workspace = self._chosen(select, exclude, vars)
+        return [replace(each, table=workspace.short(each.table)) for each in workspace.test(spark)]
 
     def backup(
         self, table: str | Path, to: str | Path | None = None, *, spark: SparkSession | None = None

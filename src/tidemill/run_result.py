@@ -118,7 +118,7 @@ def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> Ru
     heard, ready = _Heard(), workspace.ready(**how)
     with keep_outcomes(workspace.project.folder, workspace.tables_and_views, "run", heard.outcomes):
         done = ready(spark, heard)
-    return RunResult(tuple(step_of(outcome, workspace.masking) for outcome in done.outcomes), done.seconds)
+    return RunResult(tuple(step_of(outcome, workspace) for outcome in done.outcomes), done.seconds)
 
 
 class _Heard(Silent):
@@ -131,14 +131,15 @@ class _Heard(Silent):
         self.outcomes.append(outcome)
 
 
-def step_of(outcome: Outcome, masking: Masking) -> RunStep:
-    """An outcome as Python code sees it, without secrets."""
-    name, result, error = masking.mask(outcome.name), outcome.result, outcome.error
+def step_of(outcome: Outcome, workspace: Workspace) -> RunStep:
+    """An outcome as Python code and JSON have it, without secrets."""
+    name, result, error, masking = workspace.short(outcome.name), outcome.result, outcome.error, workspace.masking
     if error is not None:
         shown = retold(error, masking.mask(error.problem), masking.mask(error.remedy), error.origin)
         return RunStep(name, "failed", checks=getattr(error, "checks", ()), error=shown)
     if result is None:
-        return RunStep(name, "not run", waits_for=outcome.waits_for)
+        waits_for = workspace.short(outcome.waits_for) if outcome.waits_for else None
+        return RunStep(name, "not run", waits_for=waits_for)
     if isinstance(result, StepResult):
         return _of_table(name, result, masking)
     if isinstance(result, ViewResult):

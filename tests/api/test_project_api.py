@@ -50,7 +50,7 @@ def write(path: Path, *rows: str) -> None:
 
 
 def statuses(result: Any) -> dict[str, str]:
-    return {step.table.removeprefix("main."): step.status for step in result.steps}
+    return {step.table: step.status for step in result.steps}
 
 
 def test_a_run_tells_of_every_step(spark: SparkSession, folder: Path) -> None:
@@ -109,15 +109,15 @@ def test_a_failed_step_raises_nothing_and_shows_no_secret(
     assert isinstance(failed.error, tidemill.TidemillError)
     assert "data/***/gone.csv" in failed.error.problem
     assert "hidden-place" not in str(failed.error)
-    assert (waiting.status, waiting.waits_for, waiting.error) == ("not run", "main.raw_gone", None)
+    assert (waiting.status, waiting.waits_for, waiting.error) == ("not run", "raw_gone", None)
 
 
 def test_tables_are_verified(spark: SparkSession, folder: Path) -> None:
     project = tidemill.Project.load(folder)
     project.run(spark=spark)
     assert [(each.table, each.equal) for each in project.verify(spark=spark)] == [
-        ("main.raw_orders", True),
-        ("main.daily", True),
+        ("raw_orders", True),
+        ("daily", True),
     ]
     write(folder / "data/1.csv", "1,2024-01-01 10:00:00,eu")
     (raw,) = project.verify("raw_orders", spark=spark)
@@ -170,10 +170,10 @@ def test_what_cannot_be_copied_restored_or_dropped_is_told_without_spark(folder:
 
 def test_a_plan_and_the_tables_need_no_spark(folder: Path) -> None:
     project = tidemill.Project.load(folder / "pipelines")
-    assert [table.name for table in project.tables] == ["main.raw_orders", "main.daily"]
+    assert [table.name for table in project.tables] == ["raw_orders", "daily"]
     assert [(step.table, step.reason) for step in project.plan("+daily")] == [
-        ("main.raw_orders", "first run"),
-        ("main.daily", "first run"),
+        ("raw_orders", "first run"),
+        ("daily", "first run"),
     ]
     planned = project.plan("raw_orders", start="2024-01-01", end=date(2024, 1, 31), batch="7 days")
     assert [step.reason for step in planned] == ["backfill from 2024-01-01 to 2024-01-31 by 7 days"]

@@ -314,7 +314,7 @@ def test_a_misspelled_table_is_an_error_with_the_right_one_and_a_target_is_anoth
     )
     lone = folder / "lone.sql"
     lone.write_text("CREATE TABLE one AS SELECT 1 AS id;\n")
-    assert cli("compile", "one", lone).stdout.startswith("-- main.one · replace · ")
+    assert cli("compile", "one", lone).stdout.startswith("-- one · replace · ")
 
 
 def test_no_spark_is_imported_and_it_takes_less_than_a_second_of_work(model):

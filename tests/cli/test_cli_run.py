@@ -120,7 +120,7 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
     assert [set(step) for step in found["steps"]] == [STEP_KEYS, STEP_KEYS]
     assert all(step.pop("seconds") > 0 for step in found["steps"])
     assert found["steps"][0] == {
-        "table": "main.raw_orders",
+        "table": "raw_orders",
         "status": "changed",
         "strategy": "merge upsert",
         "first_run": False,
@@ -186,7 +186,7 @@ def test_a_failing_third_step_ends_with_1_and_the_first_two_stay(shop: Path, cli
     assert [step["status"] for step in steps] == ["up to date", "up to date", "failed", "not run"]
     assert {frozenset(step) for step in steps} == {frozenset(STEP_KEYS)}
     assert set(steps[2]["error"]) == {"code", "problem", "remedy", "origin"}
-    assert steps[3]["waits_for"] == "main.broken"
+    assert steps[3]["waits_for"] == "broken"
 
 
 def test_a_dry_run_is_a_plan_and_writes_nothing(shop: Path, cli):
@@ -201,8 +201,8 @@ def test_a_dry_run_is_a_plan_and_writes_nothing(shop: Path, cli):
     assert json.loads(cli("plan", "--format", "json").stdout) == {
         "project": "shop",
         "steps": [
-            {"table": "main.raw_orders", "strategy": "merge upsert on order_id", "reason": "first run", "notices": []},
-            {"table": "main.daily", "strategy": "merge upsert on day", "reason": "first run", "notices": []},
+            {"table": "raw_orders", "strategy": "merge upsert on order_id", "reason": "first run", "notices": []},
+            {"table": "daily", "strategy": "merge upsert on day", "reason": "first run", "notices": []},
         ],
         "exports": [],
     }
@@ -217,9 +217,9 @@ def test_list_shows_what_is_declared_in_order(cli):
         "  daily       merge upsert  raw_orders  pipelines/shop.sql:4:1\n"
     )
     assert json.loads(cli("list", "--format", "json").stdout)["declared"][1] == {
-        "name": "main.daily",
+        "name": "daily",
         "strategy": "merge upsert",
-        "reads": ["main.raw_orders"],
+        "reads": ["raw_orders"],
         "origin": "pipelines/shop.sql:4:1",
     }
 

@@ -80,7 +80,7 @@ def test_the_state_of_one_table_as_json_has_every_key(cli):
         "project": "shop",
         "tables": [
             {
-                "model_name": "main.raw_orders",
+                "model_name": "raw_orders",
                 "materialization": "incremental",
                 "strategy": "merge upsert",
                 "last_execution_timestamp": AT,
@@ -100,7 +100,7 @@ def test_the_state_of_one_table_as_json_has_every_key(cli):
 def test_one_pipeline_file_is_a_target_too(shop: Path, cli):
     (shop / "pipelines" / "more.sql").write_text("CREATE TABLE more AS SELECT 1 AS one;")
     found = json.loads(cli("state", "pipelines/more.sql", "--format", "json").stdout)["tables"]
-    assert [each["model_name"] for each in found] == ["main.more"]
+    assert [each["model_name"] for each in found] == ["more"]
 
 
 @pytest.mark.usefixtures("shop")

@@ -55,7 +55,7 @@ def expected(last: int) -> list[tuple[Any, ...]]:
 
 def payments(result: RunResult) -> RunStep:
     assert result.ok, [step.error for step in result.steps]
-    return next(step for step in result.steps if step.table == "main.payments")
+    return next(step for step in result.steps if step.table == "payments")
 
 
 def held(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:

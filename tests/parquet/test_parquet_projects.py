@@ -112,9 +112,7 @@ def test_models_and_functions_of_a_delta_warehouse_may_be_datasets(spark: SparkS
     day(folder, 1, "1,eu,10", "2,us,20")
     asked = {"select": ["+shop.totals", "shop.days"], "spark": spark}
     first = tm.Project.load(folder).run(**asked, end="2024-01-02")
-    assert {step.table: step.error for step in first.steps} == dict.fromkeys(
-        ["main.raw_orders", "shop.totals", "shop.days"]
-    )
+    assert {step.table: step.error for step in first.steps} == dict.fromkeys(["raw_orders", "shop.totals", "shop.days"])
     day(folder, 2, "3,us,1")
     second = {step.table: step for step in tm.Project.load(folder).run(**asked, end="2024-01-03").steps}
     assert (second["shop.totals"].updated, second["shop.totals"].unchanged) == (1, 1)

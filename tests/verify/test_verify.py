@@ -144,9 +144,7 @@ def test_the_command_shows_what_is_equal_what_differs_and_what_cannot_be_read(
     assert "  ✓ daily equals its query (2 rows)" in lines
     assert any(line.startswith("  ✗ raw_gone  error[") for line in lines)
     document = json.loads(cli("verify", "daily", "--target", shop.file, "--format", "json").output)
-    assert [(each["table"], each["status"], each["rows"]) for each in document["tables"]] == [
-        ("main.daily", "equal", 2)
-    ]
+    assert [(each["table"], each["status"], each["rows"]) for each in document["tables"]] == [("daily", "equal", 2)]
     hushed = cli("verify", shop.file, "--quiet")
     assert (hushed.exit_code, hushed.stdout) == (1, "")
     assert (
@@ -195,8 +193,8 @@ def test_rows_that_a_query_no_longer_returns_fail_verify_unless_they_are_intende
     keys = ("table", "status", "equal", "ok", "rows", "total", "missing", "extra", "different", "kept", "ignored")
     assert (code, document["ok"]) == (1, False)
     assert [tuple(each[key] for key in keys) for each in document["tables"]] == [
-        ("main.raw", "kept", False, True, 2, 3, 0, 0, 0, 1, 0),
-        ("main.daily", "kept", False, False, 2, 3, 0, 0, 0, 1, 0),
+        ("raw", "kept", False, True, 2, 3, 0, 0, 0, 1, 0),
+        ("daily", "kept", False, False, 2, 3, 0, 0, 0, 1, 0),
     ]
     code, text = command(options='OPTIONS { "kept_rows": "intended" }')
     assert (code, text.splitlines()[-2:]) == (

@@ -120,14 +120,14 @@ def _data(workspace: Workspace, results: Sequence[TableChecks]) -> dict[str, Any
     return {
         "project": workspace.project.name,
         "ok": all(result.ok for result in results),
-        "tables": [workspace.masking.mask_data(_table(result)) for result in results],
+        "tables": [workspace.masking.mask_data(_table(result, workspace.short(result.table))) for result in results],
     }
 
 
-def _table(result: TableChecks) -> dict[str, Any]:
+def _table(result: TableChecks, name: str) -> dict[str, Any]:
     status = "failed" if not result.ok else "tested" if result.there else "not there yet"
     return {
-        "table": result.table,
+        "table": name,
         "status": status,
         "checks": [each.to_json() for each in result.checks],
         "error": render.error_data(result.error) if result.error else None,

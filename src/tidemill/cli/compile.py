@@ -71,7 +71,7 @@ def _runs(workspace: Workspace, node: Table | View) -> tuple[RunStatements, ...]
 def _data(workspace: Workspace, node: Table | View, runs: tuple[RunStatements, ...]) -> dict[str, Any]:
     return {
         "project": workspace.project.name,
-        "table": node.name,
+        "table": workspace.short(node.name),
         "strategy": str(getattr(node, "strategy", "view")),
         "origin": str(node.origin) if node.origin else None,
         "runs": [asdict(run) | {"notes": list(run.notes)} for run in runs],

@@ -45,7 +45,7 @@ def join_stats(
     if file:
         Path(file).write_text(_picture(workspace.short(table), found), encoding="utf-8")
     if form == "json":
-        render.document({"table": table, **found.to_json(), "svg": file})
+        render.document({"table": workspace.short(table), **found.to_json(), "svg": file})
     elif not quiet:
         for line in (*told(workspace.short(table), found), *([f"drawn into {file}"] if file else ())):
             render.say(f"{render.INDENT}{line}")

@@ -233,7 +233,7 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
     """What Python code sees of a step, with null in the place of what it has not."""
     from tidemill.run_result import step_of  # noqa: PLC0415  slow to import
 
-    step, result = step_of(outcome, workspace.masking), _step_result(outcome)
+    step, result = step_of(outcome, workspace), _step_result(outcome)
     wrote = outcome.result is not None and _view_result(outcome) is None
     done = {name: getattr(step, name) if result else None for name in ("rebuilt", "batches", "rows_read")}
     return {

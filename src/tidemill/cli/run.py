@@ -135,28 +135,27 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
 def list_(workspace: Workspace, form: str, quiet: bool) -> None:
     """Show the tables, views and exports that a project or a pipeline file declares, each after what it reads."""
     nodes = workspace.graph.in_order()
-    data = [_declaration(node) | {"name": workspace.masking.mask(node.name)} for node in nodes]
+    data = [_declaration(node, workspace) for node in nodes]
     if form == "json":
         render.document({"project": workspace.project.name, "declared": data})
     elif not quiet:
-        render.declared(["name", "strategy", "reads", "declared in"], [_listed(each, workspace) for each in data])
+        render.declared(["name", "strategy", "reads", "declared in"], [_listed(each) for each in data])
 
 
-def _listed(each: dict[str, Any], workspace: Workspace) -> list[str]:
-    reads = ", ".join(map(workspace.short, each["reads"]))
-    return [workspace.short(each["name"]), each["strategy"], reads, each["origin"] or ""]
+def _listed(each: dict[str, Any]) -> list[str]:
+    return [each["name"], each["strategy"], ", ".join(each["reads"]), each["origin"] or ""]
 
 
-def _declaration(node: Any) -> dict[str, Any]:
+def _declaration(node: Any, workspace: Workspace) -> dict[str, Any]:
     from tidemill.declare.producers import Loaded  # noqa: PLC0415
 
     producer = getattr(node, "producer", None)
     reads = [producer.source.name] if isinstance(producer, Loaded) else list(node.inputs)
     strategy = str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
     return {
-        "name": node.name,
+        "name": workspace.short(node.name),
         "strategy": strategy,
-        "reads": reads,
+        "reads": [workspace.short(name) for name in reads],
         "origin": str(node.origin) if node.origin else None,
     }
 
@@ -166,7 +165,7 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
 
     steps, mask = workspace.plan(request), workspace.masking.mask
     if form == "json":
-        data = [asdict(step) | {"reason": mask(step.reason)} for step in steps]
+        data = [asdict(step) | {"table": workspace.short(step.table), "reason": mask(step.reason)} for step in steps]
         exports = [{"to": mask(export.name), "strategy": f"export {export.mode}"} for export in workspace.exports]
         render.document({"project": workspace.project.name, "steps": data, "exports": exports})
         return
@@ -188,18 +187,19 @@ def _proposals(workspace: Workspace) -> list[str]:
 
     found = []
     for table in workspace.tables:
+        name = workspace.short(table.name)
         source = table.producer.source if isinstance(table.producer, Loaded) else None
         if source and source.cursor and isinstance(table.strategy, Replace):
             found.append(
-                f"{table.name} is replaced by all of {source.name} each run, though that has a cursor: "
+                f"{name} is replaced by all of {source.name} each run, though that has a cursor: "
                 "MODE APPEND or MODE MERGE ON its keys would read only what is new"
             )
         if isinstance(table.strategy, Append) and table.window is None:
             cursor = "time_column=…" if table.function else "a cursor (INCREMENTAL BY a time column)"
-            found.append(f"{table.name} appends every row that it is given; {cursor} would let each row enter once")
+            found.append(f"{name} appends every row that it is given; {cursor} would let each row enter once")
         if isinstance(table.strategy, Replace) and table.function:
             found.append(
-                f"{table.name} is read and written whole each run; with keys=[…] its function may give only what is "
+                f"{name} is read and written whole each run; with keys=[…] its function may give only what is "
                 "new, and only that is written"
             )
     return found

@@ -56,7 +56,7 @@ def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, qu
     if form == "json":
         render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
     elif not quiet:
-        render.declared(HEADINGS, [_line(workspace, each) for each in found], right=frozenset({"rows", "version"}))
+        render.declared(HEADINGS, [_line(each) for each in found], right=frozenset({"rows", "version"}))
 
 
 def _state(workspace: Workspace, table: Table | View) -> State:
@@ -70,7 +70,7 @@ def _state(workspace: Workspace, table: Table | View) -> State:
     record = snapshot.record if snapshot else None
     value = record.progress.get(table.input) if record else None
     return State(
-        model_name=workspace.masking.mask(table.name),
+        model_name=workspace.short(table.name),
         materialization="table" if isinstance(table.strategy, Replace) else "incremental",
         strategy=str(table.strategy),
         last_execution_timestamp=record.at if record else None,
@@ -87,7 +87,7 @@ def _view_state(workspace: Workspace, view: View) -> State:
 
     record = view_record(view.path)
     return State(
-        model_name=workspace.masking.mask(view.name),
+        model_name=workspace.short(view.name),
         materialization="view",
         strategy=view.strategy,
         last_execution_timestamp=record.at if record else None,
@@ -95,9 +95,9 @@ def _view_state(workspace: Workspace, view: View) -> State:
     )
 
 
-def _line(workspace: Workspace, each: State) -> tuple[str, ...]:
+def _line(each: State) -> tuple[str, ...]:
     return (
-        workspace.short(each.model_name),
+        each.model_name,
         each.materialization,
         each.strategy,
         "not run yet" if _is_new(each) else render.moment(each.last_execution_timestamp or ""),

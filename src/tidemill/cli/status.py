@@ -81,7 +81,8 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
     ledger = Ledger(ledger_file(workspace.project.folder))
     found = [_status(table, ledger) for table in workspace.tables_and_views]
     if form == "json":
-        render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
+        data = [asdict(each) | {"table": workspace.short(each.table)} for each in found]
+        render.document({"project": workspace.project.name, "tables": data})
     elif not quiet:
         short = f"{workspace.project.warehouse.schema}."
         render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}))

@@ -167,7 +167,7 @@ def _data(workspace: Workspace, results: Sequence[Verified]) -> dict[str, Any]:
     return {
         "project": workspace.project.name,
         "ok": all(each.ok for each in results),
-        "tables": [_table(each) for each in results],
+        "tables": [_table(each) | {"table": workspace.short(each.table)} for each in results],
     }
 
 

@@ -54,7 +54,7 @@ def show_watermarks(
     workspace = _workspace(pipeline, load)
     found = watermarks_of(_chosen(workspace, pipeline, source, None))
     if form == "json":
-        render.document({"watermarks": [_data(each) for each in found]})
+        render.document({"watermarks": [_data(each, workspace) for each in found]})
     elif not quiet and not found:
         render.say(f"{render.INDENT}nothing here reads its source by a cursor")
     elif not quiet:
@@ -224,7 +224,7 @@ def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], for
             interruptible(lambda table=table, value=value: commit(spark, table, value))  # type: ignore[misc]
     found = watermarks_of(table for table, _ in changes)
     if form == "json":
-        render.document({"watermarks": [_data(each) for each in found]})
+        render.document({"watermarks": [_data(each, workspace) for each in found]})
     elif not quiet:
         render.table(HEADINGS, [_line(each, workspace) for each in found], right=frozenset())
 
@@ -234,11 +234,11 @@ def _line(each: Watermark, workspace: Workspace) -> tuple[str, ...]:
     return (each.pipeline, each.source, workspace.short(each.table), each.column, value, render.moment(each.at or ""))
 
 
-def _data(each: Watermark) -> dict[str, Any]:
+def _data(each: Watermark, workspace: Workspace) -> dict[str, Any]:
     return {
         "pipeline": each.pipeline,
         "source": each.source or None,
-        "table": each.table,
+        "table": workspace.short(each.table),
         "column": each.column,
         "watermark": each.value.text() if each.value else None,
         "type": str(each.value.kind) if each.value else None,

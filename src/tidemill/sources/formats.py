@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
-from tidemill.sources.spark_options import reader_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def spark_source(source: Source) -> SparkSource:
     params = Params(source)
     schema, path = params.text("schema"), params.text("path")
-    options = params.options(reader_options(source.kind))
+    options = params.options()
     if path:  # where nothing is there it may be a name, as Iceberg's tables have
         options["path"] = params.path(path) if Path(params.path(path)).exists() else path
     return SparkSource(source.kind, options, schema, source.columns, source.name)

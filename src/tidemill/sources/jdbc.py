@@ -13,7 +13,6 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.sources.addresses import Address, read_address
 from tidemill.sources.narrow import picked, since, spelling
 from tidemill.sources.params import Params
-from tidemill.sources.spark_options import reader_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +48,7 @@ def jdbc_source(source: Source) -> JdbcSource:
             origin=source.origin,
         )
     relation = table or f"({(query or '').strip().rstrip(';')}) AS tidemill_query"
-    options = params.options(reader_options(source.kind))
+    options = params.options()
     return JdbcSource(address, relation, options, source.columns, source.batch_size or BATCH, source.name)
 
 

@@ -9,7 +9,7 @@ from tidemill.declare.paths import absolute
 from tidemill.declare.sources import SHARED, as_count, as_names, as_text, bad_param
 from tidemill.declare.variables import as_text as shown
 from tidemill.errors import ArgumentError, did_you_mean
-from tidemill.sources.spark_options import ANYTHING, remedy, spark_name, unknown
+from tidemill.sources.spark_options import ANYTHING, reader_options, remedy, spark_name, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -76,13 +76,14 @@ class Params:
         """The path as it is from anywhere: relative ones start at the source's folder."""
         return absolute(path, self.source.folder)
 
-    def options(self, known: Sequence[str] | None) -> dict[str, str]:
-        """What nobody asked for, as Spark's options are: texts. Names that are not `known` are an error.
+    def options(self) -> dict[str, str]:
+        """What nobody asked for, as Spark's options are: texts. A name that its reader does not have is an error.
 
-        Those of `spark` are passed as they are; without `known` all are.
+        Those of `spark` are passed as they are, and so are all where the reader is somebody else's.
         """
         free = self.mapping(ANYTHING) or {}
         self._left = {spark_name(name, self._left): value for name, value in self._left.items()}
+        known = reader_options(self.source.kind) if self._left else None
         if known is not None:
             self._end([*self._asked, *known], unknown(self._left, known))
         return self._texts(self._left) | self._texts(free)

@@ -23,7 +23,7 @@ class Options:
     def __init__(self, export: Export) -> None:
         self._export = export
         self._left = {spark_name(name, export.options): value for name, value in export.options.items()}
-        known = _known(export)
+        known = _known(export) if self._left else ()
         properties = [name for name in self._left if export.kind.lower() == "delta" and "." in name]
         if name := unknown(self._left, [*known, *properties]):
             problem = f"has no option {name}"

@@ -19,7 +19,6 @@ from tidemill.sources.files.untyped import Types, empty, read_csv, read_json
 from tidemill.sources.files.written import written_schema
 from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
-from tidemill.sources.spark_options import reader_options
 from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def file_source(source: Source) -> FileSource:
             f"The source {source} takes no types: {source.kind.upper()} files have their own.",
             "Leave out schema and types, and cast in a query.",
         )
-    return FileSource(paths, kind, params.options(reader_options(kind)), types, source.columns, source.name)
+    return FileSource(paths, kind, params.options(), types, source.columns, source.name)
 
 
 @dataclass(frozen=True)
