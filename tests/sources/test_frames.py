@@ -57,6 +57,19 @@ def test_whatever_gives_a_stream_of_arrows_is_read_once(spark: SparkSession) -> 
         assert source.read(reading).orderBy("id").collect() == [(1, "a"), (2, None)]
 
 
+def test_texts_of_polars_are_read_inside_of_columns_too(spark: SparkSession) -> None:
+    view = pa.string_view()
+    table = pa.table(
+        {
+            "s": pa.array([{"x": "a"}], pa.struct([("x", view)])),
+            "l": pa.array([["b"]], pa.large_list(view)),
+        }
+    )
+    found = FrameSource(Streamed(table)).read(Reading(spark, None))
+    assert dict(found.dtypes) == {"s": "struct<x:string>", "l": "array<string>"}
+    assert found.collect() == [(("a",), ["b"])]
+
+
 def test_a_list_of_dicts_takes_the_types_of_the_table_where_its_values_fit(spark: SparkSession) -> None:
     records = FrameSource([{"id": 1, "at": datetime(2024, 1, 2)}, {"id": 2, "v": 3}])  # noqa: DTZ001
     assert dict(records.read(Reading(spark, None)).dtypes) == {"id": "bigint", "at": "timestamp_ntz", "v": "bigint"}
