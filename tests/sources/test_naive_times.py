@@ -20,7 +20,7 @@ FRAME = pd.DataFrame(
     {
         "id": [1, 2],
         "at": [datetime.fromisoformat(text) for text in ("2024-03-10 02:30", "2024-07-01 12:00:00.000005")],
-        "deep": [{"at": datetime.fromisoformat("2024-07-01 12:00")}, {"at": None}],
+        "deep": [{"at": None}, {"at": datetime.fromisoformat("2024-07-01 12:00")}],
     }
 )
 
