@@ -48,7 +48,8 @@ def _show(workspace: Workspace, found: list[Suggestion]) -> None:
     for each in found:
         for depth, line in _lines(each):
             indent = render.INDENT * depth
-            render.say("\n".join(f"{indent}{part}" for part in workspace.masking.mask(line).splitlines()))
+            for part in workspace.masking.mask(line).splitlines():
+                render.say(f"{indent}{part}", hang=len(indent) + len("-- "))
 
 
 def _lines(each: Suggestion) -> list[tuple[int, str]]:
