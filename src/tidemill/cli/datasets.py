@@ -13,7 +13,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import located, spark_here
+from tidemill.cli.naming import located, refuse_unknown, spark_here
 from tidemill.cli.options import columns, output
 from tidemill.declare.paths import absolute
 from tidemill.errors import ArgumentError
@@ -207,7 +207,9 @@ def _folder(target: str) -> Folder:
 
 
 def _path(target: str) -> str:
-    return absolute(located(target))
+    path = located(target)
+    refuse_unknown(target, path)
+    return absolute(path)
 
 
 def _name(target: str) -> str:

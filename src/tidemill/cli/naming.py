@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.paths import absolute, at_home
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, TidemillError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.cli.options import Load
     from tidemill.declare.spark import SparkSettings
+    from tidemill.declare.tables import Table
     from tidemill.upkeep import Place
     from tidemill.workspace import Workspace
+
+UNKNOWN = "table.unknown"
 
 
 def located(table: str, profile: str | None = None) -> str:
@@ -22,6 +25,35 @@ def located(table: str, profile: str | None = None) -> str:
     from tidemill.project import ProjectSettings  # noqa: PLC0415
 
     return table if _is_path(table) else ProjectSettings.load(profile=profile).table_path(table)
+
+
+def merged_into(target: str) -> Table | None:
+    """The table of the project that a name means; None where it is a path: in a project, one has a / in it."""
+    from tidemill.project import is_project  # noqa: PLC0415
+    from tidemill.workspace import Workspace  # noqa: PLC0415
+
+    if "/" in target or not target.strip() or not is_project():
+        return None
+    try:
+        return Workspace.load(None).select([target])[0]
+    except ArgumentError as failure:
+        if failure.code == UNKNOWN:
+            failure.remedy += f" A path needs ./ here: ./{target}"
+        raise
+
+
+def refuse_unknown(table: str, path: str, profile: str | None = None) -> None:
+    """A name of which nothing is at its path, and that nothing declares, is an error that says which may be meant."""
+    from tidemill.workspace import Workspace  # noqa: PLC0415
+
+    if path == table or "://" in path or Path(path).exists():
+        return
+
+    try:
+        Workspace.load(None, profile=profile).select_also_views([table])
+    except TidemillError as failure:
+        if failure.code == UNKNOWN:  # others are about files that this command does not need
+            raise
 
 
 def placed(table: str, profile: str | None = None, *, alone: bool = False) -> Place:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,16 @@ import click
 
 from tidemill.cli import console, fitting
 from tidemill.cli.fitting import flowing, wrapped
+from tidemill.cli.tables import Looks, laid
 from tidemill.declare.mistakes import FileErrors, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tidemill.errors import TidemillError
 
 INDENT = "  "
+PLAIN = Looks()
 SEPARATOR = fitting.SEPARATOR
 NOT_KNOWN = "–"  # noqa: RUF001  the mark of what could not be looked at
 _UNDER = 4  # what goes on below a line with a mark
@@ -103,6 +106,11 @@ def notice(text: str, *, err: bool = False) -> None:
     say(f"{INDENT}{click.style('notice', fg='yellow')}  {text}", err=err, hang=len("  notice  "))
 
 
+def red(word: str) -> Callable[[str], str]:
+    """What shows a word in red, wherever it stands in a text."""
+    return lambda text: text.replace(word, click.style(word, fg="red"))
+
+
 def rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
@@ -111,26 +119,37 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def declared(headings: Sequence[str], lines: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
+def declared(
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    right: frozenset[str] = frozenset(),
+    looks: Looks = PLAIN,
+) -> None:
     """A line for each thing that a project declares, or how to declare one."""
     if lines:
-        table(headings, lines, right=right)
+        table(headings, lines, right=right, looks=looks)
     else:
         say(f"{INDENT}{NOTHING_DECLARED}")
 
 
-def table(headings: Sequence[str], lines: Sequence[Sequence[str]], *, right: frozenset[str]) -> None:
-    """Aligned columns; a column in which nothing stands is left out."""
-    kept = [n for n, _ in enumerate(headings) if any(line[n] for line in lines)]
-    widths = {n: max(len(line[n]) for line in (headings, *lines)) for n in kept}
-
-    def row(line: Sequence[str]) -> str:
-        cells = [line[n].rjust(widths[n]) if headings[n] in right else line[n].ljust(widths[n]) for n in kept]
-        return INDENT + INDENT.join(cells).rstrip()
-
-    say(click.style(row(headings), dim=True))
-    for line in lines:
-        say(row(line))
+def table(
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    right: frozenset[str] = frozenset(),
+    looks: Looks = PLAIN,
+) -> None:
+    """Aligned columns, which fit the terminal; a column in which nothing stands is left out."""
+    width = console.width()
+    found = laid(headings, lines, replace(looks, right=looks.right | right), width - len(INDENT) if width else None)
+    for line in found.heading:
+        console.write(click.style(f"{INDENT}{line}", dim=True))
+    for line in found.lines:
+        console.write(f"{INDENT}{line}")
+    if found.left_out:
+        left_out = f"no room for {', '.join(found.left_out)}: --format json has all"
+        say(click.style(f"{INDENT}{left_out}", dim=True), hang=len(INDENT))
 
 
 def moment(at: str, today: date | None = None) -> str:

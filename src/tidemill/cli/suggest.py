@@ -10,6 +10,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.options import examples, on_project, output
+from tidemill.errors import exit_code_of
 
 if TYPE_CHECKING:
     from tidemill.suggest.source import Suggestion
@@ -39,7 +40,7 @@ def suggest(workspace: Workspace, form: str, quiet: bool) -> int:
         render.document(workspace.masking.mask_data({"sources": [_data(each) for each in found]}))
     elif not quiet:
         _show(workspace, found)
-    return 1 if any(each.error for each in found) else 0
+    return exit_code_of(each.error for each in found if each.error)
 
 
 def _show(workspace: Workspace, found: list[Suggestion]) -> None:
