@@ -41,7 +41,7 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
     dates = ("--start", "2024-01-01", "--end", "2024-01-31")
     seen["backfill"] = on_terminal(folder, "run", "-s", "raw_orders", *dates, "--batch", "14 days", columns=80)
     seen["merge"] = on_terminal(folder, "merge", "data/orders/day2.csv", "lake/orders", "--on", "order_id", columns=120)
-    _write(folder / "data/orders/day3.csv", f"{HEADER}4,40,2024-01-31 10:00:00\n")
+    _write(folder / "data/orders/day3.csv", f"{HEADER}4,25,2024-01-31 10:00:00\n")
     seen["failure"] = on_terminal(folder, "run", columns=80)
     _write(folder / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
     seen["ctrl-c"] = on_terminal(folder, "run", "slow.sql", columns=120, type_when=("slow", CTRL_C))
@@ -143,7 +143,23 @@ def test_merge(screens: dict[str, Seen]):
 
 def test_a_step_that_fails(screens: dict[str, Seen]):
     assert screens["failure"].code == 1
-    assert screens["failure"].text == ""
+    assert (
+        screens["failure"].text
+        == """\
+  Tidemill 0.1 · shop · embedded Spark · 2 steps
+  ✓ raw_orders    merged           2 rows   on order_id · 1 inserted
+                                            1 unchanged
+                                            since 2024-01-31 09:00:00 UTC, less
+                                            2 hours   … s
+  ✗ large_orders  error[checks.failed] The check amount < 30 of
+    main.large_orders failed: 1 of 3 rows that would enter makes it false:
+    order_id=3 amount=30.
+    models/main/large_orders.py:1:72
+    Correct the rows or their query; with "severity": "warn" such rows enter,
+    and are told. main.large_orders is unchanged.
+  1 failed · 1 table changed · what is done stays: mend the rest and run again
+"""
+    )
     assert screens["failure"].colour("✗") == "red"
 
 
