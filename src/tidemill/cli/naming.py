@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tidemill.cli.options import Load
     from tidemill.declare.spark import SparkSettings
-    from tidemill.declare.tables import Table
     from tidemill.upkeep import Place
     from tidemill.workspace import Workspace
 
@@ -25,21 +24,6 @@ def located(table: str, profile: str | None = None) -> str:
     from tidemill.project import ProjectSettings  # noqa: PLC0415
 
     return table if _is_path(table) else ProjectSettings.load(profile=profile).table_path(table)
-
-
-def merged_into(target: str) -> Table | None:
-    """The table of the project that a name means; None where it is a path: in a project, one has a / in it."""
-    from tidemill.project import is_project  # noqa: PLC0415
-    from tidemill.workspace import Workspace  # noqa: PLC0415
-
-    if "/" in target or not target.strip() or not is_project():
-        return None
-    try:
-        return Workspace.load(None).select([target])[0]
-    except ArgumentError as failure:
-        if failure.code == UNKNOWN:
-            failure.remedy += f" A path needs ./ here: ./{target}"
-        raise
 
 
 def refuse_unknown(table: str, path: str, profile: str | None = None) -> None:
