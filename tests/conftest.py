@@ -60,6 +60,7 @@ WITHOUT_ENGINE = frozenset(
         "test_cli_spark.py",
         "test_engines.py",
         "test_fetch.py",
+        "test_full_disk.py",
         "test_http_api.py",
         "test_jars.py",
         "test_kills.py",
@@ -68,7 +69,6 @@ WITHOUT_ENGINE = frozenset(
         "test_pages.py",
         "test_protocol.py",
         "test_real_failures.py",
-        "test_terminal.py",
         "test_two_processes.py",
     }
 )

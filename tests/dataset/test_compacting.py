@@ -187,16 +187,17 @@ def test_a_size_that_is_none_and_a_folder_that_is_no_dataset_are_errors(folder: 
         assert bad.exit_code == 2
         assert f"'{size}' is no size." in bad.output
     nothing = CliRunner().invoke(tidemill, ["recover", str(tmp_path / "nothing")])
-    assert "There is no dataset at" in nothing.output
+    assert "There is no table at" in nothing.output
     places = {
         "": "'' is no path.",
-        "s3://a/b": "s3://a/b is an address",
         str(folder.root / "p=a/0.parquet"): "is a file",
     }
     for command, (place, told) in product(("compact", "vacuum", "recover"), places.items()):
         assert told in CliRunner().invoke(tidemill, [command, place]).output
     done = CliRunner().invoke(tidemill, ["compact", str(folder), "--target-size", "1.5 MB"])
     assert "files joined to" in done.output
+    kept = CliRunner().invoke(tidemill, ["vacuum", str(folder), "--retain", "1 day"])
+    assert (kept.exit_code, "which has no older versions" in kept.output) == (2, True)
 
 
 def test_a_disk_that_is_full_leaves_the_dataset_as_it_was(folder: Folder) -> None:

@@ -1,20 +1,17 @@
-"""`tidemill check`, `dedup`, `compact`, `vacuum` and `recover`: what keeps dataset folders in order."""
+"""`tidemill check`, `dedup`, `compact`, `vacuum` and `recover`: upkeep of tables and dataset folders."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import located, refuse_unknown, spark_here
-from tidemill.cli.options import columns, output
+from tidemill.cli.naming import located, placed, spark_here
+from tidemill.cli.options import columns, output, single_writer
 from tidemill.declare.paths import absolute
 from tidemill.errors import ArgumentError
 
@@ -24,8 +21,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.dataset.folder import Folder
+    from tidemill.run.upkeep.files import Finished, OnSpark, Vacuumed
     from tidemill.run.upkeep.repair import CheckedKeys
+    from tidemill.state.logs import AnyLog
+    from tidemill.upkeep import Place
 
     T = TypeVar("T")
 
@@ -101,26 +100,25 @@ def dedup(target: str, on: tuple[str, ...], order_by: tuple[str, ...], form: str
 
 
 @click.command(
-    short_help="Join the small files of a dataset.",
-    epilog="\b\nExamples:\n  tidemill compact lake/orders --target-size 128MB",
+    short_help="Join the small files of a table.",
+    epilog="\b\nExamples:\n  tidemill compact lake/orders --target-size 128MB\n  tidemill compact orders",
 )
 @click.argument("target")
 @click.option("--target-size", default="128MB", show_default=True, metavar="SIZE", help="About how large files become.")
+@single_writer
 @output
-def compact(target: str, target_size: str, form: str, quiet: bool) -> None:
-    """Join the small files of the Parquet dataset TARGET, partition by partition, in one commit; starts no Spark.
+def compact(target: str, target_size: str, alone: bool, form: str, quiet: bool) -> None:
+    """Join the small files of TARGET, partition by partition, in one commit.
 
-    Rows stay as they are, and so do files of the size and above.
+    TARGET is a Delta table or a Parquet dataset: a path, or the name of a table of the project. Rows and progress stay
+    as they are, and so do files of the size and above. The files of a Delta table are joined by Delta's OPTIMIZE, and
+    the old ones stay for older versions, until a vacuum; a dataset needs no Spark for it.
     """
-    from tidemill.dataset import compacting  # noqa: PLC0415
-    from tidemill.dataset.protocol import Moved  # noqa: PLC0415
-    from tidemill.errors import ConflictError  # noqa: PLC0415
+    from tidemill.run.upkeep import files  # noqa: PLC0415
 
-    folder, size = _folder(target), _bytes(target_size)
-    try:
-        done = compacting.compact(folder, size)
-    except Moved as moved:
-        raise ConflictError("run.conflict", f"{moved}.", "Nothing was changed. Compact it again.") from moved
+    size, place = _bytes(target_size), placed(target, alone=alone)
+    on_spark = _later(f"compacting {target}", quiet or form == "json")
+    done = files.compact(_log(place), size, on_spark, alone=place.single_writer)
     if form == "json":
         render.document({"table": target, **asdict(done)})
     elif not quiet:
@@ -129,17 +127,34 @@ def compact(target: str, target_size: str, form: str, quiet: bool) -> None:
 
 
 @click.command(
-    short_help="Remove what interrupted runs left in a dataset.",
-    epilog="\b\nExamples:\n  tidemill vacuum lake/orders",
+    short_help="Remove files that a table no longer needs.",
+    epilog="\b\nExamples:\n  tidemill vacuum lake/orders\n  tidemill vacuum orders --dry-run\n"
+    '  tidemill vacuum orders --retain "2 days" --confirm',
 )
 @click.argument("target")
+@click.option(
+    "--retain",
+    metavar="LENGTH",
+    help='Of a Delta table: how long removed files stay, such as "2 days"; else as long as the table says, or 7 days.',
+)
+@click.option("--confirm", is_flag=True, help="Retain them for less than the table says: older versions are lost.")
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@single_writer
 @output
-def vacuum(target: str, form: str, quiet: bool) -> None:
-    """Remove the files that interrupted runs have staged in the Parquet dataset TARGET and never committed.
+def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone: bool, form: str, quiet: bool) -> None:
+    """Remove the files that TARGET no longer needs: a path, or the name of a table of the project.
 
-    Files of runs that are still at work stay. Starts no Spark.
+    Of a Delta table these are files that were replaced, or that failed writes have left, longer ago than the retention:
+    versions that ended before it can then no longer be read or restored. Of a Parquet dataset they are the files that
+    interrupted runs have staged and never committed; that needs no Spark. Files of runs that are still at work stay.
     """
-    _finish(target, form, quiet=quiet)
+    from tidemill.declare.durations import duration  # noqa: PLC0415
+    from tidemill.run.upkeep import files  # noqa: PLC0415
+
+    place, asked = placed(target, alone=alone), files.Asked(duration(retain) if retain else None, confirm, dry_run)
+    on_spark = _later(f"vacuuming {target}", quiet or form == "json")
+    done = files.vacuum(_log(place), asked, on_spark, alone=place.single_writer)
+    _report(target, done, form, quiet=quiet)
 
 
 @click.command(
@@ -153,63 +168,46 @@ def recover(target: str, form: str, quiet: bool) -> None:
 
     Every read and write through Tidemill does the same first. Starts no Spark.
     """
-    _finish(target, form, quiet=quiet)
+    from tidemill.run.upkeep import files  # noqa: PLC0415
+    from tidemill.state.dataset_log import DatasetLog  # noqa: PLC0415
 
-
-def _finish(target: str, form: str, *, quiet: bool) -> None:
-    from tidemill.dataset.folder import not_written  # noqa: PLC0415
-    from tidemill.dataset.protocol import finishing, walk  # noqa: PLC0415
-
-    folder = _folder(target)
-    before = _staged_bytes(folder)
-    try:
-        done = walk(finishing(folder))
-    except OSError as failure:
-        raise not_written(target, failure) from failure
-    freed = max(before - _staged_bytes(folder), 0) if done.attempts else 0
-    if form == "json":
-        render.document({"table": target, "finished_commit": done.commit, "cleared": done.attempts, "bytes": freed})
-    elif not quiet:
-        facts = [f"commit {done.commit} finished"] if done.commit is not None else []
-        cleared = f"{done.attempts:,} interrupted attempt{'' if done.attempts == 1 else 's'} cleared ({freed:,} bytes)"
-        facts += [cleared] if done.attempts else []
-        render.say(f"{render.INDENT}✓ {_name(target)}  {render.SEPARATOR.join(facts) or 'whole, nothing to do'}")
-
-
-def _staged_bytes(folder: Folder) -> int:
-    """What lies there now; writers at work add and move files meanwhile."""
-    found = 0
-    for inside, _, names in os.walk(folder.staging):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                found += (Path(inside) / name).stat().st_size
-    return found
-
-
-def _folder(target: str) -> Folder:
-    """The folder of a dataset; what is something else is an error."""
-    from tidemill.dataset.folder import Folder  # noqa: PLC0415
-    from tidemill.declare.formats import DELTA  # noqa: PLC0415
-    from tidemill.state.logs import check_place, format_at  # noqa: PLC0415
-
-    path = _path(target)
-    check_place(path)
-    folder, kind = Folder(path), format_at(path)
-    if kind is None and not folder.staging.is_dir():
-        raise ArgumentError("table.missing", f"There is no dataset at {target}.", "Give the path of one.")
-    if kind == DELTA:
+    log = _log(placed(target))
+    if not isinstance(log, DatasetLog):
         raise ArgumentError(
             "dataset.only_parquet",
             f"{target} is a Delta table, and this is for Parquet datasets.",
-            "Give one of those.",
+            "Give one of those. A commit of a Delta table is whole, or not there.",
         )
-    return folder
+    _report(target, files.finish(log), form, quiet=quiet)
+
+
+def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -> None:
+    if form == "json":
+        render.document({"table": target, **asdict(done)})
+    elif not quiet:
+        render.say(f"{render.INDENT}✓ {_name(target)}  {render.SEPARATOR.join(done.facts)}")
+
+
+def _log(place: Place) -> AnyLog:
+    """The log of a table that is there; what only interrupted runs have left is a dataset's."""
+    from tidemill.dataset.folder import Folder  # noqa: PLC0415
+    from tidemill.declare.formats import DELTA  # noqa: PLC0415
+    from tidemill.state.dataset_log import DatasetLog  # noqa: PLC0415
+    from tidemill.state.logs import check_place, format_at, log_at  # noqa: PLC0415
+
+    kind = format_at(place.path)
+    if kind != DELTA:
+        check_place(place.path)
+    if kind is None and Folder(place.path).staging.is_dir():
+        return DatasetLog(place.path)
+    log = log_at(place.path)
+    if kind is None or (kind == DELTA and not log.exists()):
+        raise ArgumentError("table.missing", f"There is no table at {place.name}.", "Give the path or the name of one.")
+    return log
 
 
 def _path(target: str) -> str:
-    path = located(target)
-    refuse_unknown(target, path)
-    return absolute(path)
+    return absolute(located(target))
 
 
 def _name(target: str) -> str:
@@ -222,6 +220,15 @@ def _bytes(text: str) -> int:
     if not size:
         raise ArgumentError("dataset.bad_size", f"{text!r} is no size.", "Write it like 128MB or 1GB.")
     return size
+
+
+def _later(doing: str, quiet: bool) -> OnSpark:
+    """Work on Spark, which starts when it is asked for."""
+
+    def done(work: Callable[[SparkSession], T]) -> T:
+        return _on_spark(work, doing, quiet)
+
+    return done
 
 
 def _on_spark(work: Callable[[SparkSession], T], doing: str, quiet: bool) -> T:

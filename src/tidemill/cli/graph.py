@@ -11,7 +11,6 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.options import on_project, output
-from tidemill.cli.tables import Looks
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -19,16 +18,6 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 HEADINGS = ("name", "kept by", "watermark", "changed", "status", "reads too")
-_LOOKS = Looks(
-    gives={
-        "reads too": ("wrap", 12),
-        "kept by": ("wrap", 12),
-        "watermark": ("wrap", 12),
-        "changed": ("drop", 0),
-        "name": ("cut", 20),
-    },
-    paint={"status": render.red("failed")},
-)
 
 
 @click.command(
@@ -90,7 +79,7 @@ def _show(project: str, picture: Picture) -> None:
         for line in tree(picture)
     ]
     if lines:
-        render.table(HEADINGS, lines, looks=_LOOKS)
+        render.table(HEADINGS, lines, right=frozenset())
 
 
 def _counted(picture: Picture) -> list[str]:

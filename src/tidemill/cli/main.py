@@ -11,12 +11,13 @@ import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tidemill.cli import console, render
+from tidemill.cli import render
 from tidemill.cli.backup import backup
 from tidemill.cli.checks import test
 from tidemill.cli.compile import compile_
@@ -41,7 +42,6 @@ from tidemill.errors import ArgumentError, TidemillError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 EXAMPLES = """\b
@@ -126,7 +126,7 @@ tidemill.sections = {
     ),
     "Watermarks": (show_watermarks, set_watermark, reset_watermark),
     "Tables, by name or path": (merge, show, history, backup, restore, drop),
-    "Datasets, which are folders of Parquet files": (check, dedup, compact, vacuum, recover),
+    "Upkeep of tables, and of datasets, which are folders of Parquet files": (check, dedup, compact, vacuum, recover),
     "This machine": (doctor, setup),
 }
 for command in itertools.chain.from_iterable(tidemill.sections.values()):
@@ -145,7 +145,7 @@ def main() -> NoReturn:
 
 def _leave_at_once() -> NoReturn:
     """Ends steps that are still at work, which Python would wait for; their tables hold whole commits."""
-    console.hush()
+    render.hush()
     engine = sys.modules.get("tidemill.engine.session")
     if engine is not None:
         engine.stop()
@@ -205,9 +205,13 @@ def _number(types: re.Match[str]) -> str:
 
 
 def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:
+    from tidemill.engine.room import disk_full, told_of_room  # noqa: PLC0415
+
+    if full := told_of_room(str(failure)):
+        return disk_full(f"tidemill {next(iter(args), '')}".rstrip(), full, Path.cwd())
     details = "".join(traceback.format_exception(failure))
     if _wants_details(args):
-        console.write(details, err=True)
+        render.say(details, err=True)
     kept = _keep(details)
     where = f"The details are in {kept}." if kept else "Run it again with --verbose to see the details."
     return TidemillError(

@@ -108,7 +108,8 @@ class Shown:
             render.passed_over(name, self._why_not(outcome))
             return
         did, count, facts = self._did(outcome)
-        render.done(name, facts, outcome.result.seconds, f"{did:10} {count:>12}   ")
+        aligned = f"{did:10} {count:>12}   {render.SEPARATOR.join(facts)}".rstrip()
+        render.done(name, [aligned], outcome.result.seconds)
         for text in getattr(outcome.result, "notices", ()):
             render.notice(self.workspace.masking.mask(text))
 

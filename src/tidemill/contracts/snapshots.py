@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from tidemill.contracts.records import Record
 
-PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change properties or columns only
-_NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY"})  # those among them that leave the columns alone
+PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change no rows
+# Those among them that leave the columns alone, and upkeep of files.
+_NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY", "OPTIMIZE", "VACUUM START", "VACUUM END"})
 
 
 @dataclass(frozen=True, slots=True)

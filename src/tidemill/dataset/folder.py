@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.dataset.entries import DataFile, Entry, by_path
 from tidemill.dataset.lock import WriterLock, held_open, is_held
+from tidemill.engine.room import disk_full, told_of_room
 from tidemill.errors import TableError
 
 if TYPE_CHECKING:
@@ -168,6 +169,15 @@ class Folder:
             return []
         return sorted(each.name for each in self.staging.iterdir() if each.is_dir() and not is_held(each / _ALIVE))
 
+    def staged_bytes(self) -> int:
+        """What lies in staging folders now; writers at work add and move files meanwhile."""
+        found = 0
+        for inside, _, names in os.walk(self.staging):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    found += (Path(inside) / name).stat().st_size
+        return found
+
     def check_writable(self, entry: Entry) -> None:
         """An error while there is still time, if a folder that the commit changes may not be written to."""
         paths = [*(added.file.path for added in entry.add), *(file.path for file in entry.remove)]
@@ -216,6 +226,8 @@ class Folder:
 
 def not_written(path: object, why: object) -> TableError:
     """The error for what goes wrong before a commit point."""
+    if full := told_of_room(str(why)):
+        return disk_full(f"Writing to {path}", full, path)
     return TableError(
         "dataset.not_written",
         f"{path} could not be written to: {' '.join(str(why).split())}",

@@ -13,6 +13,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from tidemill.engine.room import disk_full, told_of_room
 from tidemill.engine.session import has_died, log_file
 from tidemill.errors import EngineError, TableError, TidemillError
 
@@ -84,6 +85,11 @@ def has_lost_files(error: BaseException) -> bool:
     return any(_LOST in message for _, _, message in _chain(error))
 
 
+def no_room(error: BaseException) -> str | None:
+    """What the system said of a full disk, where that is the cause; wrappers around it tell of other things."""
+    return next((told for _, _, message in _chain(error) if (told := told_of_room(message))), None)
+
+
 def unread_file(throwable: Any) -> tuple[str, str] | None:
     """The path of the file that Spark could not read, and why, if that is what a Java error is about."""
     messages = [message for _, _, message in _java_chain(throwable) if message.strip()]
@@ -106,6 +112,8 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
             f"{doing} failed: Spark's Java process has ended.",
             f"If memory ran out, give it more (TIDEMILL_DRIVER_MEMORY=4g); its last words are in {log}.",
         )
+    if full := no_room(error):
+        return disk_full(doing, full)
     if any(condition == _GONE_CONDITIONS[0] for _, condition, _ in _chain(error)):
         return TableError(
             "table.files_gone",
@@ -135,6 +143,10 @@ def translated(doing: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise as_tidemill(error, doing=doing) from error
+    except OSError as error:
+        if no_room(error):  # PySpark writes the rows of a frame to a file
+            raise as_tidemill(error, doing=doing) from error
+        raise
 
 
 def _keep(error: BaseException, log: Path) -> None:
@@ -194,6 +206,8 @@ def _message(error: BaseException) -> str:
 
 def one_line(error: BaseException) -> str:
     """What went wrong, without stack trace, plan and tags."""
+    if full := no_room(error):
+        return full
     messages = [message for _, _, message in _chain(error) if message.strip()]
     telling = [message for message in messages if not _SAYS_NOTHING.match(message)]
     names = [name.rpartition(".")[2] for name, _, _ in _chain(error)]

@@ -18,6 +18,7 @@ from tidemill.errors import ArgumentError, EngineError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.stores.guarded import refuse_unguarded
+from tidemill.stores.left import room_for
 from tidemill.stores.lock import only_writer
 
 if TYPE_CHECKING:
@@ -133,6 +134,28 @@ class DeltaStore:
         with self._writing(spark):
             _preparing(spark).sql(f"ALTER TABLE {self._name} CLUSTER BY {layout}")
 
+    def compact(self, spark: SparkSession, target_size: int) -> tuple[int, int]:
+        """Joins small files to such of about this many bytes; gives how many were joined, and to how many."""
+        session = _preparing(spark)
+        for name in ("minFileSize", "maxFileSize"):
+            session.conf.set(f"spark.databricks.delta.optimize.{name}", str(target_size))
+        with self._writing(spark):
+            done = session.sql(f"OPTIMIZE {self._name}").first()
+        assert done is not None  # noqa: S101  it always reports
+        return int(done["metrics"]["numFilesRemoved"]), int(done["metrics"]["numFilesAdded"])
+
+    def removable(self, spark: SparkSession, hours: float) -> list[str]:
+        """The files that no version needs which was the last one within so many hours."""
+        return [str(row["path"]) for row in _vacuuming(spark).sql(f"{self._vacuum(hours)} DRY RUN").collect()]
+
+    def vacuum(self, spark: SparkSession, hours: float) -> None:
+        """Removes them. Whether the time is long enough, the caller has asked."""
+        with self._writing(spark):
+            _vacuuming(spark).sql(self._vacuum(hours))
+
+    def _vacuum(self, hours: float) -> str:
+        return f"VACUUM {self._name} RETAIN {hours:.6f} HOURS"
+
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
         """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
         if not snapshot.maps_columns:
@@ -172,7 +195,7 @@ class DeltaStore:
     def _writing(self, spark: SparkSession) -> Iterator[None]:
         """The one way to a commit: one writer at a time, and who comes second has a `Conflict`."""
         self.check_writer(spark)
-        with only_writer(self.path), _conflicts():
+        with only_writer(self.path), _conflicts(), room_for(self.log):
             yield
 
     @property
@@ -283,6 +306,12 @@ def _preparing(spark: SparkSession) -> SparkSession:
     session = step_session(spark)
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", PREPARES)
     session.conf.set("spark.sql.parser.escapedStringLiterals", "false")  # properties come as `quoted_text`
+    return session
+
+
+def _vacuuming(spark: SparkSession) -> SparkSession:
+    session = _preparing(spark)
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     return session
 
 

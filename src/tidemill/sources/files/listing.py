@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
-from tidemill.errors import ConnectorError, MissingFileError, TidemillError
+from tidemill.errors import ConnectorError, TidemillError
 from tidemill.state.folders import file_system, is_folder, is_hidden
 
 if TYPE_CHECKING:
@@ -78,35 +77,17 @@ class Listing:
 
     @cached_property
     def placed(self) -> list[tuple[Root, fs.FileInfo]]:
-        found = [(root, file) for root in self.roots for file in root.inside()]
-        for root, file in found:
-            if isinstance(root.files, fs.LocalFileSystem) and not os.access(file.path, os.R_OK):
-                raise self._forbidden(file.path)  # Spark would say that it does not exist
-        return found
+        return [(root, file) for root in self.roots for file in root.inside()]
 
     def _named(self, path: str) -> list[Root]:
-        try:
-            found = _found(path)
-        except PermissionError as failure:
-            raise self._forbidden(path) from failure
+        found = _found(path)
         if not found:
-            raise self._absent(
+            raise self.error(
                 "source.missing",
                 f"There is nothing at {path}.",
                 "Give the path of a file, a folder or a Delta table.",
             )
         return found
-
-    @property
-    def _absent(self) -> type[TidemillError]:
-        return MissingFileError if self.error is ConnectorError else self.error
-
-    def _forbidden(self, path: str) -> TidemillError:
-        return self._absent(
-            "source.forbidden",
-            f"{path} may not be read: permission denied.",
-            "Allow the user who runs this to read it.",
-        )
 
     @property
     def size(self) -> int:
