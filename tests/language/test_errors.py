@@ -581,7 +581,7 @@ def test_two_pipelines_may_not_declare_one_table_and_may_share_sources():
 error[language.duplicate_name] table T is declared twice
   b.sql:3:6
     3 │ LOAD T FROM s;
-      │      ^ the first is at a.sql:2:6
+      │      ^ the first is at a.sql:2:6; several LOADs of one table have to be in one file
 """)
     ]
 

@@ -73,7 +73,7 @@ def _reaches_above(highest: Cursor | None, held: Cursor | None) -> bool:
 def _(strategy: Replace, change: Change, target: Target) -> Compiled:
     _check_shrink(strategy.max_shrink, target, change.profile.rows)
     notices = ("the source is empty, and so is the table now",) if change.profile.rows == 0 else ()
-    if _column_types(change.rows) != _column_types(target.rows):
+    if column_types(change.rows) != column_types(target.rows):
         counts = Counts(inserted=change.profile.rows, deleted=target.rows.count())
     else:
         apart = difference(change.rows, target.rows, change.volatile)
@@ -114,7 +114,8 @@ def _replaced(strategy: DeleteInsert, change: Change, target: Target) -> Compile
 ALL_COUNTS = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
 
 
-def _column_types(rows: DataFrame) -> list[tuple[str, str]]:
+def column_types(rows: DataFrame) -> list[tuple[str, str]]:
+    """Names and types of its columns, whatever their order."""
     return sorted((field.name.lower(), field.dataType.simpleString()) for field in rows.schema.fields)
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.cli import render
 from tidemill.declare.exports import Export
-from tidemill.declare.producers import Loaded
-from tidemill.declare.strategies import Merge
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View
 from tidemill.drawing import Box, Picture, Shape
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tidemill.contracts.snapshots import Snapshot
-    from tidemill.declare.strategies import Strategy
     from tidemill.plan.graph import Node
     from tidemill.state.logs import AnyLog
     from tidemill.workspace import Workspace
@@ -49,9 +46,8 @@ class _Boxes:
         return list(self.boxes.values())
 
     def _reads(self, node: Node) -> list[str]:
-        if isinstance(node, Table) and isinstance(node.producer, Loaded):
-            source = node.producer.source
-            return [self._source(node.input, source.name, source.kind.upper())]
+        if isinstance(node, Table) and node.loads:
+            return [self._source(load.input, load.source.name, load.source.kind.upper()) for load in node.loads]
         return [self._input(name.lower()) for name in node.inputs]
 
     def _input(self, name: str) -> str:
@@ -89,11 +85,11 @@ class _Boxes:
         log = log_of(table)
         snapshot = log.snapshot()
         changed_at = _changed_at(log, snapshot) if snapshot else ""
-        watermark = snapshot.record.progress.get(table.input) if snapshot and snapshot.record else None
+        watermark = snapshot.record.reached(table.input_names) if snapshot and snapshot.record else None
         return replace(
             box,
             shape=Shape.TABLE,
-            kind=_kept_by(table.strategy),
+            kind=table.kept_by,
             watermark=str(watermark or ""),
             changed_at=changed_at,
             fresh=render.ago(changed_at, self.now) if changed_at else "",
@@ -111,10 +107,6 @@ class _Boxes:
     def _has_failed(self, node: Table | View, since: str) -> bool:
         last = self.ledger.last_step(node.path)
         return last is not None and last["status"] == "failed" and last["at"] >= since
-
-
-def _kept_by(strategy: Strategy) -> str:
-    return f"{strategy} on {', '.join(strategy.keys)}" if isinstance(strategy, Merge) else str(strategy)
 
 
 def _changed_at(log: AnyLog, snapshot: Snapshot) -> str:

@@ -147,17 +147,19 @@ def _listed(each: dict[str, Any]) -> list[str]:
 
 
 def _declaration(node: Any, workspace: Workspace) -> dict[str, Any]:
-    from tidemill.declare.producers import Loaded  # noqa: PLC0415
-
-    producer = getattr(node, "producer", None)
-    reads = [producer.source.name] if isinstance(producer, Loaded) else list(node.inputs)
-    strategy = str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
+    reads = [load.source.name for load in getattr(node, "loads", ())] or list(node.inputs)
+    strategy = _strategy(node)
     return {
         "name": workspace.short(node.name),
         "strategy": strategy,
         "reads": [workspace.short(name) for name in reads],
         "origin": str(node.origin) if node.origin else None,
     }
+
+
+def _strategy(node: Any) -> str:
+    several = len(getattr(node, "loads", ())) > 1
+    return node.kept_by if several else str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
 
 
 def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool) -> None:
@@ -182,13 +184,12 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
 
 def _proposals(workspace: Workspace) -> list[str]:
     """What could be done better: a source that could be read in windows is read whole."""
-    from tidemill.declare.producers import Loaded  # noqa: PLC0415
     from tidemill.declare.strategies import Append, Replace  # noqa: PLC0415
 
     found = []
     for table in workspace.tables:
         name = workspace.short(table.name)
-        source = table.producer.source if isinstance(table.producer, Loaded) else None
+        source = table.loads[0].source if len(table.loads) == 1 else None
         if source and source.cursor and isinstance(table.strategy, Replace):
             found.append(
                 f"{name} is replaced by all of {source.name} each run, though that has a cursor: "

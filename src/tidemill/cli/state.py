@@ -68,7 +68,7 @@ def _state(workspace: Workspace, table: Table | View) -> State:
         return _view_state(workspace, table)
     snapshot = log_of(table).snapshot()
     record = snapshot.record if snapshot else None
-    value = record.progress.get(table.input) if record else None
+    value = record.reached(table.input_names) if record else None
     return State(
         model_name=workspace.short(table.name),
         materialization="table" if isinstance(table.strategy, Replace) else "incremental",

@@ -99,7 +99,7 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
 
     snapshot = None if isinstance(table, View) else log_of(table).snapshot()
     record = view_record(table.path) if isinstance(table, View) else snapshot.record if snapshot else None
-    watermark = record.progress.get(table.input) if record and not isinstance(table, View) else None
+    watermark = record.reached(table.input_names) if record and not isinstance(table, View) else None
     joined = record.joined if record and not isinstance(table, View) else {}
     oldest = cursor(watermark.kind, str(joined["oldest"])) if watermark and "oldest" in joined else None
     last = ledger.last_step(table.path)

@@ -142,15 +142,15 @@ def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, tabl
     from tidemill.declare.names import name_key  # noqa: PLC0415
     from tidemill.state.watermarks import owner_of  # noqa: PLC0415
 
-    tables = [each for each in workspace.tables if each.window]
+    tables = [part for each in workspace.tables for part in each.parts if part.window]
     if pipeline is not None and not pipeline.endswith((".sql", ".py")):
-        tables = _having(tables, {each.name: owner_of(each)[0] for each in tables}, pipeline, "pipeline")
+        tables = _having(tables, [owner_of(each)[0] for each in tables], pipeline, "pipeline")
     if source is not None:
         # What a query or a function gives is known by the name of its table.
-        sources = {each.name: owner_of(each)[1] or workspace.short(each.name) for each in tables}
+        sources = [owner_of(each)[1] or workspace.short(each.name) for each in tables]
         full = name_key(source, workspace.project.warehouse.schema)
-        wanted = next((short for name, short in sources.items() if name.lower() == full), source)
-        tables = _having(tables, sources, wanted, "source")
+        own = [owned for each, owned in zip(tables, sources, strict=True) if each.name.lower() == full]
+        tables = _having(tables, sources, own[0] if own else source, "source")
     if table is None:
         return tables
     full = table if "." in table else f"{workspace.project.warehouse.schema}.{table}"
@@ -160,10 +160,10 @@ def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, tabl
     return named
 
 
-def _having(tables: list[Table], parts: dict[str, str], name: str, word: str) -> list[Table]:
-    found = [each for each in tables if parts[each.name].lower() == name.lower()]
+def _having(tables: list[Table], owned: list[str], name: str, word: str) -> list[Table]:
+    found = [each for each, part in zip(tables, owned, strict=True) if part.lower() == name.lower()]
     if not found:
-        raise _unknown(word, name, sorted(set(parts.values())))
+        raise _unknown(word, name, sorted(set(owned)))
     return found
 
 
@@ -201,7 +201,7 @@ def _check_was_run(table: Table) -> None:
 
 
 def _ask(tables: list[Table]) -> None:
-    names = ", ".join(table.name for table in tables)
+    names = ", ".join(dict.fromkeys(table.name for table in tables))
     if not sys.stdin.isatty():
         raise ArgumentError(
             "watermark.not_confirmed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -31,6 +31,20 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class InputRecord:
+    """What a record says of one of several sources: its columns, and by which column it was read.
+
+    `highest` is the highest time that it ever gave, `config_hash` that of its own declaration.
+    """
+
+    columns: tuple[str, ...] = ()
+    time_column: str | None = None
+    floor: Cursor | None = None
+    highest: Cursor | None = None
+    config_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Why a commit was made and what it has processed; it lives in the commit itself.
 
@@ -44,6 +58,7 @@ class Record:
     tell how many rows that were fetched did not meet each. `same_rows_as` is the version whose rows the table still
     has, where the commit only notes something. `read_versions` are the versions of the tables that a query with a
     window has read, by name, whether or not the window stands for all of their rows.
+    has, where the commit only notes something. `inputs` has what is known of each source, where there are several.
     """
 
     run_id: str
@@ -75,6 +90,7 @@ class Record:
     joined: Mapping[str, int | str] = field(default_factory=dict)
     same_rows_as: int | None = None
     read_versions: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, InputRecord] = field(default_factory=dict)
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:
@@ -91,6 +107,20 @@ class Record:
         values = {name: _typed(name, value) for name, value in data.items() if name in known}
         return cls(**values)
 
+    def reached(self, names: Iterable[str]) -> Cursor | None:
+        """How far all of these inputs were read: the lowest of their watermarks, where they have one of one type."""
+        found = [self.progress.get(name) for name in names]
+        known = [value for value in found if value is not None]
+        return min(known) if len(known) == len(found) and len({each.kind for each in known}) == 1 else None
+
+    def of_input(self, name: str) -> Record:
+        """What it says as if this source were the table's only one."""
+        known = self.inputs.get(name)
+        if known is None:
+            return self
+        window = {"column": known.time_column} if known.time_column else {}
+        return self.with_(columns=known.columns, floor=known.floor, highest=known.highest, window=window)
+
     def by_column(self, column: str, name: str) -> Record:
         """What it still tells of an input that is read by this time column from now on.
 
@@ -105,7 +135,7 @@ class Record:
         return replace(self, **changes)
 
 
-def _items(record: Record) -> Iterator[tuple[str, Any]]:
+def _items(record: Record | InputRecord) -> Iterator[tuple[str, Any]]:
     return ((f.name, getattr(record, f.name)) for f in fields(record))
 
 
@@ -113,6 +143,8 @@ def _plain(value: Any) -> Any:
     match value:
         case Cursor():
             return {"type": str(value.kind), "value": value.text()}
+        case InputRecord():
+            return {name: _plain(item) for name, item in _items(value) if item not in (None, ())}
         case Mapping():
             return {name: _plain(item) for name, item in value.items()}
         case tuple():
@@ -129,8 +161,15 @@ def _typed(name: str, value: Any) -> Any:
             return cursor(value["type"], value["value"])
         case "keys" | "columns" | "reset":
             return tuple(value)
+        case "inputs":
+            return {item: _input_record(data) for item, data in value.items()}
         case _:
             return value
+
+
+def _input_record(data: Mapping[str, Any]) -> InputRecord:
+    known = {f.name for f in fields(InputRecord)}
+    return InputRecord(**{name: _typed(name, value) for name, value in data.items() if name in known})
 
 
 def _ours(text: str | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What gives a table its rows: a source that is loaded, a query over other tables, a join of two, or a function."""
+"""What gives a table its rows: one source or several, a query over other tables, a join of two, or a function."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
+from tidemill.declare.loads import Loads
 from tidemill.declare.templates import Template
 from tidemill.errors import ArgumentError
 
@@ -50,4 +51,4 @@ class Query(Template):
         return self.put(literals)
 
 
-Producer = Loaded | Query | Join | Function
+Producer = Loaded | Loads | Query | Join | Function

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.declare.durations import Duration, duration
 from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.declare.functions import Function
-from tidemill.declare.producers import Query
+from tidemill.declare.loads import Load, Loads, told_of
+from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace, Strategy
 from tidemill.errors import ArgumentError, Origin
 
@@ -104,14 +105,53 @@ class Table:
     @property
     def config_hash(self) -> str:
         """Changes when something of the declaration does that decides which rows the table holds."""
-        parts = (self.strategy, self.window, sorted(self.volatile), self.schema_policy, self.owns_window)
+        parts: tuple[object, ...] = (self.strategy, self.window, sorted(self.volatile), self.schema_policy)
+        parts = (*parts, self.owns_window)
+        if isinstance(self.producer, Loads):
+            parts = (*parts, *(load.declared for load in self.producer.loads))
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
     def kept_by(self) -> str:
         """Its strategy and keys, as people read them and records keep them."""
-        keys = f" on {', '.join(self.strategy.keys)}" if isinstance(self.strategy, Merge) else ""
-        return f"{self.strategy}{keys}"
+        if isinstance(self.producer, Loads):
+            return ", then ".join(dict.fromkeys(told_of(load.strategy) for load in self.producer.loads))
+        return told_of(self.strategy)
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The LOADs that give its rows, one or several; none where a query, a join or a function does."""
+        match self.producer:
+            case Loaded(source):
+                return (Load(source, self.strategy, self.input, self.window, self.origin),)
+            case Loads(loads):
+                return loads
+            case _:
+                return ()
+
+    @property
+    def parts(self) -> tuple[Table, ...]:
+        """The table as each source of it alone keeps it, where they have progress of their own; else the table."""
+        if not isinstance(self.producer, Loads) or self.producer.recomputed:
+            return (self,)
+        return tuple(self.alone(load) for load in self.producer.loads)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """By these names its record knows how far it was read."""
+        return tuple(part.input for part in self.parts)
+
+    def alone(self, load: Load) -> Table:
+        """The table as if this LOAD were its only one."""
+        return replace(
+            self,
+            strategy=load.strategy,
+            window=load.window,
+            input=load.input,
+            producer=Loaded(load.source),
+            origin=load.origin or self.origin,
+            kept_rows=None,
+        )
 
     @property
     def reads_windows(self) -> bool:

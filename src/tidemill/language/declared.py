@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from tidemill.declare.exports import Export
 from tidemill.declare.formats import OF_WAREHOUSE
+from tidemill.declare.loads import Load, Loads
 from tidemill.declare.mistakes import FileErrors, in_order
 from tidemill.declare.names import name_key, qualified
 from tidemill.declare.producers import Loaded
@@ -21,14 +22,15 @@ from tidemill.language.reads import reads_of
 from tidemill.language.volatile import volatile_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tidemill.declare.views import View
+    from tidemill.errors import Origin
     from tidemill.language.pipeline import Pipeline
 
-Said = TypeVar("Said", bound=said.Statement)
 Made = TypeVar("Made")
+_OF_ONE_LOAD = ("null_time", "dedup_order_by", "only_newer", "max_shrink")  # options that each LOAD has for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,42 @@ def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str, fol
     Paths of sources and exports are relative to `folder`, a project's; without one, to the pipeline's file.
     """
     reader = _Reader(pipeline, path_of, schema, folder or pipeline.folder)
-    tables = tuple(reader.made(reader.table, pipeline.tables))
+    tables = tuple(reader.made(reader.table, _each_table_once(pipeline.tables, schema)))
     exports = tuple(reader.made(reader.export, pipeline.exports))
     if reader.errors:
         names = (name_key(each.table, schema) for each in pipeline.tables)
         raise FileErrors(in_order(reader.errors), reads_of(pipeline.statements, schema), names)
     return Declared(pipeline.name, tables, exports, tuple(reader.sources.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """All LOADs of one table, in the order of the file."""
+
+    loads: tuple[said.Load, ...]
+
+    @property
+    def origin(self) -> Origin:
+        return self.loads[0].origin
+
+
+_OfTable = _Loading | said.CreateTable | said.CreateJoin
+Said = TypeVar("Said", bound=said.Statement | _Loading)
+
+
+def _each_table_once(
+    statements: Iterable[said.Load | said.CreateTable | said.CreateJoin], schema: str
+) -> list[_OfTable]:
+    """The statements in their order, with all LOADs of a table in the place of its first."""
+    found: dict[object, _OfTable] = {}
+    for each in statements:
+        if not isinstance(each, said.Load):
+            found[each.origin] = each
+            continue
+        key = name_key(each.table, schema)
+        before = found.get(key)
+        found[key] = _Loading((*(before.loads if isinstance(before, _Loading) else ()), each))
+    return list(found.values())
 
 
 class _Reader:
@@ -65,7 +97,8 @@ class _Reader:
     def made(self, make: Callable[[Said], Made], statements: Iterable[Said]) -> Iterator[Made]:
         """What the statements declare; what is wrong with one is noted, with its place."""
         for each in statements:
-            if isinstance(each, said.Load) and each.source.lower() not in self.sources:
+            loads = each.loads if isinstance(each, _Loading) else ()
+            if any(load.source.lower() not in self.sources for load in loads):
                 continue  # what is wrong with its source is noted already
             try:
                 yield make(each)
@@ -73,10 +106,10 @@ class _Reader:
                 wrong.origin = wrong.origin or each.origin
                 self.errors.append(wrong)
 
-    def table(self, statement: said.Load | said.CreateTable | said.CreateJoin) -> Table:
+    def table(self, statement: _OfTable) -> Table:
         match statement:
-            case said.Load():
-                return self._load(statement)
+            case _Loading(loads):
+                return self._load(loads[0]) if len(loads) == 1 else self._loads(loads)
             case said.CreateJoin():
                 return self._join(statement)
             case said.CreateTable():
@@ -115,20 +148,38 @@ class _Reader:
         )
 
     def _load(self, statement: said.Load) -> Table:
+        load = self._one_load(statement)
+        return Table(
+            name=qualified(statement.table, self.schema),
+            path=self.path_of(statement.table),
+            strategy=load.strategy,
+            window=load.window,
+            input=load.input,
+            producer=Loaded(load.source),
+            **_settings(statement.options),
+            origin=statement.origin,
+        )
+
+    def _loads(self, statements: Sequence[said.Load]) -> Table:
+        first = statements[0]
+        loads = Loads(tuple(self._one_load(each) for each in statements))
+        return Table(
+            name=qualified(first.table, self.schema),
+            path=self.path_of(first.table),
+            strategy=loads.strategy,
+            window=loads.window,
+            input=self.pipeline.name,
+            producer=loads,
+            **_settings(_shared_options(statements)),
+            origin=first.origin,
+        )
+
+    def _one_load(self, statement: said.Load) -> Load:
         source = self.sources[statement.source.lower()]
         whole = isinstance(statement.mode, said.Replace | said.FullMerge)
         window = None if whole or source.cursor is None else self._window(source, statement.options)
         strategy = _strategy(statement.mode, statement.options, source.cursor)
-        return Table(
-            name=qualified(statement.table, self.schema),
-            path=self.path_of(statement.table),
-            strategy=strategy,
-            window=window,
-            input=f"{self.pipeline.name}.{source.name}",
-            producer=Loaded(source),
-            **_settings(statement.options),
-            origin=statement.origin,
-        )
+        return Load(source, strategy, f"{self.pipeline.name}.{source.name}", window, statement.origin)
 
     def _window(self, source: Source, options: Mapping[str, said.OptionValue]) -> Window:
         assert source.cursor is not None  # noqa: S101  asked only of sources that have one
@@ -231,6 +282,21 @@ def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
             "kept_rows": KeptRows(str(options["kept_rows"])) if "kept_rows" in options else None,
         },
     )
+
+
+def _shared_options(statements: Sequence[said.Load]) -> dict[str, said.OptionValue]:
+    """The options of the table, which any of its LOADs may give, and no two otherwise."""
+    found: dict[str, said.OptionValue] = {}
+    for each in statements:
+        for name, value in each.options.items():
+            if name not in _OF_ONE_LOAD and found.setdefault(name, value) != value:
+                raise ArgumentError(
+                    "load.other_option",
+                    f"{name} of {each.table} is given twice, with different values.",
+                    "Give it in one of its LOADs: it holds for the table.",
+                    origin=each.origin,
+                )
+    return found
 
 
 def _columns(value: object) -> tuple[str, ...]:

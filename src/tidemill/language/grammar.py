@@ -14,6 +14,8 @@ from tidemill.language.statements import CreateTable, Export, Include, Load, Mer
 from tidemill.language.tokens import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidemill.declare.durations import Duration
     from tidemill.errors import Origin
     from tidemill.language.cursor import Cursor, Named
@@ -56,7 +58,7 @@ def read_source(cursor: Cursor, names: Names, origin: Origin) -> SourceStatement
 
 
 def read_load(cursor: Cursor, names: Names, origin: Origin) -> Load:
-    table = _declared_table(cursor, names, "LOAD", "write LOAD raw_orders FROM orders;")
+    table = _declared_table(cursor, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
     cursor.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
     source = cursor.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
     clauses = read_clauses(cursor, "LOAD", LOAD_MODES)
@@ -68,7 +70,7 @@ def read_load(cursor: Cursor, names: Names, origin: Origin) -> Load:
 def read_create_table(cursor: Cursor, names: Names, origin: Origin) -> CreateTable | CreateJoin:
     cursor.take("OR", "REPLACE")
     cursor.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
-    table = _declared_table(cursor, names, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
+    table = _declared_table(cursor, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
     clauses = read_clauses(cursor, "CREATE TABLE", TABLE_MODES)
     options = _options(clauses.options, "CREATE TABLE")
     _expect_as(cursor)
@@ -115,10 +117,10 @@ def read_export(cursor: Cursor, names: Names, origin: Origin) -> Export:
     )
 
 
-def _declared_table(cursor: Cursor, names: Names, statement: str, remedy: str) -> Named:
+def _declared_table(cursor: Cursor, declare: Callable[[Named], None], statement: str, remedy: str) -> Named:
     table = cursor.name(f"{statement} needs the name of a table", remedy)
     if not cursor.filling.failed:
-        names.declare_table(table)
+        declare(table)
     return table
 
 

@@ -41,9 +41,22 @@ class Names:
     _incremental: dict[str, str] = field(default_factory=dict)
     _loaded: list[_Loaded] = field(default_factory=list)
     _exported: list[Named] = field(default_factory=list)
+    _load_targets: set[str] = field(default_factory=set)
 
     def declare_table(self, name: Named) -> None:
         self._declare(self.tables, name_key(name.text, self.schema), name, "table")
+
+    def declare_loaded(self, name: Named) -> None:
+        """The table of a LOAD: others of the same file may load into it too."""
+        key = name_key(name.text, self.schema)
+        first = self.tables.get(key)
+        if first is None:
+            self.declare_table(name)
+            self._load_targets.add(key)
+        elif first.span.text.file != name.span.text.file:
+            self.errors.append(_duplicate("table", name, first, "; several LOADs of one table have to be in one file"))
+        elif key not in self._load_targets:
+            self.declare_table(name)
 
     def declare_source(self, name: Named) -> None:
         self._declare(self._sources, name.text.lower(), name, "source")
@@ -90,9 +103,10 @@ class Names:
             self.errors.append(_duplicate(word, name, first))
 
 
-def _duplicate(word: str, name: Named, first: Named) -> LanguageError:
+def _duplicate(word: str, name: Named, first: Named, hint: str = "") -> LanguageError:
     here = name.span.origin == first.span.origin
-    remedy = "two pipelines include it: declare it in one of them" if here else f"the first is at {first.span.origin}"
+    there = f"the first is at {first.span.origin}{hint}"
+    remedy = "two pipelines include it: declare it in one of them" if here else there
     return LanguageError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
 
 

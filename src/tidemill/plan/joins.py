@@ -62,11 +62,13 @@ def told_by_log(table: Table | None, name: str, time: str) -> SideState | None:
         return None
     snapshot = log_of(table).snapshot() if table.reads_windows else None
     record = snapshot.record if snapshot else None
-    known = record.progress.get(table.input) if record else None
-    if known is None:
+    known = record.reached(table.input_names) if record else None
+    if known is None or record is None:
         return None
-    is_final = isinstance(table.strategy, IncrementalJoin)
-    return SideState(name, known, _behind(known) if is_final else known.less(table.window.lookback))
+    if isinstance(table.strategy, IncrementalJoin):
+        return SideState(name, known, _behind(known))
+    whole = [record.progress[part.input].less(part.window.lookback) for part in table.parts if part.window]
+    return SideState(name, known, min(whole))
 
 
 def progress_of(table: Table, snapshot: Snapshot | None, kind: CursorKind | None = None) -> Cursor | None:

@@ -12,7 +12,7 @@ from tidemill.plan.fetching import reason_to_fetch
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import USUAL
 from tidemill.plan.starts import Start, beginning_of_day, goes_by_days, start_of, start_variable, window_for
-from tidemill.plan.windows import FROM_ITS_DAY
+from tidemill.plan.windows import FROM_ITS_DAY, NOT_READ_YET, known_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,8 @@ def plan_step(
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
         return PlannedStep(table.name, table.kept_by, reason)
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
+    if len(table.parts) > 1 and snapshot is not None and not (request.backfill and table.reads_windows):
+        return PlannedStep(table.name, table.kept_by, _each_source(table, snapshot, variables, now), layout)
     if table.function:
         reason = reason_to_fetch(table, snapshot, request.backfill, now or datetime.now(UTC))
         return PlannedStep(table.name, table.kept_by, reason, layout)
@@ -62,6 +64,17 @@ def plan_step(
     day = FROM_ITS_DAY if goes_by_days(table) and _within_a_day(start, now or datetime.now(UTC)) else ""
     reason = joins or by_variables or f"{start.reason or _reason(table, snapshot)}{day}"
     return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
+
+
+def _each_source(table: Table, snapshot: Snapshot, variables: Mapping[str, str], now: datetime | None) -> str:
+    """What is read of each source, as if it were alone."""
+    record = snapshot.record
+    found = []
+    for part, load in zip(table.parts, table.loads, strict=True):
+        unread = part.window and (record is None or {load.input}.isdisjoint({*record.progress, *record.reset}))
+        step = plan_step(part, known_of(part, snapshot), USUAL, variables, now)
+        found.append(f"{load.source.name} {NOT_READ_YET if unread else step.reason}")
+    return " · ".join(found)
 
 
 def changed_query(table: Table, snapshot: Snapshot | None, request: Request) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table, Window
     from tidemill.plan.backfills import Part
 
+NOT_READ_YET = "not read yet: everything is read"  # one of several sources
 FROM_ITS_DAY = ", from the beginning of that day"
 
 
@@ -118,7 +119,8 @@ def known_of(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
     """What a table's log tells of it: nothing of how far it was read, if that was by another time column."""
     if snapshot is None or snapshot.record is None or table.window is None:
         return snapshot
-    return replace(snapshot, record=snapshot.record.by_column(table.window.time_column, table.input))
+    record = snapshot.record.of_input(table.input)
+    return replace(snapshot, record=record.by_column(table.window.time_column, table.input))
 
 
 def plan_window(

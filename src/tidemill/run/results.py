@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from tidemill.change.checked import worst
 from tidemill.contracts.records import Counts
+from tidemill.declare.loads import Loads
 from tidemill.run.steps.expected import summed
 from tidemill.state.logs import log_of
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.change.checked import Checked
+    from tidemill.contracts.records import Record
     from tidemill.declare.cursors import Cursor
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
@@ -93,8 +96,7 @@ def up_to_date(table: Table, source: Connector) -> StepResult | None:
     record = snapshot.record if snapshot else None
     if snapshot is None or record is None or snapshot.rows is None or version is None:
         return None
-    same = (record.sql_hash, record.config_hash) == (table.sql_hash, table.config_hash)
-    if not same or record.input_versions.get(table.input) != version:
+    if not _is_of(record, table) or _versions_of(record, table) != version:
         return None
     return StepResult(
         table=table.name,
@@ -105,6 +107,21 @@ def up_to_date(table: Table, source: Connector) -> StepResult | None:
         total=snapshot.rows,
         rows_read=0,
         seconds=0.0,
-        watermark=record.progress.get(table.input),
+        watermark=record.reached(table.input_names),
         files_kept=snapshot.files,
     )
+
+
+def _is_of(record: Record, table: Table) -> bool:
+    """Whether the declaration is what it was, that of one of several sources included."""
+    alone = record.inputs.get(table.input)
+    config = alone.config_hash if alone else record.config_hash
+    return (record.sql_hash, config) == (table.sql_hash, table.config_hash)
+
+
+def _versions_of(record: Record, table: Table) -> str | None:
+    """The versions that the inputs had, as the source of the table tells them."""
+    if not isinstance(table.producer, Loads) or table.producer.recomputed:
+        return record.input_versions.get(table.input)
+    found = {name: record.input_versions.get(name) for name in table.input_names}
+    return None if None in found.values() else json.dumps(found, sort_keys=True)

@@ -24,8 +24,8 @@ from tidemill.run.producers.query import QuerySource, source_of
 from tidemill.run.results import up_to_date
 from tidemill.run.steps.backfill import run_backfill
 from tidemill.run.steps.fetching import run_function
+from tidemill.run.steps.loads import run_any
 from tidemill.run.steps.rebuild import rebuild
-from tidemill.run.steps.step import run_step
 from tidemill.run.upkeep.describe import described
 from tidemill.run.views import run_view
 from tidemill.sources.http.remembering import remembering
@@ -148,7 +148,7 @@ class Runner:
         if asked and table.reads_windows:
             told = partial(self.listener.moved, table.name)
             return run_backfill(self.session(), table, source, asked, now=self.now, told=told, variables=given)
-        return up_to_date(table, source) or run_step(self.session(), table, source, now=self.now, variables=given)
+        return up_to_date(table, source) or run_any(self.session(), table, source, now=self.now, variables=given)
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""

@@ -61,7 +61,7 @@ def rows(counts: Counts) -> str:
 
 
 def watermark_of(record: Record) -> Cursor | None:
-    return next(iter(record.progress.values()), None)
+    return record.reached(record.progress)
 
 
 def _window(record: Record) -> str:

@@ -224,7 +224,7 @@ def rebuild(ledger: Ledger, paths: Iterable[str]) -> int:
 
 def step_of(commit: Commit, record: Record, path: str) -> Step:
     """The step behind a commit of ours."""
-    watermark = next(iter(record.progress.values()), None)
+    watermark = record.reached(record.progress)
     first = commit.version == 0
     restored = record.restored_from is not None
     return Step(

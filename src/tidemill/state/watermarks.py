@@ -41,8 +41,8 @@ class Watermark:
 
 
 def watermarks_of(tables: Iterable[Table]) -> list[Watermark]:
-    """The watermarks of the tables that have a window, in their order."""
-    return [_watermark(table) for table in tables if table.window]
+    """The watermarks of the tables that have a window, in their order; of several sources, one for each."""
+    return [_watermark(part) for table in tables for part in table.parts if part.window]
 
 
 def owner_of(table: Table) -> tuple[str, str]:

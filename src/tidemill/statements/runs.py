@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import DATABASE_KINDS
 from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
+from tidemill.declare.loads import Loads
 from tidemill.declare.names import quote, quoted_text
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.strategies import DeleteInsert, Replace
@@ -21,6 +22,7 @@ from tidemill.plan.starts import start_variable
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
 from tidemill.statements.joins import END, NOTES, START, join_query
+from tidemill.statements.loads import LoadStatements
 from tidemill.statements.operations import Entering, created, written
 from tidemill.statements.windows import Placeholder, Told, first_window, next_window
 
@@ -57,12 +59,20 @@ class RunStatements:
 
 def statements_of(
     table: Table, snapshot: Snapshot | None, given: Mapping[str, str], now: datetime
-) -> tuple[RunStatements, RunStatements]:
+) -> tuple[RunStatements, ...]:
     """A first run of the table at `now`, and the next run of it as its log says it is."""
+    if isinstance(table.producer, Loads):
+        return LoadStatements(table, table.producer, snapshot, lambda part: _alone(part, snapshot, given, now)).all()
     if isinstance(table.producer, Join):
         literals = {name: f"<{name}>" for name in table.producer.parameters}
         literals |= {name: quoted_text(value) for name, value in given.items()}
         return _joins(table, table.producer.filled(literals), known_of(table, snapshot))
+    return _alone(table, snapshot, given, now)
+
+
+def _alone(
+    table: Table, snapshot: Snapshot | None, given: Mapping[str, str], now: datetime
+) -> tuple[RunStatements, RunStatements]:
     found = _Statements(table, known_of(table, snapshot), given, now)
     return found.first(), found.next()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
+from tidemill.declare.loads import Loads
 from tidemill.declare.producers import Loaded
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.translate import as_tidemill
@@ -13,6 +14,7 @@ from tidemill.errors import TidemillError
 from tidemill.plan.windows import known_of
 from tidemill.stores.opened import store_of
 from tidemill.verify.fetched import AGAINST, FetchedAgain, not_verifiable
+from tidemill.verify.loads import VerifyingLoads
 from tidemill.verify.result import Verified
 from tidemill.verify.verifying import Verifying
 
@@ -46,7 +48,8 @@ def verify_table(
         if snapshot is None:
             return Verified(table.name, against, there=False)
         if table.function is None:
-            return Verifying(spark, table, source_of(table), store, snapshot, now, variables).result(against)
+            kind = VerifyingLoads if len(table.parts) > 1 else Verifying
+            return kind(spark, table, source_of(table), store, snapshot, now, variables).result(against)
         if dates is None or table.window is None:
             return not_verifiable(table)
         return FetchedAgain(spark, table, source_of(table), store, snapshot, now, variables).compared_dates(dates)
@@ -58,7 +61,7 @@ def verify_table(
 
 def _against(table: Table) -> str:
     match table.producer:
-        case Loaded():
+        case Loaded() | Loads():
             return "a full load"
         case Join():
             return "one window over all of it"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
     from tidemill.stores.opened import AnyStore
     from tidemill.verify.result import Kind
+    from tidemill.verify.rules import Rule
 
 
 class Verifying:
@@ -59,16 +60,9 @@ class Verifying:
         self.snapshot, self.now, self.variables = snapshot, in_zone_of(spark, now), variables
 
     def result(self, against: str) -> Verified:
-        rows = self._read()
-        whole = self._window(rows.schema, None)
-        if whole and whole.start and self.table.owns_window:
-            rows = self._read(whole)
-        here = self.store.read(rows.sparkSession, self.snapshot.version)
-        reach = self._window(rows.schema, self.snapshot)
-        table = table_for(self.table, whole, self.variables, self.now, first_run=True)
-        prepared = prepare(table, rows, whole, here, self.snapshot, settled=self.source.settled)
+        prepared, here, whole, reach = self._full_run()
         sides = self._sides(prepared, here, whole, reach)
-        found = compared(sides, rule_for(prepared.strategy))
+        found = compared(sides, self._rule(prepared))
         return Verified(
             self.table.name,
             against,
@@ -79,6 +73,21 @@ class Verifying:
             notes=self._notes(prepared, sides, here.columns),
             remedies=remedies(self.table, found, reach, requeried=self._requeried(found)),
         )
+
+    def _full_run(self) -> tuple[Prepared, DataFrame, WindowPlan | None, WindowPlan | None]:
+        """What a full run would write, what the table holds, the window of that run, and of the next."""
+        rows = self._read()
+        whole = self._window(rows.schema, None)
+        if whole and whole.start and self.table.owns_window:
+            rows = self._read(whole)
+        here = self.store.read(rows.sparkSession, self.snapshot.version)
+        reach = self._window(rows.schema, self.snapshot)
+        table = table_for(self.table, whole, self.variables, self.now, first_run=True)
+        prepared = prepare(table, rows, whole, here, self.snapshot, settled=self.source.settled)
+        return prepared, here, whole, reach
+
+    def _rule(self, prepared: Prepared) -> Rule:
+        return rule_for(prepared.strategy)
 
     def _total(self, here: DataFrame) -> int:
         """How many rows the table holds; counted only where its log does not say."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.joins import Join
 from tidemill.declare.names import quoted_name
-from tidemill.declare.producers import Loaded
 from tidemill.declare.views import View
 from tidemill.errors import ArgumentError
 from tidemill.workspace.means import runner_of, session_of
@@ -102,7 +101,7 @@ def suggestions(workspace: Workspace, spark: SparkSession | None = None) -> Iter
     session = session_of(workspace, spark)
     for each in workspace.declared:
         for source in each.sources:
-            loading = [t for t in each.tables if isinstance(t.producer, Loaded) and t.producer.source == source]
+            loading = [t for t in each.tables if any(load.source == source for load in t.loads)]
             yield look_at(session, source, loading, workspace.short)
 
 

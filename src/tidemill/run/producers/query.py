@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
+from tidemill.declare.loads import Loads
 from tidemill.declare.producers import Loaded, Query
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.declare.views import through
@@ -16,6 +17,7 @@ from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
 from tidemill.run.producers.function import FunctionRows
 from tidemill.run.producers.join import JoinSource
+from tidemill.run.producers.loads import LoadsSource
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def source_of(
     match table.producer:
         case Loaded(source):
             return connector_for(source)
+        case Loads() as loads:
+            return LoadsSource.of(table, loads, now)
         case Query() as query:
             variable = start_variable(table)
             name = variable.name if variable else None

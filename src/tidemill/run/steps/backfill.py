@@ -10,7 +10,7 @@ from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.zone import in_zone_of
 from tidemill.errors import TidemillError
 from tidemill.run.results import together
-from tidemill.run.steps.step import run_step
+from tidemill.run.steps.loads import run_any
 from tidemill.run.steps.windows import cursor_of
 from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import store_of
@@ -46,7 +46,7 @@ def run_backfill(
     for number, part in enumerate(parts, 1):
         told(f"{number} of {len(parts)} · {part}")
         try:
-            results.append(run_step(spark, table, source, now=started, part=part, variables=variables))
+            results.append(run_any(spark, table, source, now=started, part=part, variables=variables))
         except TidemillError as failure:
             failure.remedy += _kept(number - 1, len(parts), part)
             raise

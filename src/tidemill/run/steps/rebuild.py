@@ -15,10 +15,11 @@ from tidemill.plan.dates import whole_of
 from tidemill.plan.layout import layout_notices
 from tidemill.plan.requests import Request
 from tidemill.run.steps.fetching import FunctionStep
+from tidemill.run.steps.loads import LoadsStep
 from tidemill.run.steps.step import Asked, Step, done
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -44,8 +45,14 @@ def rebuild(
     Its log goes on, so that `restore` can go back to what it held. A table that must not be reset is refused.
     """
     asked = Asked(spark, table, source, now or datetime.now(UTC), variables)
-    result = done(asked, _Rebuild if table.function is None else _FunctionRebuild)
+    result = done(asked, _kind_of(table))
     return replace(result, rebuilt=not result.first_run)
+
+
+def _kind_of(table: Table) -> Callable[[Asked], Step]:
+    if table.function:
+        return _FunctionRebuild
+    return _LoadsRebuild if len(table.parts) > 1 else _Rebuild
 
 
 class _Rebuild(Step):
@@ -88,3 +95,7 @@ class _FunctionRebuild(_Rebuild, FunctionStep):
     def __init__(self, asked: Asked) -> None:
         super().__init__(asked)
         self.fetch = whole_of(asked.table, asked.now) if asked.table.window else None
+
+
+class _LoadsRebuild(_Rebuild, LoadsStep):
+    """All sources are read whole, and their progress begins anew."""

@@ -135,4 +135,5 @@ class Recording:
 def told(record: Record, table: Table) -> tuple[object, ...]:
     """What a record says that bounds or explains the runs after it."""
     columns = {name.lower() for name in record.columns} if isinstance(table.strategy, Append) else set()
-    return record.sql_hash, record.config_hash, record.floor, record.reset, columns
+    inputs = {name: (each.floor, each.config_hash) for name, each in record.inputs.items()}
+    return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs

@@ -5,27 +5,23 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
 from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.contracts.changes import Target
 from tidemill.contracts.operations import HELD, AppendRows, Compiled
-from tidemill.contracts.store import Conflict
+from tidemill.declare.loads import Loads
 from tidemill.declare.names import of
-from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.producers import Loaded
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.session import pace, paced_session
-from tidemill.engine.translate import one_line
 from tidemill.engine.zone import in_zone_of
-from tidemill.errors import FileError, FilesGoneError, SchemaError, SourceError
+from tidemill.errors import SchemaError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import refusals
@@ -40,15 +36,15 @@ from tidemill.run.steps.anchor import keep_anchor
 from tidemill.run.steps.checks import check_change, warnings
 from tidemill.run.steps.in_order import profile_in_order
 from tidemill.run.steps.prepare import ONE_TASK, Prepared, prepare
+from tidemill.run.steps.reading import reading_of
 from tidemill.run.steps.recording import Recording, told
 from tidemill.run.steps.windows import window_of
-from tidemill.sources.failures import failures_of
-from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import attempting, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -122,18 +118,7 @@ class Step:
             return self._attempted(began)
 
     def _attempted(self, began: float) -> StepResult:
-        # Asked before its rows are read: what comes in between is then seen by the next run.
-        input_version = self.source.version() if self.table.producer else None
-        self.read_versions = self._versions()
-        reading = Reading(self._session(), self.store.schema(self.spark) if self.known else None)
-        with self._reading():
-            rows, window = self._window_of_rows(reading)
-        held = self.store.read(rows.sparkSession) if self.snapshot else None
-        with self._reading():
-            known = held if self.known else None
-            table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
-            seen = self._seen(rows, window)
-            prepared = prepare(table, rows, window, known, self.known, settled=self.source.settled, seen=seen)
+        prepared, held, window, input_version = self._gathered()
         logger.info("%s: %s, %s", self.table.name, self.table.strategy, window.reason if window else "all rows")
         pace(prepared.change.rows.sparkSession, small=self._is_small(prepared))
         compiled = self._compile(prepared, held, window)
@@ -151,9 +136,25 @@ class Step:
             return {}
         return self.source.versions()
 
+    def _gathered(self) -> tuple[Prepared, DataFrame | None, WindowPlan | None, str | None]:
+        """The change, the rows that the table holds, the window that was read, and the version of the input."""
+        # Asked before its rows are read: what comes in between is then seen by the next run.
+        input_version = self.source.version() if self.table.producer else None
+        self.read_versions = self._versions()
+        reading = Reading(self._session(), self.store.schema(self.spark) if self.known else None)
+        with self._reading():
+            rows, window = self._window_of_rows(reading)
+        held = self.store.read(rows.sparkSession) if self.snapshot else None
+        with self._reading():
+            known = held if self.known else None
+            table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
+            seen = self._seen(rows, window)
+            prepared = prepare(table, rows, window, known, self.known, settled=self.source.settled, seen=seen)
+        return prepared, held, window, input_version
+
     def _session(self) -> SparkSession:
         """Where the rows are read; queries, functions and joins make a session for themselves."""
-        return paced_session(self.spark) if isinstance(self.table.producer, Loaded | None) else self.spark
+        return paced_session(self.spark) if isinstance(self.table.producer, Loaded | Loads | None) else self.spark
 
     def _is_small(self, prepared: Prepared) -> bool:
         """Whether few rows come, and meet little of the table."""
@@ -197,29 +198,9 @@ class Step:
         """The same step, on the table as it is now."""
         return Step(self.asked, self.part)
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Spark's errors while the rows are read and profiled are the source's; a declared one hides its secrets."""
-        producer = self.table.producer
-        try:
-            with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
-                yield
-        except FileError as failure:
-            if failure.is_of(self.table.path):
-                raise
-            if isinstance(failure, FilesGoneError) and not isinstance(self.source, FrameSource):  # it can be read again
-                raise Conflict(failure.problem) from failure
-            raise self._unreadable(failure.problem, failure.remedy) from failure
-        except (PySparkException, Py4JError) as failure:
-            what = "query, or what it reads," if isinstance(producer, Query) else "source"
-            raise self._unreadable(one_line(failure), f"Mend the {what} and run again.") from failure
-
-    def _unreadable(self, why: str, remedy: str) -> SourceError:
-        return SourceError(
-            "source.unreadable",
-            f"{self.source} could not be read: {why}",
-            f"{remedy} {self.table.name} is unchanged.",
-        )
+    def _reading(self) -> AbstractContextManager[None]:
+        """Spark's errors while the rows are read and profiled are the source's."""
+        return reading_of(self.table, self.source)
 
     def _window(self, schema: StructType) -> WindowPlan | None:
         started = self.part is not None and self.part.start is not None
@@ -333,7 +314,7 @@ class Step:
             seconds=seconds,
             first_run=before is None,
             window=window,
-            watermark=record.progress.get(self.table.input),
+            watermark=record.reached(self.table.input_names),
             files_rewritten=committed.files_rewritten if committed else 0,
             files_kept=committed.files_kept if committed else before.files if before else 0,
             commit_id=record.run_id if committed else None,
