@@ -69,6 +69,7 @@ WITHOUT_ENGINE = frozenset(
         "test_pages.py",
         "test_protocol.py",
         "test_real_failures.py",
+        "test_terminal.py",
         "test_two_processes.py",
     }
 )

@@ -69,6 +69,12 @@ class ConnectorError(SourceError):
     """A declared source could not be read; its name is in the problem, its passwords are not."""
 
 
+class MissingFileError(ConnectorError):
+    """A file that the user's files or flags name is not there, or may not be read."""
+
+    exit_code = 2
+
+
 class ExportError(TidemillError):
     """An export could not be written; what was at its target is unchanged."""
 
@@ -107,6 +113,12 @@ class ConflictError(TidemillError):
 
 class EngineError(TidemillError):
     """Spark, Java or a jar is missing, too old, or failed on its own."""
+
+
+def exit_code_of(errors: Iterable[TidemillError]) -> int:
+    """How a command ends after these: 0 where there are none, 2 where all are for the user to correct, else 1."""
+    codes = {error.exit_code for error in errors}
+    return codes.pop() if len(codes) == 1 else int(bool(codes))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

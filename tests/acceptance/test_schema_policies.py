@@ -106,8 +106,8 @@ def test_the_policy_fail_tells_which_columns_differ(
         SchemaError,
         (
             f"[schema.changed] The columns of the source are not those of orders: {TOLD[shape]}. "
-            "Set on_schema_change (of a merge: schema_policy) to ignore, append_new_columns or sync_all_columns. "
-            "The table is unchanged."
+            "Set on_schema_change (of a merge: schema_policy) to ignore, append_new_columns or sync_all_columns, "
+            "or rebuild the table with a run that has -s orders --full-refresh. The table is unchanged."
         ),
     )
 

@@ -182,6 +182,11 @@ def test_history_of_a_dataset_that_others_made_says_that_there_is_none(folder: P
 
 def test_history_of_a_table_of_the_project_that_is_not_made_yet_says_how_it_is(folder: Path, cli):
     (folder / "tidemill.toml").write_text("")
+    (folder / "pipelines").mkdir()
+    (folder / "pipelines" / "p.sql").write_text("CREATE TABLE daily AS SELECT 1 AS id;")
+    misspelled = cli("history", "dayly")
+    assert misspelled.exit_code == 2
+    assert misspelled.stderr == "error[table.unknown] No table dayly is declared.\n  Did you mean daily?\n"
     result = cli("history", "daily")
     assert result.exit_code == 2
     assert result.stderr == (

@@ -873,10 +873,10 @@ error[language.missing_variable] ${region} has no value
 SELECT id FROM
 IDENTIFIER('main.t')""",
         """
-error[models.unknown_inputs] what this query reads cannot be told: it cannot be parsed, or names tables by a function
+error[models.unknown_inputs] what this query reads cannot be told: it names tables by a function
   models/my_schema/orders.sql:1:1
     1 │ SELECT id FROM
-      │ ^^^^^^ correct it, or name its tables in the metadata: "reads": ["my_schema.orders"]
+      │ ^^^^^^ name its tables in the metadata: "reads": ["my_schema.orders"]
 """,
     ),
 }

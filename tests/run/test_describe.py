@@ -180,6 +180,7 @@ def test_a_layout_by_a_column_that_is_not_there_is_refused_before_anything_is_wr
     shop.data("s.csv", "id region amount", (1, "eu", 10))
     error = shop.run()["raw"].error
     assert str(error) == (
-        "[columns.missing] The cluster_by column 'regoin' is not a column of main.raw. It has: id, region, amount."
+        "[columns.missing] The cluster_by column 'regoin' is not a column of main.raw. "
+        "Did you mean region? It has: id, region, amount."
     )
     assert not shop.path("raw").exists()

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType
 from tidemill.change.types import conformed, fits
 from tidemill.declare.names import quote, spelled
 from tidemill.declare.tables import SchemaPolicy
-from tidemill.errors import ArgumentError, SchemaError
+from tidemill.errors import ArgumentError, SchemaError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -112,14 +112,16 @@ def require(columns: Iterable[str], there: Sequence[str], what: str, where: str)
             raise ArgumentError(
                 "columns.missing",
                 f"{what} {column!r} is not a column of {where}.",
-                _listed(there),
+                _listed(there, column),
             )
         found.append(spelling)
     return tuple(found)
 
 
-def _listed(there: Sequence[str]) -> str:
-    return f"It has: {', '.join(there)}." if there else "It has no columns."
+def _listed(there: Sequence[str], wanted: str) -> str:
+    close = did_you_mean(wanted, there)
+    listed = f"It has: {', '.join(there)}." if there else "It has no columns."
+    return f"Did you mean {close}? {listed}" if close else listed
 
 
 def _columns(schema: StructType) -> list[tuple[str, object]]:
@@ -167,9 +169,10 @@ def _mismatch(fit: Fit, name: str) -> SchemaError:
         parts.append(f"the source also has {', '.join(f'{f.name} ({f.dataType.simpleString()})' for f in fit.added)}")
     if fit.missing:
         parts.append(f"the source lacks {', '.join(fit.missing)}")
+    rebuilt = "" if "/" in name else f", or rebuild the table with a run that has -s {name} --full-refresh"
     return SchemaError(
         "schema.changed",
         f"The columns of the source are not those of {name}: {'; '.join(parts)}.",
-        "Set on_schema_change (of a merge: schema_policy) to ignore, append_new_columns or sync_all_columns. "
-        "The table is unchanged.",
+        "Set on_schema_change (of a merge: schema_policy) to ignore, append_new_columns or sync_all_columns"
+        f"{rebuilt}. The table is unchanged.",
     )

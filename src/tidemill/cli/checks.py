@@ -11,6 +11,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.options import examples, on_selection, output
+from tidemill.errors import exit_code_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +46,8 @@ def test(workspace: Workspace, form: str, quiet: bool) -> int:
         render.document(_data(workspace, results))
     elif not quiet:
         render.say(f"{render.INDENT}{_end(workspace, results)}")
-    return 0 if all(result.ok for result in results) else FAILED
+    fails = any(not result.ok and result.error is None for result in results)
+    return FAILED if fails else exit_code_of(result.error for result in results if result.error)
 
 
 def _tested(workspace: Workspace, show: Callable[[TableChecks], None], *, quiet: bool) -> list[TableChecks]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import render
+from tidemill.cli import console, render
 from tidemill.cli.options import output, variables
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ def _data(workspace: Workspace, node: Table | View, runs: tuple[RunStatements, .
 def _show(found: dict[str, Any]) -> None:
     """A script of SQL: all that is no statement is a comment."""
     words = [found["table"], found["strategy"], *([found["origin"]] if found["origin"] else [])]
-    render.say(f"-- {render.SEPARATOR.join(words)}")
+    console.write(f"-- {render.SEPARATOR.join(words)}")
     for run in found["runs"]:
-        render.say(f"\n-- {HEADINGS[run['run']]}: {run['reason']}")
-        render.say(f"{run['reads']};")
+        console.write(f"\n-- {HEADINGS[run['run']]}: {run['reason']}")
+        console.write(f"{run['reads']};")
         if run["writes"]:
-            render.say("\n-- and with these rows as change, in one commit:")
-            render.say(f"{run['writes']};")
+            console.write("\n-- and with these rows as change, in one commit:")
+            console.write(f"{run['writes']};")
         for note in run["notes"]:
-            render.say(f"-- {note}")
+            console.write(f"-- {note}")

@@ -10,7 +10,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import located, placed, spark_here
+from tidemill.cli.naming import located, placed, refuse_unknown, spark_here
 from tidemill.cli.options import columns, output, single_writer
 from tidemill.declare.paths import absolute
 from tidemill.errors import ArgumentError
@@ -207,7 +207,9 @@ def _log(place: Place) -> AnyLog:
 
 
 def _path(target: str) -> str:
-    return absolute(located(target))
+    path = located(target)
+    refuse_unknown(target, path)
+    return absolute(path)
 
 
 def _name(target: str) -> str:

@@ -53,9 +53,9 @@ def doctor(warehouse: Path, form: str, quiet: bool) -> int:
 def _show(checks: list[Check]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
-        render.say(f"  {_mark(check.health)} {check.name:<{width}}  {check.what}")
+        render.say(f"  {_mark(check.health)} {check.name:<{width}}  {check.what}", hang=width + 6)
         if check.remedy:
-            render.say(f"    {'':<{width}}  → {check.remedy}")
+            render.say(f"    {'':<{width}}  → {check.remedy}", hang=width + 8)
     failed = sum(check.health == "fail" for check in checks)
     warned = sum(check.health == "warn" for check in checks)
     worked = "all is well" if not failed else f"{failed} to mend"

@@ -11,6 +11,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.options import on_project, output
+from tidemill.cli.tables import Looks
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 HEADINGS = ("name", "kept by", "watermark", "changed", "status", "reads too")
+_LOOKS = Looks(
+    gives={
+        "reads too": ("wrap", 12),
+        "kept by": ("wrap", 12),
+        "watermark": ("wrap", 12),
+        "changed": ("drop", 0),
+        "name": ("cut", 20),
+    },
+    paint={"status": render.red("failed")},
+)
 
 
 @click.command(
@@ -79,7 +90,7 @@ def _show(project: str, picture: Picture) -> None:
         for line in tree(picture)
     ]
     if lines:
-        render.table(HEADINGS, lines, right=frozenset())
+        render.table(HEADINGS, lines, looks=_LOOKS)
 
 
 def _counted(picture: Picture) -> list[str]:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
-from tidemill.cli.naming import located
+from tidemill.cli.naming import located, refuse_unknown
 from tidemill.cli.options import output
+from tidemill.cli.tables import Looks
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tidemill.contracts.snapshots import Commit
+
+_LOOKS = Looks(gives=dict.fromkeys(("window", "watermark", "what", "rows", "when"), ("wrap", 12)))
 
 
 @click.command(
@@ -42,6 +45,7 @@ def history(
     from tidemill.state.parts import without_parts  # noqa: PLC0415
 
     path = located(table_path)
+    refuse_unknown(table_path, path)
     viewed = _is_view(table_path, path)
     if path != table_path and not log_at(path).exists():
         problem = f"{table_path} is not made yet: there is nothing at {path}."
@@ -54,7 +58,7 @@ def history(
             render.notice(f"{table_path} has no commits yet: its files were made elsewhere")
         else:
             lines = [line_of(commit, render.moment(commit.at)) for commit in commits]
-            render.table(HEADINGS, lines, right=frozenset({"version"}))
+            render.table(HEADINGS, lines, right=frozenset({"version"}), looks=_LOOKS)
         if viewed:
             render.notice(f"{table_path} is a view now; these commits are of the table that stays on disk")
 

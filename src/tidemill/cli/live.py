@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
+
+from tidemill.cli import console
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from rich.progress import Progress, TaskID
+    from rich.progress import TaskID
 
 
 class Live:
@@ -17,20 +19,20 @@ class Live:
 
     def __init__(self, first: str, *, quiet: bool) -> None:
         self._first = first
-        self._progress = None if quiet or not sys.stderr.isatty() else _progress()
+        self._progress = console.new_display() if console.watched() and not quiet else None
         self._lines: dict[str, TaskID] = {}
+        self._shown = ExitStack()
 
     def __enter__(self) -> Self:
         if self._progress is not None:
-            self._progress.start()
+            self._shown.enter_context(console.displaying(self._progress))
             self.began(self._first)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        self._shown.close()
 
     def began(self, name: str) -> None:
         if self._progress is not None and name not in self._lines:
@@ -46,12 +48,3 @@ class Live:
         line = self._lines.pop(name, None)
         if self._progress is not None and line is not None:
             self._progress.remove_task(line)
-
-
-def _progress() -> Progress:
-    from rich.console import Console  # noqa: PLC0415  slow to import
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    parts = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    # Lines for stdout go above the live ones if they share a terminal; into a pipe they must go as they are.
-    return Progress(*parts, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tidemill.cli import render
+from tidemill.cli import console, render
 from tidemill.cli.backup import backup
 from tidemill.cli.checks import test
 from tidemill.cli.compile import compile_
@@ -145,7 +145,7 @@ def main() -> NoReturn:
 
 def _leave_at_once() -> NoReturn:
     """Ends steps that are still at work, which Python would wait for; their tables hold whole commits."""
-    render.hush()
+    console.hush()
     engine = sys.modules.get("tidemill.engine.session")
     if engine is not None:
         engine.stop()
@@ -211,7 +211,7 @@ def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:
         return disk_full(f"tidemill {next(iter(args), '')}".rstrip(), full, Path.cwd())
     details = "".join(traceback.format_exception(failure))
     if _wants_details(args):
-        render.say(details, err=True)
+        console.write(details, err=True)
     kept = _keep(details)
     where = f"The details are in {kept}." if kept else "Run it again with --verbose to see the details."
     return TidemillError(

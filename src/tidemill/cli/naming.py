@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.paths import absolute, at_home
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, TidemillError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +16,28 @@ if TYPE_CHECKING:
     from tidemill.upkeep import Place
     from tidemill.workspace import Workspace
 
+UNKNOWN = "table.unknown"
+
 
 def located(table: str, profile: str | None = None) -> str:
     """The path of a table. What is there as a path is one; else a name is looked for in the project's warehouse."""
     from tidemill.project import ProjectSettings  # noqa: PLC0415
 
     return table if _is_path(table) else ProjectSettings.load(profile=profile).table_path(table)
+
+
+def refuse_unknown(table: str, path: str, profile: str | None = None) -> None:
+    """A name of which nothing is at its path, and that nothing declares, is an error that says which may be meant."""
+    from tidemill.workspace import Workspace  # noqa: PLC0415
+
+    if path == table or "://" in path or Path(path).exists():
+        return
+
+    try:
+        Workspace.load(None, profile=profile).select_also_views([table])
+    except TidemillError as failure:
+        if failure.code == UNKNOWN:  # others are about files that this command does not need
+            raise
 
 
 def placed(table: str, profile: str | None = None, *, alone: bool = False) -> Place:

@@ -108,8 +108,7 @@ class Shown:
             render.passed_over(name, self._why_not(outcome))
             return
         did, count, facts = self._did(outcome)
-        aligned = f"{did:10} {count:>12}   {render.SEPARATOR.join(facts)}".rstrip()
-        render.done(name, [aligned], outcome.result.seconds)
+        render.done(name, facts, outcome.result.seconds, f"{did:10} {count:>12}   ")
         for text in getattr(outcome.result, "notices", ()):
             render.notice(self.workspace.masking.mask(text))
 

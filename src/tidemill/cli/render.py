@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import sys
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill.cli import console, fitting
+from tidemill.cli.fitting import flowing, wrapped
+from tidemill.cli.tables import Looks, laid
 from tidemill.declare.mistakes import FileErrors, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from tidemill.errors import TidemillError
 
 INDENT = "  "
-SEPARATOR = " · "
+PLAIN = Looks()
+SEPARATOR = fitting.SEPARATOR
 NOT_KNOWN = "–"  # noqa: RUF001  the mark of what could not be looked at
+_UNDER = 4  # what goes on below a line with a mark
 NOTHING_DECLARED = (
     "nothing is declared: write pipelines/*.sql or models/<schema>/*.sql (tidemill init makes an example)"
 )
 
 
-def say(line: str = "", *, err: bool = False) -> None:
-    """One line. Colours are for terminals, and not where NO_COLOR is set; a reader who left is no error."""
-    try:
-        click.echo(line, err=err, color=False if os.environ.get("NO_COLOR") else None)
-    except BrokenPipeError:
-        _talk_to_nobody(sys.stderr if err else sys.stdout)
-
-
-def hush() -> None:
-    """Whatever is still said is said to nobody: the command has ended."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-        _talk_to_nobody(stream)
+def say(line: str = "", *, err: bool = False, hang: int | None = None) -> None:
+    """One line of prose: on a terminal no word is broken, and what follows is indented by `hang`, or as the line is."""
+    indent = len(line) - len(line.lstrip(" "))
+    for each in wrapped(line, console.width(err=err), (indent or len(INDENT)) if hang is None else hang):
+        console.write(each, err=err)
 
 
 def document(data: Any) -> None:
     """One JSON document on stdout."""
-    say(json.dumps(data, indent=2, ensure_ascii=False))
+    console.write(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def error(problem: TidemillError, *, as_json: bool) -> None:
@@ -53,7 +48,7 @@ def error(problem: TidemillError, *, as_json: bool) -> None:
         return
     if isinstance(problem, FileErrors):
         for each in problem.errors:
-            say(_red_head(excerpt(each)), err=True)
+            console.write(_red_head(excerpt(each)), err=True)
         say(f"{problem.problem} · {problem.remedy}", err=True)
         return
     say(f"{click.style(f'error[{problem.code}]', fg='red', bold=True)} {problem.problem}", err=True)
@@ -80,24 +75,26 @@ def error_data(problem: TidemillError) -> dict[str, Any]:
 
 def failed(name: str, problem: str, *, err: bool = False) -> None:
     """The line of a step that failed."""
-    say(f"{INDENT}{click.style('✗', fg='red')} {click.style(name, bold=True)}  {problem}", err=err)
+    say(f"{INDENT}{click.style('✗', fg='red')} {click.style(name, bold=True)}  {problem}", err=err, hang=_UNDER)
 
 
 def passed_over(name: str, why: str) -> None:
     """The line of a step that was not tried."""
-    say(f"{INDENT}{click.style('-', dim=True)} {name}  {why}")
+    say(f"{INDENT}{click.style('-', dim=True)} {name}  {why}", hang=_UNDER)
 
 
-def done(name: str, facts: Iterable[str], seconds: float) -> None:
-    """The line of a step that went well."""
-    mark = click.style("✓", fg="green")
-    say(f"{INDENT}{mark} {click.style(name, bold=True)}  {SEPARATOR.join(facts)}   {duration(seconds)}")
+def done(name: str, facts: Sequence[str], seconds: float, did: str = "") -> None:
+    """The line of a step that went well. Facts that the terminal has no room for stand below the first."""
+    head = f"{INDENT}{click.style('✓', fg='green')} {click.style(name, bold=True)}  {did}"
+    for line in flowing(head, facts, duration(seconds), console.width()):
+        console.write(line)
 
 
 def judged(mark: str, text: str, *, err: bool = False) -> None:
     """A line with a mark: ✓ holds, ✗ does not, ! does not and may; others are neither."""
     colours = {"✓": "green", "✗": "red", "!": "yellow"}
-    say(f"{INDENT}{click.style(mark, fg=colours.get(mark), dim=mark not in colours)} {text}".rstrip(), err=err)
+    styled = click.style(mark, fg=colours.get(mark), dim=mark not in colours)
+    say(f"{INDENT}{styled} {text}".rstrip(), err=err, hang=_UNDER)
 
 
 def verdict(mark: str, name: str, fact: str, *, err: bool = False) -> None:
@@ -106,7 +103,12 @@ def verdict(mark: str, name: str, fact: str, *, err: bool = False) -> None:
 
 
 def notice(text: str, *, err: bool = False) -> None:
-    say(f"{INDENT}{click.style('notice', fg='yellow')}  {text}", err=err)
+    say(f"{INDENT}{click.style('notice', fg='yellow')}  {text}", err=err, hang=len("  notice  "))
+
+
+def red(word: str) -> Callable[[str], str]:
+    """What shows a word in red, wherever it stands in a text."""
+    return lambda text: text.replace(word, click.style(word, fg="red"))
 
 
 def rows(count: int) -> str:
@@ -117,26 +119,37 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def declared(headings: Sequence[str], lines: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
+def declared(
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    right: frozenset[str] = frozenset(),
+    looks: Looks = PLAIN,
+) -> None:
     """A line for each thing that a project declares, or how to declare one."""
     if lines:
-        table(headings, lines, right=right)
+        table(headings, lines, right=right, looks=looks)
     else:
         say(f"{INDENT}{NOTHING_DECLARED}")
 
 
-def table(headings: Sequence[str], lines: Sequence[Sequence[str]], *, right: frozenset[str]) -> None:
-    """Aligned columns; a column in which nothing stands is left out."""
-    kept = [n for n, _ in enumerate(headings) if any(line[n] for line in lines)]
-    widths = {n: max(len(line[n]) for line in (headings, *lines)) for n in kept}
-
-    def row(line: Sequence[str]) -> str:
-        cells = [line[n].rjust(widths[n]) if headings[n] in right else line[n].ljust(widths[n]) for n in kept]
-        return INDENT + INDENT.join(cells).rstrip()
-
-    say(click.style(row(headings), dim=True))
-    for line in lines:
-        say(row(line))
+def table(
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    right: frozenset[str] = frozenset(),
+    looks: Looks = PLAIN,
+) -> None:
+    """Aligned columns, which fit the terminal; a column in which nothing stands is left out."""
+    width = console.width()
+    found = laid(headings, lines, replace(looks, right=looks.right | right), width - len(INDENT) if width else None)
+    for line in found.heading:
+        console.write(click.style(f"{INDENT}{line}", dim=True))
+    for line in found.lines:
+        console.write(f"{INDENT}{line}")
+    if found.left_out:
+        left_out = f"no room for {', '.join(found.left_out)}: --format json has all"
+        say(click.style(f"{INDENT}{left_out}", dim=True), hang=len(INDENT))
 
 
 def moment(at: str, today: date | None = None) -> str:
@@ -159,9 +172,3 @@ def ago(at: str, now: datetime) -> str:
 
 
 _LENGTHS = ((86_400, "days"), (3_600, "h"), (60, "min"))
-
-
-def _talk_to_nobody(stream: Any) -> None:
-    """What is still to be said to a closed pipe, by us or by Python at its end, goes nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -11,6 +11,8 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.options import examples, on_project, on_selection, output, requested, selection, variables
 from tidemill.cli.outcome import Shown, run_data
+from tidemill.cli.tables import Looks
+from tidemill.errors import exit_code_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +22,13 @@ if TYPE_CHECKING:
     from tidemill.run.events import RunOutcome
     from tidemill.workspace import Workspace
 
-FAILED = 1
+LISTED = ("name", "strategy", "reads", "declared in")
+_LIST_LOOKS = Looks(
+    gives={"declared in": ("cut", 14), "reads": ("wrap", 14), "strategy": ("wrap", 10), "name": ("cut", 20)},
+    paths=frozenset({"declared in"}),
+)
+PLANNED = ("table", "strategy", "reads")
+_PLAN_LOOKS = Looks(gives={"reads": ("wrap", 30), "strategy": ("wrap", 14), "table": ("cut", 20)})
 
 
 @click.command(
@@ -72,7 +80,7 @@ def run(
         render.document(run_data(workspace, outcome))
     elif not quiet:
         shown.close(outcome)
-    return 0 if outcome.ok else FAILED
+    return exit_code_of(each.error for each in outcome.outcomes if each.error)
 
 
 @click.command(
@@ -139,7 +147,7 @@ def list_(workspace: Workspace, form: str, quiet: bool) -> None:
     if form == "json":
         render.document({"project": workspace.project.name, "declared": data})
     elif not quiet:
-        render.declared(["name", "strategy", "reads", "declared in"], [_listed(each) for each in data])
+        render.declared(LISTED, [_listed(each) for each in data], looks=_LIST_LOOKS)
 
 
 def _listed(each: dict[str, Any]) -> list[str]:
@@ -176,7 +184,7 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
     lines = [[workspace.short(step.table), step.strategy, mask(step.reason)] for step in steps]
     when = "written when what it reads has changed"
     lines += [[mask(export.name), f"export {export.mode}", when] for export in workspace.exports]
-    render.declared(["table", "strategy", "reads"], lines)
+    render.declared(PLANNED, lines, looks=_PLAN_LOOKS)
     for step in steps:
         for text in step.notices:
             render.notice(mask(text))

@@ -10,11 +10,12 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.naming import named_in, there
 from tidemill.cli.options import output, variables
+from tidemill.cli.tables import Looks
 from tidemill.cli.values import cell, plain
 from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -90,9 +91,16 @@ def _by_spark(read: Callable[[], pa.Table], name: str, *, quiet: bool) -> pa.Tab
 def _show(rows: pa.Table, total: int | None, limit: int) -> None:
     lines = [[cell(value) for value in row.values()] for row in rows.to_pylist()]
     if lines:
-        render.table(rows.column_names, lines, right=frozenset(_numbers(rows)))
+        numbers = frozenset(_numbers(rows))
+        render.table(rows.column_names, lines, right=numbers, looks=_looks(rows.column_names, lines, numbers))
     columns = "" if lines else f" of {', '.join(rows.column_names)}"
     render.say(f"{render.INDENT}{_count(len(lines), total, limit)}{columns}")
+
+
+def _looks(names: Sequence[str], lines: Sequence[Sequence[str]], numbers: frozenset[str]) -> Looks:
+    """The widest texts become shorter first. Numbers stay whole; where nothing else helps, columns at the end go."""
+    widest = sorted(range(len(names)), key=lambda n: -max(len(line[n]) for line in lines))
+    return Looks(gives={names[n]: ("last", 0) if names[n] in numbers else ("cut", 10) for n in widest})
 
 
 def _count(shown: int, total: int | None, limit: int) -> str:

@@ -10,6 +10,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.naming import target_and_tables
 from tidemill.cli.options import output, variables
+from tidemill.cli.tables import Looks
 
 if TYPE_CHECKING:
     from tidemill.cli.options import Load
@@ -34,6 +35,16 @@ class State:
 
 
 HEADINGS = tuple(State.__dataclass_fields__)
+_LOOKS = Looks(
+    gives={
+        "config_hash": ("drop", 0),
+        "sql_hash": ("drop", 0),
+        "materialization": ("drop", 0),
+        "strategy": ("wrap", 12),
+        "last_processed_value": ("wrap", 12),
+        "model_name": ("cut", 16),
+    }
+)
 
 
 @click.command(
@@ -56,7 +67,8 @@ def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, qu
     if form == "json":
         render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
     elif not quiet:
-        render.declared(HEADINGS, [_line(each) for each in found], right=frozenset({"rows", "version"}))
+        right = frozenset({"rows", "version"})
+        render.declared(HEADINGS, [_line(each) for each in found], right=right, looks=_LOOKS)
 
 
 def _state(workspace: Workspace, table: Table | View) -> State:

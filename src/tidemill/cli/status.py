@@ -9,6 +9,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.options import examples, on_project, output
+from tidemill.cli.tables import Looks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 HEADINGS = ("table", "rows", "watermark", "waiting", "last changed", "last run", "unmet", "saved")
+_LOOKS = Looks(
+    gives={
+        "saved": ("wrap", 16),
+        "unmet": ("wrap", 12),
+        "waiting": ("wrap", 12),
+        "last changed": ("wrap", 10),
+        "watermark": ("wrap", 10),
+        "last run": ("wrap", 12),
+        "table": ("cut", 16),
+    },
+    paint={"last run": render.red("failed")},
+)
 _FULL = "SELECT * FROM steps WHERE path = ? AND mode = 'first' AND status <> 'failed' ORDER BY at DESC LIMIT 1"
 _INCREMENTAL = (
     "SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds FROM steps "
@@ -85,7 +98,7 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
         render.document({"project": workspace.project.name, "tables": data})
     elif not quiet:
         short = f"{workspace.project.warehouse.schema}."
-        render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}))
+        render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}), looks=_LOOKS)
         if found and all(_is_new(each) for each in found):
             render.say(f"{render.INDENT}next: {workspace.command('run')}")
 

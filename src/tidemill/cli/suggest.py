@@ -10,6 +10,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.options import examples, on_project, output
+from tidemill.errors import exit_code_of
 
 if TYPE_CHECKING:
     from tidemill.suggest.source import Suggestion
@@ -39,7 +40,7 @@ def suggest(workspace: Workspace, form: str, quiet: bool) -> int:
         render.document(workspace.masking.mask_data({"sources": [_data(each) for each in found]}))
     elif not quiet:
         _show(workspace, found)
-    return 1 if any(each.error for each in found) else 0
+    return exit_code_of(each.error for each in found if each.error)
 
 
 def _show(workspace: Workspace, found: list[Suggestion]) -> None:
@@ -48,7 +49,8 @@ def _show(workspace: Workspace, found: list[Suggestion]) -> None:
     for each in found:
         for depth, line in _lines(each):
             indent = render.INDENT * depth
-            render.say("\n".join(f"{indent}{part}" for part in workspace.masking.mask(line).splitlines()))
+            for part in workspace.masking.mask(line).splitlines():
+                render.say(f"{indent}{part}", hang=len(indent) + len("-- "))
 
 
 def _lines(each: Suggestion) -> list[tuple[int, str]]:

@@ -11,6 +11,7 @@ from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.naming import target_and_tables
 from tidemill.cli.options import examples, output, variables
+from tidemill.errors import exit_code_of
 from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, VerifyOutcome
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def verify(
         render.document(workspace.masking.mask_data(_data(workspace, results)))
     elif shown.lines and not results:
         render.say(f"{render.INDENT}{render.NOTHING_DECLARED}")
-    return 0 if all(result.ok for result in results) else DIFFERS
+    differs = any(not result.ok and result.error is None for result in results)
+    return DIFFERS if differs else exit_code_of(result.error for result in results if result.error)
 
 
 def _verified(workspace: Workspace, names: Sequence[str], dates: Backfill | None, shown: _Shown) -> list[Verified]:

@@ -11,6 +11,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.live import Live
 from tidemill.cli.options import examples, output, variables
+from tidemill.cli.tables import Looks
 from tidemill.errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 HEADINGS = ("pipeline", "source", "table", "column", "watermark", "since")
+_LOOKS = Looks(
+    gives={
+        "since": ("drop", 0),
+        "watermark": ("wrap", 12),
+        "pipeline": ("cut", 10),
+        "column": ("cut", 10),
+        "source": ("cut", 10),
+        "table": ("cut", 16),
+    }
+)
 
 
 @click.command(
@@ -58,7 +69,7 @@ def show_watermarks(
     elif not quiet and not found:
         render.say(f"{render.INDENT}nothing here reads its source by a cursor")
     elif not quiet:
-        render.table(HEADINGS, [_line(each, workspace) for each in found], right=frozenset())
+        render.table(HEADINGS, [_line(each, workspace) for each in found], looks=_LOOKS)
 
 
 @click.command(
@@ -226,7 +237,7 @@ def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], for
     if form == "json":
         render.document({"watermarks": [_data(each, workspace) for each in found]})
     elif not quiet:
-        render.table(HEADINGS, [_line(each, workspace) for each in found], right=frozenset())
+        render.table(HEADINGS, [_line(each, workspace) for each in found], looks=_LOOKS)
 
 
 def _line(each: Watermark, workspace: Workspace) -> tuple[str, ...]:

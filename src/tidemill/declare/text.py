@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from tidemill.errors import Origin
 
 
+def offset_of(word: str, line: str, column: int) -> int:
+    """Where a word that a parser met at this column, from 0, stands in the line as its author wrote it.
+
+    Values in the place of variables may have moved it: then it is looked for.
+    """
+    return column if line[column : column + len(word)] == word else max(line.find(word), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A file as it was read, character by character; `file` is the name that users see."""

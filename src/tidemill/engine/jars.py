@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.engine.java import Java, find_java
-from tidemill.engine.places import jar_folder, spark_home
+from tidemill.engine.places import jar_folder, make_folder, spark_home
 from tidemill.errors import EngineError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _try_to_fetch(jar: Jar, java: Java, settings: list[str]) -> str:
     """
     folder = jar_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder, ignore_cleanup_errors=True) as own:
             done = subprocess.run(  # noqa: S603 - the user's own Java
                 _ivy_command(jar, java, Path(own), settings),

@@ -17,6 +17,7 @@ from tidemill.language.grammar import (
     read_set,
     read_source,
 )
+from tidemill.language.jinja import template_in
 from tidemill.language.names import Names
 from tidemill.language.scope import Filling
 
@@ -104,7 +105,7 @@ class FileReader:
             case "EXPORT":
                 statement = read_export(cursor, names, origin)
             case _:
-                cursor.fail(token, *_unknown_statement(token))
+                raise self._unknown(token)
         if taken:
             self.whole.statements.append(statement)
 
@@ -215,6 +216,10 @@ class FileReader:
         self.cursor.step()
         if token.upper == "END":
             self._recover(start)
+
+    def _unknown(self, token: Token) -> LanguageError:
+        template = template_in(self.cursor.lexed.text, [token])
+        return template or LanguageError(*_unknown_statement(token), span=self.cursor.span(token))
 
     def _note(self, token: Token, code: str, problem: str, remedy: str) -> None:
         self.whole.errors.append(LanguageError(code, problem, remedy, span=self.cursor.span(token)))

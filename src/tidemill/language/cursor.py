@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tidemill.errors import did_you_mean
 from tidemill.language.errors import LanguageError
+from tidemill.language.jinja import template_in
 from tidemill.language.scope import Form
 from tidemill.language.statements import Query
 from tidemill.language.tokens import Kind, string_value
@@ -179,6 +180,8 @@ class Cursor:
     def query(self, end: int) -> Query:
         """The text from here up to the token at `end`, which comes next."""
         first, last = self.lexed.tokens[self.index], self.lexed.tokens[end - 1]
+        if template := template_in(self.lexed.text, self.lexed.tokens[self.index : end]):
+            raise template
         self.index = end
         return Query(self.filling.fill(first.start, last.end).content, self.span(first).origin)
 

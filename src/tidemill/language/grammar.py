@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from tidemill.language.boundaries import export_end, query_end
 from tidemill.language.clauses import CLAUSES, EXPORT_MODES, LOAD_MODES, TABLE_MODES, read_clauses, read_lookback
 from tidemill.language.errors import LanguageError, suggestion
+from tidemill.language.jinja import template_in
 from tidemill.language.joins import read_join, refuse_mode
 from tidemill.language.objects import JsonObject, read_object
 from tidemill.language.options import read_options, read_source_params
@@ -170,6 +171,8 @@ def expect_query(cursor: Cursor, after: str) -> None:
     token = cursor.token
     if token is None or token.raw == ";":
         cursor.fail_here(f"{after} needs a query", "write SELECT …")
+    if template := template_in(cursor.lexed.text, [token]):
+        raise template
     if token.upper not in _QUERY_WORDS and token.raw != "(" and "${" not in token.raw:
         remedy = suggestion(token.raw, _QUERY_WORDS, f"a query starts with {', '.join(_QUERY_WORDS)} or (")
         cursor.fail(token, "language.not_a_query", f"no query starts with {token.raw}", remedy)

@@ -12,6 +12,7 @@ from tidemill.declare.views import View
 from tidemill.language.joins import kept_by_join
 from tidemill.language.produced import inputs_in, produced, sql_hash, table_key, takes_charge
 from tidemill.language.statements import Query as Written
+from tidemill.language.syntax import syntax_error
 from tidemill.language.volatile import volatile_columns
 from tidemill.models.columns import check_columns
 from tidemill.models.errors import ModelError
@@ -132,8 +133,15 @@ def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...]
     found = inputs_in(query.text, schema)
     told = [table_key(each, schema) for each in meaning.names("reads")]
     if found is None and not told:
-        problem = "what this query reads cannot be told: it cannot be parsed, or names tables by a function"
-        remedy = 'correct it, or name its tables in the metadata: "reads": ["my_schema.orders"]'
-        meaning.document.errors.append(ModelError("models.unknown_inputs", problem, remedy, span=query.span))
+        meaning.document.errors.append(_unknown_inputs(query))
     checked = [check.to for check in checks if isinstance(check, Relationships) and check.to != name.lower()]
     return tuple(dict.fromkeys([*(found or ()), *told, *checked]))
+
+
+def _unknown_inputs(query: Named) -> ModelError:
+    reads = 'name its tables in the metadata: "reads": ["my_schema.orders"]'
+    if wrong := syntax_error(query):
+        place, why = wrong
+        return ModelError("models.syntax", f"the query cannot be parsed: {why}", f"correct it, or {reads}", span=place)
+    problem = "what this query reads cannot be told: it names tables by a function"
+    return ModelError("models.unknown_inputs", problem, reads, span=query.span)

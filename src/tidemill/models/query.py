@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tidemill.language.cursor import Cursor, CutShortError, Named
 from tidemill.language.errors import LanguageError
 from tidemill.language.grammar import expect_query
+from tidemill.language.jinja import template_in
 from tidemill.language.scope import Filling
 from tidemill.language.tokens import lex
 
@@ -19,6 +20,8 @@ def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[LanguageErr
     """The query with the values of `${…}` in it, and its first word's place; or what is wrong with it."""
     lexed = lex(text)
     cursor = Cursor(lexed, Filling(lexed, scope))
+    if template := template_in(text, lexed.tokens):
+        return None, [template]  # what else is wrong comes from it
     query, errors = None, [*lexed.errors]
     try:
         query = _only_query(cursor)

@@ -170,7 +170,15 @@ def target_here(target: Path | str | None, project: ProjectSettings) -> str | No
 
 def must_exist(target: Path) -> None:
     """What is named is there, and something that can be run; else the project above it would be taken for it."""
-    if not target.exists():
+    try:
+        is_there = target.exists()
+    except PermissionError as failure:
+        raise ArgumentError(
+            "target.forbidden",
+            f"{target} may not be read: permission denied.",
+            "Allow the user who runs this to read it.",
+        ) from failure
+    if not is_there:
         raise ArgumentError(
             "target.missing", f"There is no file or folder {target}.", "Name a pipeline file, or a project's folder."
         )

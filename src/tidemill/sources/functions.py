@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
 from tidemill.sources.batches import Batches
 from tidemill.sources.frames import as_arrow, is_spark_frame
 from tidemill.sources.kept import kept
@@ -146,7 +146,7 @@ class FunctionSource:
             return importlib.import_module(self.module)
         # A file is loaded each time: another pipeline may have a module of the same name beside it.
         if not file.is_file():
-            raise ConnectorError("source.missing", f"There is no file {file}.", f"The source {self} names it.")
+            raise MissingFileError("source.missing", f"There is no file {file}.", f"The source {self} names it.")
         spec = importlib.util.spec_from_file_location(file.stem, file)
         assert spec is not None  # noqa: S101  a file that ends in .py has a loader
         assert spec.loader is not None  # noqa: S101

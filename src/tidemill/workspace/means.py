@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.names import quoted_text
 from tidemill.declare.sources import Source
 from tidemill.declare.views import through
-from tidemill.errors import ArgumentError, TidemillError
+from tidemill.errors import ArgumentError, MissingFileError, TidemillError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +100,7 @@ def doubtful_sources(workspace: Workspace) -> list[str]:
         try:
             size_of(source)
         except TidemillError as failure:
-            found += [failure.problem] if failure.code == "source.missing" else []
+            found += [failure.problem] if isinstance(failure, MissingFileError) else []
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
-from tidemill.errors import ConnectorError, TidemillError
+from tidemill.errors import ConnectorError, MissingFileError, TidemillError
 from tidemill.state.folders import file_system, is_folder, is_hidden
 
 if TYPE_CHECKING:
@@ -77,17 +78,35 @@ class Listing:
 
     @cached_property
     def placed(self) -> list[tuple[Root, fs.FileInfo]]:
-        return [(root, file) for root in self.roots for file in root.inside()]
+        found = [(root, file) for root in self.roots for file in root.inside()]
+        for root, file in found:
+            if isinstance(root.files, fs.LocalFileSystem) and not os.access(file.path, os.R_OK):
+                raise self._forbidden(file.path)  # Spark would say that it does not exist
+        return found
 
     def _named(self, path: str) -> list[Root]:
-        found = _found(path)
+        try:
+            found = _found(path)
+        except PermissionError as failure:
+            raise self._forbidden(path) from failure
         if not found:
-            raise self.error(
+            raise self._absent(
                 "source.missing",
                 f"There is nothing at {path}.",
                 "Give the path of a file, a folder or a Delta table.",
             )
         return found
+
+    @property
+    def _absent(self) -> type[TidemillError]:
+        return MissingFileError if self.error is ConnectorError else self.error
+
+    def _forbidden(self, path: str) -> TidemillError:
+        return self._absent(
+            "source.forbidden",
+            f"{path} may not be read: permission denied.",
+            "Allow the user who runs this to read it.",
+        )
 
     @property
     def size(self) -> int:
