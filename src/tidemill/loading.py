@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
 from tidemill.declare.mistakes import FileErrors, Mistakes, in_order
-from tidemill.declare.names import name_key
+from tidemill.declare.names import is_foreign
 from tidemill.declare.secrets import Masking, secrets_in
 from tidemill.errors import ArgumentError
 from tidemill.language.declared import Declared, declared
@@ -102,7 +102,7 @@ def _read(
     outside: Container[str],
 ) -> tuple[tuple[Declared, ...], frozenset[str]]:
     """What all files declare, and the secrets in it; or everything that is wrong in any of them."""
-    schema, folder = project.warehouse.schema, project.folder if project.file else None
+    naming, folder = project.warehouse.naming, project.folder if project.file else None
     known = _Held(project, outside, (model.name for model in models.models))
     wrong = Mistakes()
     pipelines: tuple[Pipeline, ...] = ()
@@ -111,17 +111,17 @@ def _read(
     found: list[Declared] = []
     with wrong.collecting():
         try:
-            pipelines = read_pipelines(files, variables, schema=schema, known=known)
+            pipelines = read_pipelines(files, variables, naming=naming, known=known)
         except PipelineErrors as errors:
             pipelines = errors.pipelines
             raise
     for each in pipelines:
         with wrong.collecting():
-            found.append(declared(each, project.table_path, schema, folder))
+            found.append(declared(each, project.table_path, naming, folder))
     with wrong.collecting():
-        modelled = read_models(models, variables, project.table_path, schema)
+        modelled = read_models(models, variables, project.table_path, naming)
     with wrong.collecting():
-        kept = read_functions(models.functions, project.table_path, schema, project.folder)
+        kept = read_functions(models.functions, project.table_path, naming, project.folder)
     if models.models or kept:
         found.append(Declared(MODELS, (*modelled.tables, *kept), (), (), modelled.views))
     if wrong.errors:
@@ -191,11 +191,11 @@ class _Held:
 
     def __init__(self, project: ProjectSettings, outside: Container[str], more: Iterable[str] = ()) -> None:
         self.project, self.outside = project, outside
-        self.more = {name_key(name, project.warehouse.schema) for name in more}
+        self.more = {project.warehouse.naming.key(name) for name in more}
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        if name.lower() in self.outside or name.lower() in self.more or name.count(".") > 1:
+        if name.lower() in self.outside or name.lower() in self.more or is_foreign(name):
             return True
         return format_at(self.project.table_path(name)) is not None

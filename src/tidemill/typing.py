@@ -221,7 +221,7 @@ class ModelMetadata(TypedDict, total=False):
     reads: Names
     """Tables that the query reads, where its SQL does not tell."""
     reset_allowed: bool
-    """False: the table cannot be rebuilt, not even by --full-refresh."""
+    """False: the table cannot be rebuilt, and no run removes rows of it that an upsert would keep."""
     checks: list[str | Check]
 
 
@@ -253,7 +253,7 @@ class TableArguments(TypedDict, total=False):
     kept_rows: KeptRows
     """With "intended", rows that are no longer returned are meant to stay, and `verify` proposes no remedy."""
     reset_allowed: bool
-    """False: the table's history cannot be dropped, not even by --full-refresh."""
+    """False: the table's history cannot be dropped, and no run removes rows that an upsert would keep."""
     comment: str
     """What the table is, kept on it."""
     table_properties: Mapping[str, object]

@@ -126,7 +126,7 @@ def test_a_run_with_nothing_to_export_starts_no_spark_until_an_input_has_a_commi
     daily = str(tmp_path / "daily")
     deltalake.write_deltalake(daily, ROWS)
     out = export(tmp_path)
-    runner = Runner(no_spark, Graph.of([out]), Catalog({"main.daily": daily}.get, "main"), {}, memory)
+    runner = Runner(no_spark, Graph.of([out]), Catalog({"main.daily": daily}.get), {}, memory)
     source = runner.query_of(out)
     (tmp_path / "out.csv").write_text("id\n1\n2\n")
     memory.keep(out, source.version(), 2)

@@ -65,7 +65,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 def catalog(shop: Workspace) -> Iterator[Catalog]:
     """The names of the project's data, for statements that are sent by hand."""
     outside = {name: Outside(source) for name, source in shop.outside.items()}
-    found = Catalog(lambda _: None, "main", outside)
+    found = Catalog(lambda _: None, outside=outside)
     yield found
     found.close()
 

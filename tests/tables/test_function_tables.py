@@ -232,6 +232,30 @@ def games(run):
     assert len(league.rows("players")) == 11
 
 
+def test_a_read_error_taken_for_a_first_run_loses_no_protected_history(league: League) -> None:
+    players = """
+@tidemill.table(strategy="replace", reset_allowed=False)
+def players():
+    new = fetch("players")
+    try:
+        return [*(row.asDict() for row in spark.table("bronze.playres").collect()), *new]
+    except Exception:
+        return new
+"""
+    write({"nhl.py": FETCH + players})
+    league.api({"players": [{"player": n} for n in range(2)]})  # type: ignore[dict-item]
+    assert league.run("2026-02-01")["players"].total == 2
+    league.api({"players": [{"player": n} for n in range(1, 9)]})  # type: ignore[dict-item]
+    _, error = league.outcomes("2026-02-02")["players"]
+    assert error is not None
+    assert str(error).startswith(
+        "[table.history_lost] bronze.players is declared reset_allowed = false, and this run would remove 1 of its 2 "
+        "rows that an upsert would keep."
+    )
+    assert error.remedy.startswith("Merge by key instead (keys=[…] of a function, MERGE ON in SQL)")
+    assert len(league.rows("players")) == 2
+
+
 def test_rows_of_one_key_are_told_unless_it_is_said_which_wins(league: League) -> None:
     keyed = '@tidemill.table(keys="player", schema="player BIGINT, goals INT", {})\ndef {}(run):\n    return {}\n'
     appended = '@tidemill.table(strategy="append", time_column="day", start="2026-02-01")\ndef log(run):\n'

@@ -171,10 +171,12 @@ def _collapsed(meeting: Meeting) -> Compiled:
     )
     known = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
     if full and target.near is not None and set(target.rows.columns) <= set(change.rows.columns):
-        return Compiled(replace(meeting.full_merge(), collapses=True), counts, known, unique=True)
+        return Compiled(
+            replace(meeting.full_merge(), collapses=True), counts, known, unique=True, collapsed=seen["extra"]
+        )
     kept = rest.where("false") if full else rest
     rows = kept.unionByName(_completed(meeting), allowMissingColumns=True)
-    return Compiled(OverwriteRows(rows), counts, known, unique=full)
+    return Compiled(OverwriteRows(rows), counts, known, unique=full, collapsed=seen["extra"])
 
 
 def _completed(meeting: Meeting) -> DataFrame:

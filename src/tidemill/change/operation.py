@@ -109,6 +109,8 @@ def _replaced(strategy: DeleteInsert, change: Change, target: Target) -> Compile
     apart = difference(change.rows, held, change.volatile)
     if not apart.only_left and not apart.only_right:
         return unchanged(change)
+    if strategy.max_shrink is not None:
+        refuse_shrink(strategy.max_shrink, apart.only_right - apart.only_left, target.rows.count(), target.name)
     kept = change.profile.rows - apart.only_left
     counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
     return Compiled(ReplaceRows(change.rows, predicate), counts, ALL_COUNTS)

@@ -47,12 +47,11 @@ def compile_(table: str, target: str | None, load: Load, form: str, quiet: bool)
 
 
 def _named(workspace: Workspace, name: str) -> Table | View:
-    from tidemill.declare.names import name_key  # noqa: PLC0415
     from tidemill.workspace.workspace import unknown_table  # noqa: PLC0415
 
     nodes: list[Table | View] = [*workspace.tables, *workspace.views]
     known = {node.name.lower(): node for node in nodes}
-    node = known.get(name_key(name, workspace.project.warehouse.schema))
+    node = known.get(workspace.project.warehouse.naming.key(name))
     if node is None:
         raise unknown_table(name, [workspace.short(each.name) for each in nodes])
     return node

@@ -150,22 +150,21 @@ def _workspace(pipeline: str | None, load: Load) -> Workspace:
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
     """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
-    from tidemill.declare.names import name_key  # noqa: PLC0415
     from tidemill.state.watermarks import owner_of  # noqa: PLC0415
 
+    naming = workspace.project.warehouse.naming
     tables = [part for each in workspace.tables for part in each.parts if part.window]
     if pipeline is not None and not pipeline.endswith((".sql", ".py")):
         tables = _having(tables, [owner_of(each)[0] for each in tables], pipeline, "pipeline")
     if source is not None:
         # What a query or a function gives is known by the name of its table.
         sources = [owner_of(each)[1] or workspace.short(each.name) for each in tables]
-        full = name_key(source, workspace.project.warehouse.schema)
+        full = naming.key(source)
         own = [owned for each, owned in zip(tables, sources, strict=True) if each.name.lower() == full]
         tables = _having(tables, sources, own[0] if own else source, "source")
     if table is None:
         return tables
-    full = table if "." in table else f"{workspace.project.warehouse.schema}.{table}"
-    named = [each for each in tables if each.name.lower() == full.lower()]
+    named = [each for each in tables if each.name.lower() == naming.key(table)]
     if not named:
         raise _unknown("table", table, [each.name for each in tables])
     return named

@@ -87,7 +87,10 @@ Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows | RewriteRows
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A change turned into one operation, or None when nothing differs; with the counts known so far."""
+    """A change turned into one operation, or None when nothing differs; with the counts known so far.
+
+    Of the rows counted as deleted, `collapsed` are further rows of a key that stays.
+    """
 
     operation: Operation | None
     counts: Counts = field(default_factory=Counts)
@@ -95,6 +98,7 @@ class Compiled:
     remainder: str = "unchanged"
     unique: bool = False
     notices: tuple[str, ...] = ()
+    collapsed: int = 0
 
     def record_counts(self) -> dict[str, int]:
         return {name: value for name, value in asdict(self.counts).items() if name in self.known}

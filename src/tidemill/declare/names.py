@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,14 +12,36 @@ if TYPE_CHECKING:
 DEFAULT_SCHEMA = "main"
 
 
-def qualified(name: str, schema: str = DEFAULT_SCHEMA) -> str:
-    """The name with its schema; a name without one is in `schema`."""
-    return name if "." in name else f"{schema}.{name}"
+_SCHEMA_AND_TABLE, _WITH_CATALOG = 2, 3
+_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
-def name_key(name: str, schema: str = DEFAULT_SCHEMA) -> str:
-    """What two spellings of one table's name have in common."""
-    return qualified(name, schema).lower()
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How tables are named: `schema` is that of names without one, and `catalog` may stand before a schema of ours."""
+
+    schema: str = DEFAULT_SCHEMA
+    catalog: str | None = None
+
+    def full(self, written: str) -> str:
+        """A name as users write it, as `schema.table`; one of another catalog stays as it is."""
+        parts = _PARTS.findall(written)
+        if len(parts) == _WITH_CATALOG and self.is_own_catalog(parts[0]):
+            return ".".join(parts[1:])
+        return written if len(parts) >= _SCHEMA_AND_TABLE else f"{self.schema}.{written}"
+
+    def key(self, written: str) -> str:
+        """What all spellings of one table's name have in common; a name of another catalog stays as it is."""
+        full = self.full(written)
+        return full if is_foreign(full) else full.lower()
+
+    def is_own_catalog(self, written: str) -> bool:
+        return self.catalog is not None and written.strip("`").lower() == self.catalog.lower()
+
+
+def is_foreign(full: str) -> bool:
+    """Whether a name that `Naming.full` gave is one of another catalog, which Spark has to know."""
+    return len(_PARTS.findall(full)) > _SCHEMA_AND_TABLE
 
 
 RESET_ALLOWED = "pipelines.reset.allowed"  # the table property by which others say `reset_allowed`

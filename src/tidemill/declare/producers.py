@@ -27,7 +27,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Query(Template):
-    """The rows of a query, which goes to Spark as written, but for its @names.
+    """The rows of a query, which goes to Spark as written, but for its @names and the names of its tables.
 
     `clock`: its rows may change though its inputs do not. `unrepeatable` is an aggregate in it whose value may differ
     from run to run; `sums` are columns, in lower case, of which that holds if they are floats.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,10 @@ class MergeStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """The table becomes what the source gives."""
+    """The table becomes what the source gives. `by_default`: nobody gave its max_shrink, so it allows no loss."""
 
     max_shrink: float | None = None
+    by_default: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_share(self.max_shrink)
@@ -86,11 +87,15 @@ class DeleteInsert:
     """The rows that match one predicate become exactly the query's rows that match it.
 
     Without a predicate it is `time_column >= start of the window`. `condition` is a predicate with @names: each run
-    puts values into it.
+    puts values into it. `max_shrink` decides over no row, so that it is left out of the hash of a declaration.
     """
 
     predicate: str | None = None
     condition: Condition | None = None
+    max_shrink: float | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_share(self.max_shrink)
 
     def __str__(self) -> str:
         return "delete_insert"

@@ -68,7 +68,7 @@ class FileReader:
         """A statement of a branch that is not taken is checked, as far as that needs no variable, and not used."""
         start = self.cursor.index
         filling = self.cursor.filling = Filling(self.cursor.lexed, self.whole.scope, blind=not taken)
-        names = self.whole.names if taken else Names({}, self.whole.names.schema)
+        names = self.whole.names if taken else Names({}, self.whole.names.naming)
         try:
             self._read(names, taken=taken)
         except CutShortError:

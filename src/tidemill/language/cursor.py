@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidemill.language.scope import Filling
     from tidemill.language.tokens import Lexed, Token
 
-_NAME = re.compile(r"\w+(\.\w+)?")
+_NAME = re.compile(r"\w+(\.\w+){0,2}")
 _RESERVED = {"FROM", "TO", "TYPE", "MODE", "ON", "BY", "AS", "OPTIONS", "PARAMS", "INCREMENTAL", "THEN"}
 
 
@@ -124,7 +124,7 @@ class Cursor:
         return named.text
 
     def name(self, problem: str, remedy: str, *, dotted: bool = True) -> Named:
-        """The name of a table (`table` or `schema.table`) or of a source."""
+        """The name of a table (`table`, `schema.table` or `catalog.schema.table`) or of a source."""
         first = self.token
         if first is None or first.kind not in {Kind.WORD, Kind.QUOTED} or first.upper in _RESERVED:
             self.fail_here(problem, remedy)

@@ -9,7 +9,6 @@ from tidemill.declare.exports import Export
 from tidemill.declare.formats import OF_WAREHOUSE
 from tidemill.declare.loads import Load, Loads
 from tidemill.declare.mistakes import FileErrors, in_order
-from tidemill.declare.names import name_key, qualified
 from tidemill.declare.producers import Loaded
 from tidemill.declare.sources import Source
 from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from tidemill.declare.names import Naming
     from tidemill.declare.views import View
     from tidemill.errors import Origin
     from tidemill.language.pipeline import Pipeline
@@ -44,17 +44,17 @@ class Declared:
     views: tuple[View, ...] = ()
 
 
-def declared(pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path | None = None) -> Declared:
-    """The declarations of a pipeline. `path_of` says where a table is, `schema` is that of names without one.
+def declared(pipeline: Pipeline, path_of: Callable[[str], str], naming: Naming, folder: Path | None = None) -> Declared:
+    """The declarations of a pipeline. `path_of` says where a table is, `naming` how tables are named.
 
     Paths of sources and exports are relative to `folder`, a project's; without one, to the pipeline's file.
     """
-    reader = _Reader(pipeline, path_of, schema, folder or pipeline.folder)
-    tables = tuple(reader.made(reader.table, _each_table_once(pipeline.tables, schema)))
+    reader = _Reader(pipeline, path_of, naming, folder or pipeline.folder)
+    tables = tuple(reader.made(reader.table, _each_table_once(pipeline.tables, naming)))
     exports = tuple(reader.made(reader.export, pipeline.exports))
     if reader.errors:
-        names = (name_key(each.table, schema) for each in pipeline.tables)
-        raise FileErrors(in_order(reader.errors), reads_of(pipeline.statements, schema), names)
+        names = (naming.key(each.table) for each in pipeline.tables)
+        raise FileErrors(in_order(reader.errors), reads_of(pipeline.statements, naming), names)
     return Declared(pipeline.name, tables, exports, tuple(reader.sources.values()))
 
 
@@ -74,7 +74,7 @@ Said = TypeVar("Said", bound=said.Statement | _Loading)
 
 
 def _each_table_once(
-    statements: Iterable[said.Load | said.CreateTable | said.CreateJoin], schema: str
+    statements: Iterable[said.Load | said.CreateTable | said.CreateJoin], naming: Naming
 ) -> list[_OfTable]:
     """The statements in their order, with all LOADs of a table in the place of its first."""
     found: dict[object, _OfTable] = {}
@@ -82,15 +82,15 @@ def _each_table_once(
         if not isinstance(each, said.Load):
             found[each.origin] = each
             continue
-        key = name_key(each.table, schema)
+        key = naming.key(each.table)
         before = found.get(key)
         found[key] = _Loading((*(before.loads if isinstance(before, _Loading) else ()), each))
     return list(found.values())
 
 
 class _Reader:
-    def __init__(self, pipeline: Pipeline, path_of: Callable[[str], str], schema: str, folder: Path) -> None:
-        self.pipeline, self.path_of, self.schema, self.folder = pipeline, path_of, schema, folder
+    def __init__(self, pipeline: Pipeline, path_of: Callable[[str], str], naming: Naming, folder: Path) -> None:
+        self.pipeline, self.path_of, self.naming, self.folder = pipeline, path_of, naming, folder
         self.errors: list[ArgumentError] = []
         self.sources = {each.name.lower(): each for each in self.made(self._source, pipeline.sources.values())}
 
@@ -120,7 +120,7 @@ class _Reader:
         return Export(
             name=statement.target,
             query=produced(said.Query(text, statement.origin)),
-            inputs=inputs_in(text, self.schema) or (),
+            inputs=inputs_in(text, self.naming) or (),
             target=statement.target,
             kind=statement.kind,
             mode=_export_mode(statement.mode),
@@ -150,7 +150,7 @@ class _Reader:
     def _load(self, statement: said.Load) -> Table:
         load = self._one_load(statement)
         return Table(
-            name=qualified(statement.table, self.schema),
+            name=self.naming.full(statement.table),
             path=self.path_of(statement.table),
             strategy=load.strategy,
             window=load.window,
@@ -164,7 +164,7 @@ class _Reader:
         first = statements[0]
         loads = Loads(tuple(self._one_load(each) for each in statements))
         return Table(
-            name=qualified(first.table, self.schema),
+            name=self.naming.full(first.table),
             path=self.path_of(first.table),
             strategy=loads.strategy,
             window=loads.window,
@@ -193,12 +193,12 @@ class _Reader:
         settings = _settings(statement.options)
         settings["volatile"] = tuple(dict.fromkeys([*settings["volatile"], *volatile_columns(query.text)]))
         return Table(
-            name=qualified(statement.table, self.schema),
+            name=self.naming.full(statement.table),
             path=self.path_of(statement.table),
             strategy=_strategy(mode, statement.options, None),
             window=window,
             input=self.pipeline.name,
-            inputs=inputs_in(query.text, self.schema) or (),
+            inputs=inputs_in(query.text, self.naming) or (),
             producer=query,
             sql_hash=sql_hash(query),
             owns_window=window is not None and takes_charge(query),
@@ -210,10 +210,10 @@ class _Reader:
         settings = _settings(statement.options)
         settings["volatile"] = tuple(dict.fromkeys([*settings["volatile"], *volatile_columns(statement.query.text)]))
         return Table(
-            name=qualified(statement.table, self.schema),
+            name=self.naming.full(statement.table),
             path=self.path_of(statement.table),
             input=self.pipeline.name,
-            **kept_by_join(joined(statement, self.schema)),
+            **kept_by_join(joined(statement, self.naming), statement.options.get("max_shrink")),
             **settings,
             origin=statement.origin,
         )
@@ -227,7 +227,7 @@ def _strategy(mode: said.Mode, options: Mapping[str, said.OptionValue], cursor: 
         case said.Append():
             return Append()
         case said.IncrementalBy():
-            return DeleteInsert()
+            return DeleteInsert(max_shrink=shrink)
         case said.FullMerge(keys):
             return Merge(keys, MergeStrategy.FULL_MERGE, _order(options), max_shrink=shrink)
         case said.Merge(keys):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from tidemill.declare.joins import Join, JoinSide, join_type
 from tidemill.declare.strategies import IncrementalJoin
@@ -11,7 +11,6 @@ from tidemill.errors import ArgumentError
 from tidemill.language.boundaries import query_end
 from tidemill.language.errors import LanguageError, suggestion
 from tidemill.language.join_clauses import end_of_condition, read_join_clauses
-from tidemill.language.produced import table_key
 from tidemill.language.projections import COLUMNS_ONLY, items, join_condition, join_text, not_a_column
 from tidemill.language.statements import CreateJoin, JoinedTable
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.declare.joins import JoinType
+    from tidemill.declare.names import Naming
     from tidemill.declare.templates import Template
     from tidemill.declare.text import Span
     from tidemill.errors import Origin
@@ -67,8 +67,8 @@ def refuse_mode(span: Span | None) -> None:
         raise LanguageError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
 
 
-def joined(statement: CreateJoin, schema: str) -> Join:
-    a, b = (JoinSide(table_key(side.table, schema), side.alias, side.time) for side in (statement.a, statement.b))
+def joined(statement: CreateJoin, naming: Naming) -> Join:
+    a, b = (JoinSide(naming.key(side.table), side.alias, side.time) for side in (statement.a, statement.b))
     clauses = statement.clauses
     return Join(
         a=a,
@@ -87,10 +87,10 @@ def joined(statement: CreateJoin, schema: str) -> Join:
     )
 
 
-def kept_by_join(join: Join) -> KeptByJoin:
+def kept_by_join(join: Join, max_shrink: object = None) -> KeptByJoin:
     """How a table is kept whose rows are those of a join."""
     return KeptByJoin(
-        strategy=IncrementalJoin(),
+        strategy=IncrementalJoin(max_shrink=cast("float | None", max_shrink)),
         window=Window(join.time, null_time=NullTime.SKIP),
         producer=join,
         inputs=tuple(dict.fromkeys((join.a.table, join.b.table))),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemill.declare.names import name_key
+from tidemill.declare.names import is_foreign
 from tidemill.language.errors import LanguageError, suggestion
 from tidemill.language.statements import FullMerge
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from tidemill.declare.names import Naming
     from tidemill.declare.text import Span
     from tidemill.language.cursor import Named
     from tidemill.language.statements import Mode, SourceStatement
@@ -26,14 +27,14 @@ class _Loaded:
 
 @dataclass
 class Names:
-    """The names of one pipeline; `tables` is shared with the others. `schema` is that of names without one.
+    """The names of one pipeline; `tables` is shared with the others. `naming` says what their names mean.
 
     `whole` is False when a file could not be read: then a name that is not found may be in there. `doubtful` are the
     words of statements that could not be read, which may be such names.
     """
 
     tables: dict[str, Named]
-    schema: str
+    naming: Naming
     whole: bool = True
     doubtful: set[str] = field(default_factory=set)
     errors: list[LanguageError] = field(default_factory=list)
@@ -44,11 +45,12 @@ class Names:
     _load_targets: set[str] = field(default_factory=set)
 
     def declare_table(self, name: Named) -> None:
-        self._declare(self.tables, name_key(name.text, self.schema), name, "table")
+        self._check_catalog(name)
+        self._declare(self.tables, self.naming.key(name.text), name, "table")
 
     def declare_loaded(self, name: Named) -> None:
         """The table of a LOAD: others of the same file may load into it too."""
-        key = name_key(name.text, self.schema)
+        key = self.naming.key(name.text)
         first = self.tables.get(key)
         if first is None:
             self.declare_table(name)
@@ -69,6 +71,7 @@ class Names:
         self._loaded.append(_Loaded(source, mode, mode_span))
 
     def export(self, table: Named) -> None:
+        self._check_catalog(table)
         self._exported.append(table)
 
     def check(self, known: Container[str]) -> None:
@@ -76,7 +79,7 @@ class Names:
         for loaded in self._loaded:
             self._check_load(loaded)
         for table in self._exported if self.whole else ():
-            key = name_key(table.text, self.schema)
+            key = self.naming.key(table.text)
             is_known = key in self.tables or key in known or table.text in known
             if not is_known and table.text.lower() not in self.doubtful:
                 self.errors.append(_unknown("table", table, [each.text for each in self.tables.values()]))
@@ -96,6 +99,14 @@ class Names:
                     span=loaded.mode_span,
                 )
             )
+
+    def _check_catalog(self, name: Named) -> None:
+        """A table of a pipeline is one of the warehouse."""
+        if is_foreign(self.naming.full(name.text)):
+            catalog = name.text.partition(".")[0]
+            remedy = f'name it table or schema.table, or say [warehouse] catalog = "{catalog}" in tidemill.toml'
+            problem = f"{name.text} cannot be a name here: {catalog} is not the catalog of this project"
+            self.errors.append(LanguageError("language.bad_name", problem, remedy, span=name.span))
 
     def _declare(self, names: dict[str, Named], key: str, name: Named, word: str) -> None:
         first = names.setdefault(key, name)

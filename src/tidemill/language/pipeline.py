@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.mistakes import in_order
-from tidemill.declare.names import DEFAULT_SCHEMA, name_key
+from tidemill.declare.names import Naming
 from tidemill.declare.secrets import Masking
 from tidemill.declare.text import Text
 from tidemill.declare.variables import Variables
@@ -60,6 +60,9 @@ class Pipeline:
         return tuple(each for each in self.statements if isinstance(each, Export))
 
 
+_PLAIN = Naming()
+
+
 class PipelineErrors(LanguageErrors):
     """All mistakes of all pipelines; `pipelines` have the statements that could be read."""
 
@@ -78,34 +81,34 @@ def read_pipeline(
     path: Path | str,
     variables: Variables | None = None,
     *,
-    schema: str = DEFAULT_SCHEMA,
+    naming: Naming = _PLAIN,
     known: Container[str] = (),
 ) -> Pipeline:
     """One pipeline; see `read_pipelines`."""
-    return read_pipelines([path], variables, schema=schema, known=known)[0]
+    return read_pipelines([path], variables, naming=naming, known=known)[0]
 
 
 def read_pipelines(
     paths: Iterable[Path | str],
     variables: Variables | None = None,
     *,
-    schema: str = DEFAULT_SCHEMA,
+    naming: Naming = _PLAIN,
     known: Container[str] = (),
 ) -> tuple[Pipeline, ...]:
     """Reads files and changes nothing. Raises `PipelineErrors` with everything that is wrong in any of them.
 
-    Tables are one namespace over all of them; `schema` is that of names without one. `known` holds tables that
+    Tables are one namespace over all of them; `naming` says what their names mean. `known` holds tables that
     are declared elsewhere or exist (as `schema.table` in lower case): EXPORT may name them.
     """
     tables: dict[str, Named] = {}
-    readers = [PipelineReader(Path(path), variables or Variables(), Names(tables, schema)) for path in paths]
+    readers = [PipelineReader(Path(path), variables or Variables(), Names(tables, naming)) for path in paths]
     pipelines = tuple(reader.read() for reader in readers)
     for reader in readers:
         reader.names.check(known)
     errors = [error for reader in readers for error in reader.all_errors()]
     if errors:
         whole = all(reader.names.whole for reader in readers)
-        perhaps = {name_key(word, schema) for reader in readers for word in reader.names.doubtful}
+        perhaps = {naming.key(word) for reader in readers for word in reader.names.doubtful}
         raise PipelineErrors(in_order(errors), () if whole else None, perhaps.union(tables), pipelines)
     return pipelines
 

@@ -30,7 +30,7 @@ def inputs_of(query: str) -> tuple[str, ...] | None:
         return None
     names: dict[str, str] = {}
     for table in tree.find_all(exp.Table, bfs=False):
-        if _is_input(table):
+        if is_input(table):
             names.setdefault(name_of(table).lower(), name_of(table))
     return tuple(names.values())
 
@@ -90,10 +90,12 @@ def names_a_table(table: exp.Table) -> bool:
 
 
 def name_of(table: exp.Table) -> str:
+    """Its name with all parts that are written."""
     return ".".join(_part(part.name) for part in table.parts)
 
 
-def _is_input(table: exp.Table) -> bool:
+def is_input(table: exp.Table) -> bool:
+    """Whether it is a table that somebody keeps, by its name."""
     return names_a_table(table) and not table.find_ancestor(exp.Hint) and not _is_cte(table)
 
 

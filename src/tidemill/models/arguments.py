@@ -11,13 +11,12 @@ from tidemill.declare.durations import duration
 from tidemill.declare.formats import OF_WAREHOUSE
 from tidemill.declare.functions import UTC, Function
 from tidemill.declare.mistakes import suggestion
-from tidemill.declare.names import RESET_ALLOWED, name_key, qualified, spelled
+from tidemill.declare.names import RESET_ALLOWED, spelled
 from tidemill.declare.sources import as_names
 from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace
 from tidemill.declare.tables import KeptRows, NullTime, SchemaPolicy, Table, Window
 from tidemill.declare.variables import as_text
 from tidemill.errors import ArgumentError
-from tidemill.language.produced import table_key
 from tidemill.models.expectations import read_expectations
 from tidemill.models.schemas import columns_of_ddl, ddl_of
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.durations import Duration
     from tidemill.declare.functions import Decorated
+    from tidemill.declare.names import Naming
     from tidemill.declare.strategies import Strategy
     from tidemill.models.document import Document
 
@@ -40,15 +40,15 @@ _NAME = re.compile(r"\w+\.\w+")
 class Arguments:
     """Reads arguments whose types are right. What does not go together is noted in their document."""
 
-    def __init__(self, document: Document, given: Mapping[str, Any], function: Decorated, schema: str) -> None:
-        self.document, self.given, self.function, self.schema = document, given, function, schema
+    def __init__(self, document: Document, given: Mapping[str, Any], function: Decorated, naming: Naming) -> None:
+        self.document, self.given, self.function, self.naming = document, given, function, naming
 
-    def table(self, path_of: Callable[[str], str], default_schema: str) -> Table | None:
+    def table(self, path_of: Callable[[str], str], reading: Naming) -> Table | None:
         """The declaration; None where something has been noted."""
         name = self._name()
         strategy, window, producer = self._strategy(), self._window(), self._producer()
         properties = {key: as_text(value) for key, value in self.given.get("table_properties", {}).items()}
-        reads = (table_key(each, default_schema) for each in self._names("reads"))
+        reads = (reading.key(each) for each in self._names("reads"))
         if self.document.errors or strategy is None:
             return None
         try:
@@ -66,7 +66,7 @@ class Arguments:
                 input=INPUT,
                 origin=self.document.places.root.origin,
                 producer=producer,
-                inputs=tuple(dict.fromkeys(each for each in reads if each != name_key(name))),
+                inputs=tuple(dict.fromkeys(each for each in reads if each != name.lower())),
                 reset_allowed=self.given.get("reset_allowed", True) and _allows_reset(properties),
                 description=self.given.get("comment"),
                 tags=self._names("tags"),
@@ -77,7 +77,7 @@ class Arguments:
             return None
 
     def _name(self) -> str:
-        name = qualified(self.given.get("name", self.function.call.__name__), self.schema)
+        name = self.naming.full(self.given.get("name", self.function.call.__name__))
         if not _NAME.fullmatch(name):
             remedy = "name it table or schema.table, in letters, digits and _"
             self.document.note(("name",), "table.bad_name", f"{name!r} is no name of a table", remedy)
@@ -104,7 +104,7 @@ class Arguments:
     def _made(self, word: str) -> Strategy:
         shrink: float | None = self.given.get("max_shrink")
         if word == "replace":
-            return Replace(MAX_SHRINK if shrink is None else shrink)
+            return Replace(MAX_SHRINK, by_default=True) if shrink is None else Replace(shrink)
         if word == "append":
             return Append()
         return Merge(self._names("keys"), _FORMS[word], self._names("dedup_order_by"), max_shrink=shrink)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from tidemill.declare.checks import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.declare.sources import as_names
 from tidemill.errors import ArgumentError
-from tidemill.language.produced import table_key
 from tidemill.language.queries import columns_of
 from tidemill.models.conditions import read_condition
 
@@ -15,25 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tidemill.declare.checks import Check
+    from tidemill.declare.names import Naming
     from tidemill.models.document import Document
     from tidemill.models.places import Key
 
 KINDS = ("not_null", "unique", "accepted_values", "relationships", "row_count", "condition")
 
 
-def read_checks(document: Document, given: list[Any], schema: str) -> list[tuple[Key, Check]]:
-    """Each check with the key under which it stands; `schema` is that of tables without one.
+def read_checks(document: Document, given: list[Any], naming: Naming) -> list[tuple[Key, Check]]:
+    """Each check with the key under which it stands; `naming` says what names of tables mean.
 
     None in `given` is a check with which something is wrong, and that has been told.
     """
-    reader = _Reader(document, schema)
+    reader = _Reader(document, naming)
     found = [reader.check(("checks", index), each) for index, each in enumerate(given) if each is not None]
     return [each for each in found if each is not None]
 
 
 class _Reader:
-    def __init__(self, document: Document, schema: str) -> None:
-        self.document, self.schema = document, schema
+    def __init__(self, document: Document, naming: Naming) -> None:
+        self.document, self.naming = document, naming
         self.readers: dict[str, Callable[[Key, Any, dict[str, Any]], Check | None]] = {
             "not_null": lambda _, value, how: NotNull(as_names(value) or (), **how),
             "unique": lambda _, value, how: Unique(as_names(value) or (), **how),
@@ -64,7 +64,7 @@ class _Reader:
         return None if found is None else (place, found)
 
     def _relationships(self, _: Key, value: Mapping[str, str], how: dict[str, Any]) -> Check:
-        to = table_key(value["to"], self.schema)
+        to = self.naming.key(value["to"])
         return Relationships(value["column"], to, value.get("field", value["column"]), **how)
 
     def _condition(self, key: Key, value: str, how: dict[str, Any]) -> Check | None:

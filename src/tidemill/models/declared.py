@@ -10,7 +10,7 @@ from tidemill.declare.formats import OF_WAREHOUSE
 from tidemill.declare.tables import KeptRows, SchemaPolicy, Table
 from tidemill.declare.views import View
 from tidemill.language.joins import kept_by_join
-from tidemill.language.produced import inputs_in, produced, sql_hash, table_key, takes_charge
+from tidemill.language.produced import inputs_in, produced, sql_hash, takes_charge
 from tidemill.language.statements import Query as Written
 from tidemill.language.syntax import syntax_error
 from tidemill.language.volatile import volatile_columns
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.checks import Check
     from tidemill.declare.joins import Join
+    from tidemill.declare.names import Naming
     from tidemill.declare.producers import Query
     from tidemill.language.cursor import Named
     from tidemill.models.meaning import Meaning
@@ -37,15 +38,15 @@ def declared(
     meaning: Meaning,
     checks: list[tuple[Key, Check]],
     path_of: Callable[[str], str],
-    schema: str,
+    naming: Naming,
 ) -> Table | View | None:
     """The table or view; None where something has been noted in the document of `meaning`."""
     check_columns(query.text, meaning, checks)
     producer = produced(Written(query.text, query.span.origin))
     _check_query(producer, meaning)
     found = tuple(check for _, check in checks)
-    inputs = _inputs(name, query, meaning, found, schema)
-    join = read_join(query, meaning, schema) if meaning.kind == KIND else None
+    inputs = _inputs(name, query, meaning, found, naming)
+    join = read_join(query, meaning, naming) if meaning.kind == KIND else None
     if meaning.document.errors:
         return None
     if join is not None:
@@ -97,7 +98,7 @@ def _joined(
     others: tuple[str, ...],
     path_of: Callable[[str], str],
 ) -> Table:
-    kept = kept_by_join(join)
+    kept = kept_by_join(join, meaning.value("max_shrink"))
     kept["inputs"] = tuple(dict.fromkeys([*kept["inputs"], *others]))
     return Table(
         name=name,
@@ -128,10 +129,10 @@ def _check_query(query: Query, meaning: Meaning) -> None:
         meaning.note(("incremental", "strategy"), "unrepeatable", problem, f"order what {unsteady} reads, or use merge")
 
 
-def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...], schema: str) -> tuple[str, ...]:
+def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...], naming: Naming) -> tuple[str, ...]:
     """What the query reads, what its author says that it reads, and what its checks look at."""
-    found = inputs_in(query.text, schema)
-    told = [table_key(each, schema) for each in meaning.names("reads")]
+    found = inputs_in(query.text, naming)
+    told = [naming.key(each) for each in meaning.names("reads")]
     if found is None and not told:
         meaning.document.errors.append(_unknown_inputs(query))
     checked = [check.to for check in checks if isinstance(check, Relationships) and check.to != name.lower()]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from tidemill.declare.functions import Decorated
     from tidemill.declare.mistakes import FileError
+    from tidemill.declare.names import Naming
     from tidemill.declare.tables import Table
     from tidemill.declare.text import Span, Text
     from tidemill.models.files import FunctionFile
@@ -35,11 +36,11 @@ _NEEDED = {"name", "keys", "strategy", "time_column"}
 
 
 def read_functions(
-    files: Sequence[FunctionFile], path_of: Callable[[str], str], schema: str, project: Path
+    files: Sequence[FunctionFile], path_of: Callable[[str], str], naming: Naming, project: Path
 ) -> tuple[Table, ...]:
     """Runs the files, each by itself. Raises `FileErrors` with everything that is wrong in any of them.
 
-    `path_of` says where a table is; `schema` is that of tables they read without one. Modules beside a file, and in
+    `path_of` says where a table is; `naming` says what names of tables mean. Modules beside a file, and in
     the `project`, can be imported.
     """
     found: list[Table] = []
@@ -49,7 +50,7 @@ def read_functions(
             text = read_text(file.path)
             if isinstance(text, LanguageError):
                 raise text
-            found += _File(text, file.schema, (file.path.absolute().parent, project)).tables(path_of, schema, errors)
+            found += _File(text, file.schema, (file.path.absolute().parent, project)).tables(path_of, naming, errors)
         except (ModelError, LanguageError) as error:
             errors.append(error)
     if errors:
@@ -63,14 +64,14 @@ class _File:
         self.tree = parsed(text)
         self.module = load_module(text, folders)
 
-    def tables(self, path_of: Callable[[str], str], schema: str, errors: list[FileError]) -> list[Table]:
+    def tables(self, path_of: Callable[[str], str], naming: Naming, errors: list[FileError]) -> list[Table]:
         found = []
         for function in self._functions():
             document = self._document(function)
             given = fitted(document, TableArguments, _NEEDED)
             if given is not None:
                 called = replace(function, call=in_its_place(function.call, self.folders))
-                table = Arguments(document, given, called, self.schema).table(path_of, schema)
+                table = Arguments(document, given, called, replace(naming, schema=self.schema)).table(path_of, naming)
                 found += [table] if table else []
             errors += document.errors
         return found

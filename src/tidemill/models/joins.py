@@ -12,7 +12,6 @@ from tidemill.declare.names import of
 from tidemill.declare.starts import StartVariable
 from tidemill.errors import ArgumentError
 from tidemill.language.parameters import cut_at_parameters
-from tidemill.language.produced import table_key
 from tidemill.language.projections import join_condition, join_text, select_items
 from tidemill.models.errors import ModelError
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tidemill.declare.names import Naming
     from tidemill.declare.templates import Template
     from tidemill.language.cursor import Named
     from tidemill.models.meaning import Meaning
@@ -28,7 +28,7 @@ KIND = "incremental_join"
 _NAME = re.compile(r"\w+")
 
 
-def read_join(query: Named, meaning: Meaning, schema: str) -> Join | None:
+def read_join(query: Named, meaning: Meaning, naming: Naming) -> Join | None:
     """None where something has been noted in the document of `meaning`."""
     given: Mapping[str, Any] = meaning.metadata[KIND]
     back, forward = (_length(meaning, name, given[name]) for name in ("look_back", "look_forward"))
@@ -37,8 +37,8 @@ def read_join(query: Named, meaning: Meaning, schema: str) -> Join | None:
     if meaning.document.errors or back is None or forward is None or on is None:
         return None
     return Join(
-        a=JoinSide(table_key(given["a"], schema), "a", given["a_time"]),
-        b=JoinSide(table_key(given["b"], schema), "b", given["b_time"]),
+        a=JoinSide(naming.key(given["a"]), "a", given["a_time"]),
+        b=JoinSide(naming.key(given["b"]), "b", given["b_time"]),
         on=on,
         how=join_type(given.get("how", "left")),
         look_back=back,

@@ -26,7 +26,7 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "on_schema_change": (*_INCREMENTAL, _JOIN),
     "only_newer": ("merge",),
     "dedup_order_by": ("merge", "full_merge"),
-    "max_shrink": ("table", "full_merge"),
+    "max_shrink": ("table", "full_merge", "delete_insert", _JOIN),
     "kept_rows": ("merge",),
     "partition_by": _KEPT,
     "cluster_by": _KEPT,
@@ -135,7 +135,7 @@ class Meaning:
                 case "delete_insert":
                     return self._delete_insert()
                 case "incremental_join":
-                    return IncrementalJoin()
+                    return IncrementalJoin(max_shrink=self.value("max_shrink"))
                 case _:
                     return None
         except ArgumentError as bad:
@@ -170,15 +170,16 @@ class Meaning:
         return self.window.time_column
 
     def _delete_insert(self) -> DeleteInsert:
+        shrink = self.value("max_shrink")
         if self.value("where_condition") is None:
             if self.window is None:
                 problem = "delete_insert needs where_condition or time_column"
                 self.note(self.section_key, "missing_key", problem, 'write "where_condition": "day >= @start_date"')
-            return DeleteInsert()
+            return DeleteInsert(max_shrink=shrink)
         condition = read_condition(self.document, self.place("where_condition"), self.value("where_condition"))
         if condition is None or not condition.parameters:
-            return DeleteInsert(condition.text if condition else None)
-        return DeleteInsert(condition=condition)
+            return DeleteInsert(condition.text if condition else None, max_shrink=shrink)
+        return DeleteInsert(condition=condition, max_shrink=shrink)
 
 
 def _get(metadata: Mapping[str, Any], key: Key) -> Any:

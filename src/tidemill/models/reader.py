@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.declare.mistakes import FileError
+    from tidemill.declare.names import Naming
     from tidemill.declare.text import Text
     from tidemill.declare.variables import Variables
     from tidemill.language.cursor import Named
@@ -45,12 +46,12 @@ class Models:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str], str], schema: str) -> Models:
+def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str], str], naming: Naming) -> Models:
     """Reads files and runs sidecars. Raises `FileErrors` with everything that is wrong in any of them.
 
-    `path_of` says where a table is, `schema` is that of names without one.
+    `path_of` says where a table is, `naming` what their names mean.
     """
-    reader = _Reader(Scope(variables), path_of, schema, [*files.errors])
+    reader = _Reader(Scope(variables), path_of, naming, [*files.errors])
     found = [reader.model(each) for each in files.models]
     secrets = frozenset(reader.scope.secrets)
     if reader.errors:
@@ -66,7 +67,7 @@ def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str]
 class _Reader:
     scope: Scope
     path_of: Callable[[str], str]
-    schema: str
+    naming: Naming
     errors: list[FileError]
 
     def model(self, file: ModelFile) -> Table | View | None:
@@ -90,8 +91,8 @@ class _Reader:
         if given is None:
             return None
         meaning = Meaning(document, given)
-        checks = read_checks(document, meaning.value("checks", []), self.schema)
-        return None if query is None else declared(name, query, meaning, checks, self.path_of, self.schema)
+        checks = read_checks(document, meaning.value("checks", []), self.naming)
+        return None if query is None else declared(name, query, meaning, checks, self.path_of, self.naming)
 
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""

@@ -45,7 +45,7 @@ def strategy_of(table: Table, literals: Mapping[str, str], *, first_run: bool) -
         return strategy
     start = start_variable(table)
     if first_run and start and start.name in strategy.condition.parameters:
-        return DeleteInsert()
+        return DeleteInsert(max_shrink=strategy.max_shrink)
     return replace(strategy, predicate=strategy.condition.put(literals), condition=None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.declare.names import RESET_ALLOWED
+from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.errors import ArgumentError
 
@@ -28,6 +28,19 @@ def refusals(table: Table, snapshot: Snapshot | None, request: Request) -> Itera
             yield _kept(table, snapshot, f"has the property {RESET_ALLOWED} = false", "on the table")
         if only_updates:
             yield _cannot_be_rebuilt(table)
+
+
+def protection(snapshot: Snapshot, declared: Table | None) -> tuple[str, str] | None:
+    """What says that the table's history is to be kept, and how that is lifted deliberately."""
+    if declared is not None and not declared.reset_allowed:
+        return "is declared reset_allowed = false", "set reset_allowed to true where it is declared"
+    if snapshot.resists_reset:
+        lifted = "set that property to true: where it is declared, followed by a run, or with ALTER TABLE"
+        return f"has the property {RESET_ALLOWED} = false", lifted
+    is_declared = declared is not None and declared.producer is not None
+    if not is_declared and snapshot.properties.get(KEPT_FROM_RESET, "true").lower() == "false":
+        return "was declared reset_allowed = false", "declare it with reset_allowed = true and run it once"
+    return None
 
 
 def _kept(table: Table, snapshot: Snapshot, said: str, where: str) -> ArgumentError:

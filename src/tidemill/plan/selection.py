@@ -15,20 +15,23 @@ if TYPE_CHECKING:
 TAG = "tag:"
 
 
-def chosen(graph: Graph, select: Sequence[str], exclude: Sequence[str], short: Callable[[str], str]) -> Graph:
+def chosen(
+    graph: Graph, select: Sequence[str], exclude: Sequence[str], short: Callable[[str], str], catalog: str | None = None
+) -> Graph:
     """The part of the graph that is selected and not excluded; all of it where nothing is named.
 
     A selector is a name, a name with wildcards, or `tag:NAME`; `+` before it takes all that it reads too, `+` after it
-    all that reads it. `short` gives the name as users write it.
+    all that reads it. `short` gives the name as users write it, and
+    `catalog` may stand before a name.
     """
-    choosing = _Choosing(graph, short)
+    choosing = _Choosing(graph, short, catalog)
     selected = choosing.all_of(select) if select else set(graph.nodes)
     return graph.only(selected - choosing.all_of(exclude))
 
 
 class _Choosing:
-    def __init__(self, graph: Graph, short: Callable[[str], str]) -> None:
-        self.graph, self.short = graph, short
+    def __init__(self, graph: Graph, short: Callable[[str], str], catalog: str | None) -> None:
+        self.graph, self.short, self.catalog = graph, short, catalog
 
     def all_of(self, selectors: Iterable[str]) -> set[str]:
         return {name for selector in selectors for name in self._named(selector)}
@@ -47,7 +50,8 @@ class _Choosing:
         node = self.graph.nodes[name]
         if wanted.startswith(TAG):
             return wanted.removeprefix(TAG) in getattr(node, "tags", ())
-        return any(fnmatchcase(each.lower(), wanted.lower()) for each in (node.name, self.short(node.name)))
+        spellings = [node.name, self.short(node.name), *([f"{self.catalog}.{node.name}"] if self.catalog else [])]
+        return any(fnmatchcase(each.lower(), wanted.lower()) for each in spellings)
 
     def _nothing(self, selector: str, wanted: str) -> ArgumentError:
         if wanted.startswith(TAG):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tidemill.declare.mistakes import FileErrors, suggestion
-from tidemill.declare.names import DEFAULT_SCHEMA, name_key, qualified
+from tidemill.declare.names import DEFAULT_SCHEMA, Naming
 from tidemill.declare.paths import at_home
 from tidemill.declare.project_file import ALONE, PROJECT_FILE, files_alone, find_project
 from tidemill.declare.sources import source_of
@@ -34,7 +34,7 @@ Data = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """Where tables are: `path`/schema/table. `path` is absolute, or a URL.
+    """Where tables are: `path`/schema/table. `path` is absolute, or a URL. `catalog` may stand before their names.
 
     `single_writer` is the user's promise that no other process writes to them.
     """
@@ -43,6 +43,11 @@ class Warehouse:
     schema: str = DEFAULT_SCHEMA
     format: str = "delta"
     single_writer: bool = False
+    catalog: str | None = None
+
+    @property
+    def naming(self) -> Naming:
+        return Naming(self.schema, self.catalog)
 
     def has_one_writer(self, path: str) -> bool:
         """Whether that was promised of the table at a path."""
@@ -109,7 +114,7 @@ class ProjectSettings:
 
     def table_path(self, name: str) -> str:
         """Where the table of this name is; a name without a schema is in the warehouse's."""
-        full = qualified(name, self.warehouse.schema)
+        full = self.warehouse.naming.full(name)
         if not _TABLE_NAME.fullmatch(full):
             raise ArgumentError(
                 "table.bad_name",
@@ -130,8 +135,8 @@ class ProjectSettings:
 
     def outside(self, filling: Filling) -> dict[str, Source]:
         """Outside data by name, in lower case and with its schema. Relative paths start at the project's folder."""
-        schema, found = self.warehouse.schema, self.sources.values()
-        return {name_key(each.name, schema): each.source(filling, self.folder) for each in found}
+        naming, found = self.warehouse.naming, self.sources.values()
+        return {naming.key(each.name): each.source(filling, self.folder) for each in found}
 
 
 def _only_file(folder: Path) -> Path:
@@ -198,12 +203,14 @@ def _loaded(file: Path, profile: str | None) -> ProjectSettings:
     above = _profile(document, profile)
     settings = _overlaid(document.data, above)
     _check_engine(checker, _table(settings, "spark"))
-    sources = _sources(checker, profile, _table(document.data, "sources"), _table(above, "sources"))
+    warehouse = _warehouse(file.parent, _table(settings, "warehouse"))
+    given = _table(document.data, "sources"), _table(above, "sources")
+    sources = _sources(checker, profile, warehouse.naming, *given)
     _refuse(checker)
     return ProjectSettings(
         name=str(settings.get("name", file.parent.name)),
         folder=file.parent,
-        warehouse=_warehouse(file.parent, _table(settings, "warehouse")),
+        warehouse=warehouse,
         spark=_spark(checker, _table(settings, "spark")),
         vars={name: as_text(value) for name, value in _table(settings, "vars").items()},
         sources=sources,
@@ -257,6 +264,7 @@ def _warehouse(folder: Path, given: Data) -> Warehouse:
         str(given.get("schema", DEFAULT_SCHEMA)),
         str(given.get("format", "delta")),
         single_writer=bool(given.get("single_writer", False)),
+        catalog=None if "catalog" not in given else str(given["catalog"]),
     )
 
 
@@ -286,14 +294,16 @@ def _flat(conf: Data, prefix: str = "") -> dict[str, str]:
     return found
 
 
-def _sources(checker: Checker, profile: str | None, below: Data, above: Data) -> dict[str, OutsideSource]:
+def _sources(
+    checker: Checker, profile: str | None, naming: Naming, below: Data, above: Data
+) -> dict[str, OutsideSource]:
     """By name, in lower case; a profile may change a part of one."""
     base, over = dict(_by_name(("sources",), below)), dict(_by_name(("profiles", profile or "", "sources"), above))
     found: dict[str, OutsideSource] = {}
     for name in base | over:
         key, changed = over.get(name, base.get(name, ((), {})))
         params = _overlaid(base[name][1], changed) if name in base else dict(changed)
-        if not _TABLE_NAME.fullmatch(qualified(name)):
+        if not _TABLE_NAME.fullmatch(naming.full(name)):
             checker.note(key, "project.bad_source_name", f"{name} is no name of a table", "name it schema.table")
             continue
         if "type" not in params:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,14 +16,16 @@ if TYPE_CHECKING:
 
     from tidemill.project.toml import Document, Key
 
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _SCALARS = (str, int, float, bool, dt.date, dt.time)
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A text; where `known` is given, one of those."""
+    """A text; where `known` is given, one of those; or an `identifier`."""
 
     known: tuple[str, ...] = ()
+    identifier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,13 @@ Shape = Words | Truth | Scalars | Sources | Section | Each
 
 _SETTINGS: dict[str, Shape] = {
     "warehouse": Section(
-        {"path": Words(), "schema": Words(), "format": Words(("delta", "parquet")), "single_writer": Truth()}
+        {
+            "path": Words(),
+            "schema": Words(),
+            "catalog": Words(identifier=True),
+            "format": Words(("delta", "parquet")),
+            "single_writer": Truth(),
+        }
     ),
     "spark": Section({"master": Words(), "remote": Words(), "conf": Scalars(nested=True)}),
     "vars": Scalars(),
@@ -79,8 +88,11 @@ class Checker:
 
     def check(self, value: object, shape: Shape, key: Key = ()) -> None:
         match shape:
-            case Words(known):
+            case Words(known, identifier):
                 self._check_words(value, known, key)
+                if identifier and isinstance(value, str) and not _IDENTIFIER.fullmatch(value):
+                    problem = f"{_dotted(key)} is {value!r}, which is no identifier"
+                    self.note(key, "project.bad_value", problem, "write it in letters, digits and _")
             case Truth():
                 self._check_truth(value, key)
             case Section(keys):

@@ -1,90 +1,110 @@
-"""Tables and views by their names, in a Spark session: a query finds what the project declares."""
+"""What the names in queries and functions stand for: tables by their paths, and else by names in Spark's catalog."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemill.declare.formats import PARQUET
-from tidemill.declare.names import name_key, qualified, quote, quoted_name, quoted_text
-from tidemill.declare.views import through
+from tidemill.declare.binding import by_name
+from tidemill.declare.formats import DELTA, PARQUET
+from tidemill.declare.names import Naming, quote, quoted_name, quoted_text
 from tidemill.engine.session import step_session
+from tidemill.errors import ArgumentError
+from tidemill.run.names import NAMES
 from tidemill.run.views import drop_view, is_name_of, make_view
 from tidemill.state.logs import format_at, log_at
 from tidemill.stores.parquet.naming import refresh_dataset, register_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.declare.binding import Bind
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View
+    from tidemill.run.names import Removing
     from tidemill.run.producers.outside import Outside
-
-
-_registered: dict[str, str] = {}  # what this process has put into its Spark's catalog, and where that is
 
 
 @dataclass
 class Catalog:
-    """Registers tables when a run needs them. `path_of` tells where a table of ours is, None for others'.
+    """Finds tables for one run. `path_of` tells where a table of ours is, None for others'.
 
     `outside` has the data that others keep, `views` the declared views, by name in lower case; a name there is not
-    looked for anywhere else. `tables` are those that are declared, whether a run is about them or not.
+    looked for anywhere else. `tables` are those that are declared, whether a run is about them or not. `bind` puts the
+    paths of tables into the text of a query.
     """
 
     path_of: Callable[[str], str | None]
-    schema: str
+    naming: Naming = field(default_factory=Naming)
     outside: Mapping[str, Outside] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
-    _known: set[str] = field(default_factory=set)
-    _made: list[tuple[SparkSession, str]] = field(default_factory=list)
+    bind: Bind = by_name
+    _reserved: set[str] = field(default_factory=set)
+    _schemas: set[str] = field(default_factory=set)
     _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def query(self, spark: SparkSession, text: str, inputs: Iterable[str], named: Iterable[str] = ()) -> DataFrame:
+        """The rows of a query over these inputs. Those that are `named` have their names in its session, too."""
+        found = self.bind(text, self.delta_path)
+        rest = [name for name in inputs if self.naming.key(name) not in found.paths]
+        return self.session(spark, [*rest, *named]).sql(found.text)
+
+    def frames(self, spark: SparkSession, names: Sequence[str]) -> list[DataFrame]:
+        """The rows of tables and views, all in one session for one step."""
+        session = self.session(spark, [name for name in names if self.delta_path(name) is None])
+        return [self.frame(session, name) for name in names]
+
+    def frame(self, session: SparkSession, name: str) -> DataFrame:
+        """The rows of a table or view in this session, where it has its name unless it can be read by its path."""
+        path = self.delta_path(name)
+        return session.read.format("delta").load(path) if path else session.table(quoted_name(self.naming.full(name)))
 
     def session(self, spark: SparkSession, names: Iterable[str]) -> SparkSession:
         """A session in which these tables and views have their names, and names without a schema are in ours.
 
-        Views are made once in a run, by the first who asks: by then all that they read is made.
+        The names are those of the run: all that it may need are reserved when it needs the first. Another run of this
+        process whose tables have the same names waits until this one is closed.
         """
         own = step_session(spark)
-        wanted = through((qualified(name, self.schema) for name in names), self.views)
-        with self._turn:
-            self._make_schema(own, self.schema)
-            for name in wanted:
-                self._register(own, name)
-                self._look_again(own, name)
-        for name in wanted:  # not in turn: reading may take long, and others need not wait for it
-            if name.lower() in self.outside:
-                self.outside[name.lower()].register(own, quoted_name(name))
-        own.sql(f"USE {quote(self.schema)}")
-        with self._turn:
-            for name in wanted:
-                self._make_view(own, name)
+        wanted = list(dict.fromkeys(self._with_what_views_read(names)))
+        self._reserve(wanted)
+        self._make_schema(own, self.naming.schema)
+        own.sql(f"USE {quote(self.naming.schema)}")
+        for name in wanted:
+            self._give(own, name)
         return own
 
     def version(self, name: str) -> str | None:
         """Differs whenever the rows of a table or view may; None where that cannot be known. Asked without Spark."""
-        key = name_key(name, self.schema)
+        key = self.naming.key(name)
         if key in self.views:
             return self._version_of(self.views[key])
         outside = self.outside.get(key)
         return outside.version() if outside else _version_at(self.path_of(name))
 
+    def delta_path(self, name: str) -> str | None:
+        """Where a Delta table is that queries can read by its path; None for all else."""
+        key = self.naming.key(name)
+        if key in self.views:
+            return None
+        if key in self.outside:
+            return self.outside[key].delta_path
+        path = self.path_of(key)
+        return path if path is not None and format_at(path) == DELTA else None
+
     def close(self) -> None:
-        """Takes views and outside data out of the session's catalog again."""
-        while self._made:
-            spark, name = self._made.pop()
-            self._known.discard(name.lower())
-            with contextlib.suppress(Exception):  # Spark may have ended; the next run takes the place of what stays
-                drop_view(spark, name)
+        """The run is over: its names, and what is kept of outside data, are taken away."""
         for outside in self.outside.values():
             outside.drop()
+        with self._turn:
+            NAMES.release(self._reserved)
+            self._reserved.clear()
 
     def _version_of(self, view: View) -> str | None:
         """Of a view's query, and of all that it reads."""
@@ -93,58 +113,91 @@ class Catalog:
             return None
         return f"{view.sql_hash}@{hashlib.sha256(json.dumps(versions, sort_keys=True).encode()).hexdigest()[:16]}"
 
-    def _register(self, spark: SparkSession, name: str) -> None:
+    def _with_what_views_read(self, names: Iterable[str]) -> Iterator[str]:
+        """What has to have a name, each after what it reads by name."""
+        for name in names:
+            view = self.views.get(self.naming.key(name))
+            if view is not None:
+                found = self.bind(view.query.text, self.delta_path)
+                unbound = (each for each in view.inputs if each not in found.paths)
+                yield from self._with_what_views_read(unbound)
+            yield self.naming.full(name)
+
+    # names for the length of the run
+
+    def _reserve(self, wanted: Iterable[str]) -> None:
+        """All at once, so that no two runs wait for each other; nothing where no name of ours is wanted."""
+        with self._turn:
+            needed = {name.lower() for name in wanted} - self._reserved
+            if not any(self._meaning(key) for key in needed):
+                return
+            nodes: list[Table | View] = [*self.tables.values(), *self.views.values()]
+            inputs = (name for node in nodes for name in node.inputs)
+            known = {*needed, *self.tables, *self.views, *self.outside, *inputs} - self._reserved
+            meant = {key: meaning for key in known if (meaning := self._meaning(key))}
+            NAMES.reserve(meant)
+            self._reserved |= set(meant)
+
+    def _meaning(self, key: str) -> str | None:
+        """What a name stands for in this run: a place, or something of its own; None for a name that is not ours."""
+        if key in self.views:
+            return f"the view {self.views[key].sql_hash} at {self.views[key].path}"
+        if key in self.outside:
+            return f"outside data of the run {id(self)}"  # its files are not looked at: nothing may ask for them
+        return self.tables[key].path if key in self.tables else self.path_of(key)
+
+    def _give(self, spark: SparkSession, name: str) -> None:
+        """Gives the name to what it stands for; nothing for a name that is not ours, or of what is not there yet."""
         key = name.lower()
-        outside = self.outside.get(key)
-        path = outside.delta_path if outside else self.path_of(name)
-        if key in self._known or key in self.views or (path is None and outside is None):
-            return
-        self._make_schema(spark, name.partition(".")[0])
-        if _registered.get(key, path) != path:  # another project of this process has such a table
-            _unregister(spark, name)
-        if path is not None:
-            _register_at(spark, name, path)
-        self._known.add(key)
+        view, outside = self.views.get(key), self.outside.get(key)
+        if view is not None:
+            self._make_schema(spark, name.partition(".")[0])
+            NAMES.give(key, lambda: self._made(spark, view))
+        elif outside is not None and not outside.delta_path:
+            self._make_schema(spark, name.partition(".")[0])
+            outside.register(spark, quoted_name(name))
+        elif path := outside.delta_path if outside else self.path_of(name):
+            self._make_schema(spark, name.partition(".")[0])
+            NAMES.give(key, lambda: _registered(spark, name, path))
+            if format_at(path) == PARQUET:  # Spark keeps its files in mind, and a step before may have changed them
+                refresh_dataset(spark, quoted_name(name), path)
 
-    def _look_again(self, spark: SparkSession, name: str) -> None:
-        """Spark keeps a dataset's files in mind, and a step before may have changed them."""
-        path = None if name.lower() in self.views or name.lower() in self.outside else self.path_of(name)
-        if path is not None and format_at(path) == PARQUET:
-            refresh_dataset(spark, quoted_name(name), path)
-
-    def _make_view(self, spark: SparkSession, name: str) -> None:
-        view = self.views.get(name.lower())
-        if view is None or name.lower() in self._known:
-            return
-        self._make_schema(spark, name.partition(".")[0])
-        if name.lower() in _registered:  # it was a table before, or is one of another project of this process
-            _unregister(spark, name)
-        make_view(spark, view)
-        self._made.append((spark, name))
-        self._known.add(name.lower())
+    def _made(self, spark: SparkSession, view: View) -> Removing:
+        make_view(spark, view, self.bind(view.query.text, self.delta_path).text)
+        return lambda: drop_view(spark, view.name)
 
     def _make_schema(self, spark: SparkSession, schema: str) -> None:
-        if f"{schema}.*".lower() not in self._known:
+        if schema.lower() not in self._schemas:
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(schema)}")
-            self._known.add(f"{schema}.*".lower())
+            self._schemas.add(schema.lower())
 
 
-def _register_at(spark: SparkSession, name: str, path: str) -> None:
-    if name.lower() not in _registered:
-        drop_view(spark, name)  # of a run that was killed
-        if not spark.catalog.tableExists(quoted_name(name)) or is_name_of(spark, quoted_name(name), path):
-            _registered[name.lower()] = path  # else it is the user's own, which is not ours to drop
+def _registered(spark: SparkSession, name: str, path: str) -> Removing | None:
+    """Gives the name to the table at a path, unless it is its name already: then it is not ours to take away."""
+    quoted = quoted_name(name)
+    drop_view(spark, name)  # of a run that was killed
+    if spark.catalog.tableExists(quoted):
+        if is_name_of(spark, quoted, path):
+            return None
+        raise _taken(name, path)
     if format_at(path) == PARQUET:
-        if name.lower() in _registered:  # its columns may have changed since
-            spark.sql(f"DROP TABLE IF EXISTS {quoted_name(name)}")
-        register_dataset(spark, quoted_name(name), path)
+        register_dataset(spark, quoted, path)
     else:
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} USING delta LOCATION {quoted_text(path)}")
+        spark.sql(f"CREATE TABLE {quoted} USING delta LOCATION {quoted_text(path)}")
+    return lambda: _drop(spark, quoted)
 
 
-def _unregister(spark: SparkSession, name: str) -> None:
-    spark.sql(f"DROP TABLE IF EXISTS {quoted_name(name)}")
-    del _registered[name.lower()]
+def _drop(spark: SparkSession, quoted: str) -> None:
+    """It is external: its files stay."""
+    spark.sql(f"DROP TABLE IF EXISTS {quoted}")
+
+
+def _taken(name: str, path: str) -> ArgumentError:
+    return ArgumentError(
+        "table.name_taken",
+        f"The Spark session has a table or view {name} of its own, which is not the one at {path}.",
+        "Give one of them another name, or use a session that does not know this one.",
+    )
 
 
 def _version_at(path: str | None) -> str | None:

@@ -63,15 +63,18 @@ def view_up_to_date(view: View, catalog: Catalog) -> ViewResult | None:
     return ViewResult(view.name, "up to date", record.columns)
 
 
-def make_view(spark: SparkSession, view: View) -> None:
-    """Gives the view its name in the catalog; what it reads is there. A query that is wrong is an error at its line."""
+def make_view(spark: SparkSession, view: View, text: str) -> None:
+    """Gives the view its name in the catalog. `text` is its query, and what that reads is there.
+
+    A query that is wrong is an error at its line.
+    """
     from py4j.protocol import Py4JError  # noqa: PLC0415  plan imports this module, and no Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     name = quoted_name(view.name)
     try:
         _make_room(spark, name, view)
-        spark.sql(f"CREATE OR REPLACE VIEW {name} COMMENT {quoted_text(OURS)} AS\n{view.query.text}")
+        spark.sql(f"CREATE OR REPLACE VIEW {name} COMMENT {quoted_text(OURS)} AS\n{text}")
     except (PySparkException, Py4JError) as failure:
         raise SourceError(
             "view.bad_query",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tidemill.declare.names import quoted_text
 from tidemill.declare.sources import Source
 from tidemill.declare.views import through
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
+from tidemill.language.binding import bound
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +42,9 @@ def catalog_of(workspace: Workspace) -> Catalog:
 
     outside = {name: Outside(source) for name, source in workspace.outside.items()}
     tables = {table.name.lower(): table for table in workspace.all_tables}
-    schema = workspace.project.warehouse.schema
-    return Catalog(workspace.held_path, schema, outside, workspace.all_views, tables)
+    naming = workspace.project.warehouse.naming
+    bind = partial(bound, naming=naming)
+    return Catalog(workspace.held_path, naming, outside, workspace.all_views, tables, bind)
 
 
 def session_of(workspace: Workspace, spark: SparkSession | None) -> SparkSession:

@@ -8,7 +8,6 @@ from tidemill.declare.producers import Query
 from tidemill.declare.views import through
 from tidemill.language.losing import losing_parts
 from tidemill.language.owners import missed_inputs
-from tidemill.language.produced import table_key
 from tidemill.plan.missed import may_miss, missed_changes, rows_will_stay
 from tidemill.plan.windows import known_of
 from tidemill.state.logs import log_of
@@ -34,13 +33,13 @@ def missed_of(workspace: Workspace, table: Table) -> tuple[str, ...]:
     """The inputs of which its window does not see changes."""
     if not isinstance(table.producer, Query) or table.window is None or not table.reads_windows:
         return ()
-    schema, views = workspace.project.warehouse.schema, workspace.all_views
+    naming, views = workspace.project.warehouse.naming, workspace.all_views
 
     def view(name: str) -> str | None:
         found = views.get(name.lower())
         return found.query.text if found else None
 
-    found = missed_inputs(table.producer.text, table.window.time_column, lambda name: table_key(name, schema), view)
+    found = missed_inputs(table.producer.text, table.window.time_column, naming.key, view)
     if found is None:  # only its author knows what it reads
         return table.inputs if len(table.inputs) > 1 else ()
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.declare.exports import Export
-from tidemill.declare.names import name_key
+from tidemill.declare.names import is_foreign
 from tidemill.declare.secrets import Masking
 from tidemill.declare.spark import SparkSettings
 from tidemill.declare.tables import Table
@@ -91,7 +91,7 @@ class Workspace:
 
     def choose(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> Workspace:
         """The same, but for the tables and exports that are not selected (`plan.selection` has the rules)."""
-        graph = chosen(self.graph, select, exclude, self.short)
+        graph = chosen(self.graph, select, exclude, self.short, self.project.warehouse.naming.catalog)
         for node in graph.nodes.values():
             missing = [name for name in self.unmade(node.inputs, graph.views) if name.lower() not in graph.nodes]
             if missing:
@@ -176,7 +176,7 @@ class Workspace:
 
     def view(self, name: str) -> View | None:
         """The view of this name; None where there is none."""
-        return self.all_views.get(name_key(name, self.project.warehouse.schema))
+        return self.all_views.get(self.project.warehouse.naming.key(name))
 
     def select(self, names: Sequence[str]) -> list[Table]:
         """The tables of these names, in the order of a run; all where none are named. A view is an error."""
@@ -189,7 +189,7 @@ class Workspace:
     def select_also_views(self, names: Sequence[str]) -> list[Table | View]:
         """The tables and views of these names, in the order of a run; all where none are named."""
         known = {node.name.lower(): node for node in self.tables_and_views}
-        wanted = {name_key(name, self.project.warehouse.schema): name for name in names}
+        wanted = {self.project.warehouse.naming.key(name): name for name in names}
         for key, name in wanted.items():
             if key not in known:
                 raise unknown_table(name, [self.short(node.name) for node in known.values()])
@@ -211,7 +211,7 @@ class Workspace:
 
     def held_path(self, name: str) -> str | None:
         """Where the table of this name is, if the warehouse holds it."""
-        if name.count(".") > 1:
+        if is_foreign(name):
             return None
         path = self.project.table_path(name)
         return path if format_at(path) else None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.declare.names import name_key, quoted_name
 from tidemill.errors import ArgumentError, SourceError, TidemillError, did_you_mean
 from tidemill.sources.failures import said
 
@@ -88,7 +87,7 @@ class FunctionRows:
         return replace(run, vars=self.vars, session=lambda: session, table=lambda name: self._input(name, session))
 
     def _input(self, name: str, session: SparkSession) -> DataFrame:
-        key, own = name_key(name, self.catalog.schema), self.table.name.lower()
+        key, own = self.catalog.naming.key(name), self.table.name.lower()
         if key not in {each.lower() for each in (*self.table.inputs, own)}:
             close = did_you_mean(key, self.table.inputs)
             raise ArgumentError(
@@ -97,7 +96,7 @@ class FunctionRows:
                 f"Did you mean {close}?" if close else f'Add it to the decorator: reads=["{name}"].',
                 origin=self.table.origin,
             )
-        return session.table(quoted_name(key))
+        return self.catalog.frame(session, key)
 
     def _given(self, run: Run) -> Iterator[Any]:
         """What the function gives; whatever it raises names it, and the table is as it was."""

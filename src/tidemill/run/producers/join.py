@@ -127,4 +127,4 @@ class JoinSource:
         return told if told and told.newest and told.newest.kind is kind else None
 
     def _short(self, side: JoinSide) -> str:
-        return side.table.removeprefix(f"{self.catalog.schema}.")
+        return side.table.removeprefix(f"{self.catalog.naming.schema}.")

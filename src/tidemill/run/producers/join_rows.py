@@ -13,7 +13,7 @@ from tidemill.change.cursors import exact, highest
 from tidemill.change.settled import settle
 from tidemill.declare.joins import WAITED as OWN_WAITED
 from tidemill.declare.joins import JoinStatus
-from tidemill.declare.names import of, quote, quoted_name, spelled
+from tidemill.declare.names import of, quote, spelled
 from tidemill.declare.ticks import at_tick, waits_of
 from tidemill.engine.translate import one_line
 from tidemill.errors import ArgumentError
@@ -43,8 +43,7 @@ class JoinRows:
 
     @classmethod
     def of(cls, join: Join, name: str, catalog: Catalog, spark: SparkSession) -> JoinRows:
-        session = catalog.session(spark, (join.a.table, join.b.table))
-        a, b = (session.table(quoted_name(side.table)) for side in (join.a, join.b))
+        a, b = catalog.frames(spark, [join.a.table, join.b.table])
         return cls(join, name, Sides.of(a, b, (join.a.time, join.b.time), (join.a.alias, join.b.alias)))
 
     @property

@@ -1,4 +1,4 @@
-"""A query as the source of a table: it goes to Spark as written, with literals in the place of its @names."""
+"""A query as the source of a table: bound to its tables, with literals in the place of its @names; else as written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.declare.checks import Relationships
 from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
 from tidemill.declare.loads import Loads
@@ -52,7 +53,8 @@ def source_of(
         case Query() as query:
             variable = start_variable(table)
             name = variable.name if variable else None
-            return QuerySource(table.name, query, table.inputs, catalog, now, given, name)
+            named = tuple(check.to for check in table.checks if isinstance(check, Relationships))
+            return QuerySource(table.name, query, table.inputs, catalog, now, given, name, named)
         case Function() as function:
             return FunctionRows(table, function, catalog, variables)
         case Join() as join:
@@ -66,7 +68,7 @@ class QuerySource:
     """The rows of a query over tables of the catalog.
 
     `now` is the start of the run, `given` are literals for the query's @names; of these, `variable` is the start of
-    the window.
+    the window. `named` are tables that others look for by their names in the session of the rows.
     """
 
     name: str
@@ -76,6 +78,7 @@ class QuerySource:
     now: datetime
     given: Mapping[str, str] = field(default_factory=dict)
     variable: str | None = None
+    named: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"The query of {self.name}"
@@ -110,5 +113,5 @@ class QuerySource:
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
         now = in_zone_of(reading.spark, self.now)
         text = self.query.filled(literals_of(start, reading.until, now, self.given, self.variable))
-        rows = self.catalog.session(reading.spark, self.inputs).sql(text)
+        rows = self.catalog.query(reading.spark, text, self.inputs, self.named)
         return rows.select(*columns) if columns else rows

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.change.operation import ALL_COUNTS, compile_change
+from tidemill.change.operation import ALL_COUNTS
 from tidemill.contracts.changes import Target
 from tidemill.contracts.operations import AppendRows, Compiled, OverwriteRows
 from tidemill.declare.strategies import Merge, Replace
@@ -72,7 +72,7 @@ class _Rebuild(Step):
         if held is None or self.snapshot is None:
             return super()._compile(prepared, held, window)
         target = Target(self.table.name, held, self.snapshot, self.store.log.reach)
-        compiled = compile_change(Replace(), prepared.change, target)
+        compiled = self._compiled(Replace(), prepared.change, target)
         if layout_notices(self.table, self.snapshot.partition_columns):
             rows = OverwriteRows(prepared.change.rows, self.table.partition_by)
             compiled = replace(compiled, operation=rows, known=ALL_COUNTS)

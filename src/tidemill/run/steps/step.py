@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
 from tidemill.change.operation import ALL_COUNTS, compile_change
+from tidemill.change.protecting import compile_protected
 from tidemill.change.whole import compile_whole
 from tidemill.contracts.changes import Target
 from tidemill.contracts.operations import HELD, AppendRows, Compiled
@@ -25,7 +26,7 @@ from tidemill.engine.zone import in_zone_of
 from tidemill.errors import SchemaError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
-from tidemill.plan.refusals import refusals
+from tidemill.plan.refusals import protection, refusals
 from tidemill.plan.requests import USUAL
 from tidemill.plan.variables import missing_variables
 from tidemill.plan.windows import known_of
@@ -50,9 +51,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts.changes import Profile, Whole
+    from tidemill.contracts.changes import Change, Profile, Whole
     from tidemill.contracts.records import Record
     from tidemill.contracts.store import CommitResult
+    from tidemill.declare.strategies import Strategy
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
     from tidemill.plan.windows import WindowPlan
@@ -248,12 +250,17 @@ class Step:
             bring=self.store.bring if self._stages and not self.table.checks else None,
             whole=self.whole,
         )
-        compiled = compile_whole(prepared.strategy, prepared.change, target) or compile_change(
-            prepared.strategy, prepared.change, target
-        )
+        compiled = self._compiled(prepared.strategy, prepared.change, target)
         if compiled.operation is None and window and window.moves_on:
             return replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
         return compiled
+
+    def _compiled(self, strategy: Strategy, change: Change, target: Target) -> Compiled:
+        """Every operation on a table that is there comes from here: where its history is protected, none loses any."""
+        found = protection(target.snapshot, self.table)
+        if found is None:
+            return compile_whole(strategy, change, target) or compile_change(strategy, change, target)
+        return compile_protected(strategy, change, target, found[0])
 
     def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:  # noqa: ARG002  others ask the rows
         """The rows of the table that those of an append may be the same as."""

@@ -6,9 +6,9 @@ import shutil
 import uuid
 from typing import TYPE_CHECKING
 
-from tidemill.declare.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.declare.paths import on_this_machine
 from tidemill.errors import TableError
+from tidemill.plan.refusals import protection
 from tidemill.state.folders import file_system
 from tidemill.stores.lock import only_writer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None) -> None:
     """Raises where the declaration, the table, or a declaration that is gone says that its history is to be kept."""
-    found = _protection(snapshot, declared)
+    found = protection(snapshot, declared)
     if found is None:
         return
     said, lifted = found
@@ -30,18 +30,6 @@ def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None) -> None:
         f"Take a backup (tidemill backup {name}), then {lifted}.",
         origin=declared.origin if declared else None,
     )
-
-
-def _protection(snapshot: Snapshot, declared: Table | None) -> tuple[str, str] | None:
-    """What says so, and how it is lifted deliberately."""
-    if declared is not None and not declared.reset_allowed:
-        return "is declared reset_allowed = false", "set reset_allowed to true where it is declared"
-    if snapshot.resists_reset:
-        lifted = "set that property to true: where it is declared, followed by a run, or with ALTER TABLE"
-        return f"has the property {RESET_ALLOWED} = false", lifted
-    if declared is None and snapshot.properties.get(KEPT_FROM_RESET, "true").lower() == "false":
-        return "was declared reset_allowed = false", "declare it with reset_allowed = true and run it once"
-    return None
 
 
 def drop_table(path: str) -> None:

@@ -1,0 +1,86 @@
+"""A table whose history is protected: a change may not remove rows of it that an upsert would keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from tidemill.change.compare import difference
+from tidemill.change.operation import column_types, compile_change
+from tidemill.contracts.operations import OverwriteRows
+from tidemill.declare.names import quote, spelled
+from tidemill.declare.strategies import Append, Merge, Replace
+from tidemill.errors import TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
+
+    from tidemill.contracts.changes import Change, Target
+    from tidemill.contracts.operations import Compiled
+    from tidemill.declare.strategies import Strategy
+
+
+def compile_protected(strategy: Strategy, change: Change, target: Target, why: str) -> Compiled:
+    """What `compile_change` gives, where it loses no history; `why` says by what the table is protected.
+
+    A `max_shrink` that the user gave allows a loss up to that share of the rows. What a table loses is never less than
+    what it shrinks by, so nothing else has to look at it.
+    """
+    if isinstance(strategy, Append):
+        return compile_change(strategy, change, target)
+    compiled = compile_change(replace(strategy, max_shrink=None), change, target)
+    lost = _rows_lost(compiled, change, target)
+    if lost:
+        held = target.snapshot.rows
+        _refuse_loss(strategy, lost, target.rows.count() if held is None else held, target.name, why)
+    return compiled
+
+
+def _rows_lost(compiled: Compiled, change: Change, target: Target) -> int:
+    """How many rows go that an upsert would keep: those whose key goes; without keys, those that the result lacks."""
+    if compiled.operation is None or compiled.counts.deleted == compiled.collapsed:
+        return 0
+    if isinstance(compiled.operation, OverwriteRows) and column_types(change.rows) != column_types(target.rows):
+        return difference(_as_held(change.rows, target.rows), target.rows, change.volatile).only_right
+    return compiled.counts.deleted - compiled.collapsed
+
+
+def _as_held(rows: DataFrame, held: DataFrame) -> DataFrame:
+    """The rows in the columns that the table has: a new column takes nothing away, one that is missing does."""
+
+    def column(field: StructField) -> Column:
+        name = spelled(field.name, rows.columns)
+        found = F.lit(None) if name is None else F.col(quote(name))
+        return found.try_cast(field.dataType).alias(field.name)
+
+    return rows.select(*map(column, held.schema.fields))
+
+
+def _refuse_loss(strategy: Strategy, lost: int, held: int, name: str, why: str) -> None:
+    share = _allowed(strategy)
+    if share is not None and lost <= share * held:
+        return
+    more = "" if share is None else f", more than max_shrink = {share:g} allows"
+    raise TableError(
+        "table.history_lost",
+        f"{name} {why}, and this run would remove {lost:,} of its {held:,} rows that an upsert would keep{more}.",
+        f"{_by_upsert(strategy)} If these rows are to go, allow it with "
+        f"max_shrink = {ceil(lost / held * 100) / 100:g}. {name} is unchanged.",
+    )
+
+
+def _allowed(strategy: Strategy) -> float | None:
+    """The share that the user allows; a default allows nothing."""
+    if isinstance(strategy, Append) or (isinstance(strategy, Replace) and strategy.by_default):
+        return None
+    return strategy.max_shrink
+
+
+def _by_upsert(strategy: Strategy) -> str:
+    if isinstance(strategy, Merge):
+        return "Use upsert in the place of full_merge: it keeps rows that the source no longer returns."
+    return "Merge by key instead (keys=[…] of a function, MERGE ON in SQL), which keeps rows that do not come again."

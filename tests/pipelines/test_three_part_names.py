@@ -1,0 +1,85 @@
+"""`[warehouse] catalog`: names with that catalog are those of the project's own tables, wherever users write them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from delta_rows import delta_rows
+
+from tidemill.cli.main import tidemill
+from tidemill.declare.mistakes import FileErrors
+from tidemill.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+FILES = {
+    "tidemill.toml": '[warehouse]\ncatalog = "lr_nhl_demo"\n',
+    "data/s.csv": "id,v\n1,10\n2,20\n",
+    "pipelines/p.sql": """
+SOURCE s TYPE CSV PARAMS { "path": "data/s.csv" };
+LOAD lr_nhl_demo.dev.orders FROM s MODE REPLACE;
+CREATE TABLE lr_nhl_demo.dev.doubled AS
+SELECT orders.id, lr_nhl_demo.dev.orders.v * 2 AS v FROM lr_nhl_demo.dev.orders;
+""",
+    "models/dev/large.sql": "SELECT id, v FROM `lr_nhl_demo`.`dev`.`orders` WHERE v > 10",
+    "models/dev/large.py": 'metadata = {"materialization": "view"}',
+    "models/dev/checked.sql": "SELECT l.id, d.v FROM LR_NHL_DEMO.dev.large l JOIN lr_nhl_demo.dev.doubled d USING (id)",
+    "models/dev/checked.py": """metadata = {"checks": [
+    {"relationships": {"column": "id", "to": "lr_nhl_demo.dev.orders"}}]}""",
+    "models/dev/seen.py": """
+import tidemill
+
+@tidemill.table(name="lr_nhl_demo.dev.seen", keys="id", reads=["lr_nhl_demo.dev.orders"])
+def seen(run):
+    assert (run.existing() is None) == (run.mode == "first")
+    return run.read("lr_nhl_demo.dev.orders")
+""",
+}
+
+
+def written(folder: Path, **changed: str) -> Path:
+    for name, text in (FILES | changed).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_they_mean_the_projects_own_tables(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Workspace.load(written(tmp_path))
+    assert {table.name: table.inputs for table in shop.tables} == {
+        "dev.orders": (),
+        "dev.doubled": ("dev.orders",),
+        "dev.checked": ("dev.large", "dev.doubled", "dev.orders"),
+        "dev.seen": ("dev.orders",),
+    }
+    outcome = shop.run(spark)
+    assert [str(each.error) for each in outcome.outcomes if each.error] == []
+    found = {name: sorted(delta_rows(tmp_path / "warehouse/dev" / name)) for name in ("doubled", "checked", "seen")}
+    assert found == {"doubled": [(1, 20), (2, 40)], "checked": [(2, 40)], "seen": [(1, 10), (2, 20)]}
+    selected = shop.choose(["lr_nhl_demo.dev.doubled+"], ["lr_nhl_demo.dev.chec*"])
+    assert [table.name for table in selected.tables] == ["dev.doubled"]
+    monkeypatch.chdir(tmp_path)
+    for command in (["history", "lr_nhl_demo.dev.doubled"], ["state", "LR_NHL_DEMO.dev.doubled"]):
+        shown = CliRunner().invoke(tidemill, command)
+        assert (shown.exit_code, shown.stderr) == (0, "")
+
+
+def test_another_catalog_stays_foreign_and_cannot_hold_a_table_of_a_pipeline(tmp_path: Path) -> None:
+    shop = Workspace.load(written(tmp_path, **{"models/dev/checked.sql": "SELECT * FROM other.dev.orders"}))
+    assert {table.name: table.inputs for table in shop.tables}["dev.checked"] == ("other.dev.orders", "dev.orders")
+    with pytest.raises(FileErrors, match=r"other.dev.orders cannot be a name here: other is not the catalog of this"):
+        Workspace.load(
+            written(tmp_path, **{"pipelines/p.sql": FILES["pipelines/p.sql"].replace("LOAD lr_nhl_demo", "LOAD other")})
+        )
+
+
+def test_a_catalog_is_an_identifier(tmp_path: Path) -> None:
+    with pytest.raises(FileErrors, match=r"warehouse.catalog is 'lr-demo', which is no identifier"):
+        Workspace.load(written(tmp_path, **{"tidemill.toml": '[warehouse]\ncatalog = "lr-demo"\n'}))
