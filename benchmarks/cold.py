@@ -19,22 +19,22 @@ def cold_command(stage: Stage, repeat: int) -> list[Claim]:
         for n in range(repeat):
             change = stage.change(kind, 300 + n)
             plain, ours = stage.copy(stage.plain, "plain_cold"), stage.copy(stage.ours, "ours_cold")
-            duel.plain.append(seconds(_run, [sys.executable, *_script(change, plain)]))
-            duel.ours.append(seconds(_run, [_tidemill(), "merge", str(change), str(ours), "--on", "k"]))
+            duel.plain.append(seconds(run_command, [sys.executable, *script(change, plain)]))
+            duel.ours.append(seconds(run_command, [tidemill_command(), "merge", str(change), str(ours), "--on", "k"]))
         plain_time, our_time = duel.medians
         detail = f"script {plain_time:.1f} s, command {our_time:.1f} s"
         claims.append(Claim(f"cold command, {kind}", our_time / plain_time, 0.65, at_least=False, detail=detail))
     return claims
 
 
-def _script(change: Path, table: Path) -> list[str]:
+def script(change: Path, table: Path) -> list[str]:
     jars = ",".join(map(str, ensure_jars()))
     return [str(Path(__file__).with_name("plain_script.py")), str(change), str(table), jars]
 
 
-def _tidemill() -> str:
+def tidemill_command() -> str:
     return str(Path(sys.executable).with_name("tidemill"))
 
 
-def _run(command: list[str]) -> None:
+def run_command(command: list[str]) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

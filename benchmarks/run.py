@@ -2,7 +2,7 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,memory,overhead,incremental,python,join,parquet
+python benchmarks/run.py --only single,ten,tenth,first,cold,same,memory,thirty,overhead,incremental,python,join,parquet
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -24,6 +24,8 @@ import memory
 import merges
 import pipelines
 import python_tables
+import same_table
+import small_tables
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
-MERGES = ("first", "single", "ten", "tenth", "memory", "cold")
-PIPELINES = ("overhead", "incremental", "python", "join", "parquet")
+MERGES = ("first", "single", "ten", "tenth", "memory", "cold", "same")
+PIPELINES = ("thirty", "overhead", "incremental", "python", "join", "parquet")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -76,7 +78,7 @@ def _merges(arguments: argparse.Namespace, folder: Path, parts: list[str], conso
     """The measures on one big table; making it takes a while."""
     small, repeat, scale = arguments.small, arguments.repeat, _scale(arguments)
     spark, sizes = embedded(), (10_000_000,) if arguments.ten or "single" not in parts else (10_000_000, 30_000_000)
-    stages = [Stage(spark, folder, rows // scale) for rows in sizes]
+    stages = [Stage(spark, folder, arguments.rows or rows // scale) for rows in sizes]
     console.print(f"[dim]making tables of {' and '.join(f'{stage.rows:,}' for stage in stages)} rows[/dim]")
     for stage in stages:
         stage.build()
@@ -88,6 +90,7 @@ def _merges(arguments: argparse.Namespace, folder: Path, parts: list[str], conso
         "tenth": lambda: [merges.tenth_changed(ten, repeat)],
         "memory": lambda: memory.growing_changes(ten),
         "cold": lambda: cold.cold_command(ten, repeat),
+        "same": lambda: same_table.same_table(ten, repeat, small=small),
     }
 
 
@@ -123,6 +126,7 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         return datasets.rewrites(data, repeat, console)
 
     return {
+        "thirty": lambda: small_tables.one_row_changed(small_tables.Project(folder / "thirty"), repeat),
         "overhead": overhead,
         "incremental": full_and_incremental,
         "python": python,
@@ -149,6 +153,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--small", action="store_true", help="a hundredth of the rows")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts to run, of {','.join(PARTS)}")
     parser.add_argument("--ten", action="store_true", help="tables of 10 million rows only")
+    parser.add_argument("--rows", type=int, help="rows of the one table that merges are measured on")
     parser.add_argument("--repeat", type=int, default=3, help="how often each is timed; medians count")
     parser.add_argument("--folder", help="where to put the tables; the system's temporary folder unless given")
     parser.add_argument("--plot", help="also draw what `incremental` finds into this SVG file")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from delta_rows import delta_rows
 
 import tidemill
 
@@ -37,6 +38,36 @@ def test_both_ways_of_a_benchmark_end_with_the_same_rows(spark: SparkSession, tm
         left, right = tidemill.read(plain, spark=spark), tidemill.read(ours, spark=spark)
         assert left.exceptAll(right).count() == right.exceptAll(left).count() == 0
     assert our_merge(spark, stage.change("spread", 0, 100), stage.copy(stage.ours, "ours_copy")).unchanged == 100
+
+
+@pytest.mark.usefixtures("_on_path")
+def test_both_ways_on_one_table_of_spark_end_with_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    from same_table import _change  # noqa: PLC0415  the folder of benchmarks is no package
+    from stage import Stage, our_merge, plain_merge  # noqa: PLC0415
+
+    stage = Stage(spark, tmp_path, ROWS)
+    stage.build()
+    for kind in ("tail", "tenth"):
+        change = _change(stage, kind, 1)
+        plain, ours = stage.copy(stage.plain, "plain_same"), stage.copy(stage.plain, "ours_same")
+        plain_merge(spark, change, plain)
+        our_merge(spark, change, ours)
+        left, right = tidemill.read(plain, spark=spark), tidemill.read(ours, spark=spark)
+        assert left.exceptAll(right).count() == right.exceptAll(left).count() == 0
+
+
+@pytest.mark.usefixtures("_on_path")
+def test_small_tables_have_the_rows_of_their_sources(spark: SparkSession, tmp_path: Path) -> None:
+    from small_tables import Project  # noqa: PLC0415  the folder of benchmarks is no package
+
+    project = Project(tmp_path / "p", tables=3, rows=20)
+    project.build()
+    for changed in (-1, 4):
+        project.write_sources(changed)
+        assert tidemill.Project.load(project.folder).run(spark=spark).ok
+    for n in range(3):
+        names = delta_rows(project.folder / f"warehouse/main/t{n}", "id", "name")
+        assert sorted(names) == [(i, f"{'changed' if i - n == 4 else 'name'} {i}") for i in range(20)]
 
 
 @pytest.mark.usefixtures("_on_path")

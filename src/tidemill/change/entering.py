@@ -39,6 +39,8 @@ def entering(operation: Operation, held: DataFrame | None) -> Entering:
             return Entering(rows, held.where(~F.coalesce(F.expr(predicate), F.lit(False))))  # noqa: FBT003
         case UpsertRows():
             return _upserted(operation, held.alias(HELD))
+        case _:
+            raise NotImplementedError(operation)
 
 
 def _upserted(operation: UpsertRows, held: DataFrame) -> Entering:

@@ -39,6 +39,12 @@ class Judged:
 
     rows: DataFrame
     counts: dict[str, int]
+    coming: int
+
+    @property
+    def repeats(self) -> bool:
+        """The target holds some key of the change more than once: its row has met several, and stands here for each."""
+        return sum(self.counts.values()) > self.coming
 
     def __getitem__(self, fate: str) -> int:
         return self.counts.get(fate, 0)
@@ -127,7 +133,8 @@ class Meeting:
             found = F.when(F.col(of(HELD, self.strategy.keys[0])).isNotNull(), fate)
         columns = [F.col(of(COMING, name)) for name in self.change.rows.columns]
         rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(FATE)))
-        return Judged(rows, {row[FATE]: row["count"] for row in rows.groupBy(FATE).count().collect()})
+        counts = {row[FATE]: row["count"] for row in rows.groupBy(FATE).count().collect()}
+        return Judged(rows, counts, self.change.profile.rows)
 
     def rows_out_of_reach(self, ranges: Sequence[KeyRange]) -> DataFrame:
         """The change's rows, where no file has a row in these ranges; one that comes before the write is a conflict.

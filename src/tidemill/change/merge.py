@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from tidemill.change.keys import one_per_key, target_duplicates
 from tidemill.change.meeting import CHANGED, NEW, OLDER, SAME, Meeting
-from tidemill.change.operation import compile_change, has_rows, refuse_shrink, unchanged
+from tidemill.change.operation import EMPTIED, compile_change, has_rows, refuse_shrink, unchanged
 from tidemill.change.placing import compile_brought, compile_placed
 from tidemill.contracts.operations import COMING, HELD, AppendRows, Compiled, OverwriteRows
 from tidemill.contracts.records import Counts
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tidemill.contracts.changes import Change, Target
 
 _COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}
-_EMPTIED = ("the source is empty, and so is the table now",)
 
 
 @compile_change.register(Merge)
@@ -34,8 +33,6 @@ def _(strategy: Merge, change: Change, target: Target) -> Compiled:
         compiled = compile_brought(meeting) or compile_placed(meeting)
         if compiled is not None:
             return compiled
-    if _collapses(meeting):
-        return _collapsed(meeting)
     match strategy.form:
         case MergeStrategy.INSERT:
             return _insert(meeting)
@@ -47,16 +44,13 @@ def _(strategy: Merge, change: Change, target: Target) -> Compiled:
             return _upsert(meeting)
 
 
-def _collapses(meeting: Meeting) -> bool:
-    """Whether the target holds a key of the change more than once, and the strategy leaves one row of it."""
+def _repeated(meeting: Meeting) -> Compiled:
+    """The target holds some key of the change more than once: an error, unless the strategy leaves one row of it."""
     keys, target = meeting.strategy.keys, meeting.target
-    if target.snapshot.unique_on(keys):
-        return False
-    twice = meeting.held_twice()
-    count = twice.count()
-    if count and (meeting.strategy.form not in _COLLAPSING or meeting.may_keep):
-        raise target_duplicates(twice, count, keys, target.name)
-    return bool(count)
+    if meeting.strategy.form not in _COLLAPSING or meeting.may_keep:
+        twice = meeting.held_twice()
+        raise target_duplicates(twice, twice.count(), keys, target.name)
+    return _collapsed(meeting)
 
 
 def _upsert(meeting: Meeting) -> Compiled:
@@ -64,6 +58,8 @@ def _upsert(meeting: Meeting) -> Compiled:
     if apart := meeting.out_of_reach:
         return Compiled(AppendRows(meeting.rows_out_of_reach(apart)), unique=True)
     judged = meeting.judged()
+    if judged.repeats:
+        return _repeated(meeting)
     known = Counts(inserted=judged[NEW], updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER])
     if judged[CHANGED]:
         picked = meeting.upsert(judged.having([NEW, CHANGED]), inserts=judged[NEW] > 0)
@@ -74,6 +70,8 @@ def _upsert(meeting: Meeting) -> Compiled:
 
 def _update(meeting: Meeting) -> Compiled:
     judged = meeting.judged()
+    if judged.repeats:
+        return _repeated(meeting)
     known = Counts(updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER] + judged[NEW])
     operation = meeting.upsert(judged.having([CHANGED]), inserts=False) if judged[CHANGED] else None
     return Compiled(operation, known, _PASSED_OVER, unique=True)
@@ -81,7 +79,14 @@ def _update(meeting: Meeting) -> Compiled:
 
 def _insert(meeting: Meeting) -> Compiled:
     new = meeting.new_rows()
-    if has_rows(new):
+    if meeting.target.snapshot.unique_on(meeting.strategy.keys):
+        some = has_rows(new)
+    else:
+        judged = meeting.judged()
+        if judged.repeats:
+            return _repeated(meeting)
+        some = judged[NEW] > 0
+    if some:
         return Compiled(AppendRows(new), remainder="ignored", unique=True)
     return Compiled(None, Counts(ignored=meeting.change.profile.rows))
 
@@ -99,12 +104,15 @@ def _full_merge(meeting: Meeting) -> Compiled:
     seen = _first(
         ours.join(theirs, meeting.same_key, "full_outer").agg(
             F.count_if(here).alias("held"),
+            F.count_if(there).alias("coming"),
             F.count_if(here & ~there).alias("missing"),
             F.count_if(there & ~here).alias("new"),
             F.count_if(here & there & meeting.differs & meeting.newer).alias("changed"),
             F.count_if(here & there & ~meeting.newer).alias("older"),
         )
     )
+    if seen["coming"] > change.profile.rows:
+        return _repeated(meeting)
     if meeting.strategy.max_shrink is not None:
         refuse_shrink(meeting.strategy.max_shrink, seen["missing"], seen["held"], target.name)
     counts = Counts(
@@ -121,7 +129,7 @@ def _full_merge(meeting: Meeting) -> Compiled:
         counts,
         frozenset({"ignored"}),
         unique=True,
-        notices=_EMPTIED if change.profile.rows == 0 else (),
+        notices=EMPTIED if change.profile.rows == 0 else (),
     )
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tidemill.declare.cursors import Cursor
 
 
+EMPTIED = ("the source is empty, and so is the table now",)
+
+
 @singledispatch
 def compile_change(strategy: Strategy, change: Change, target: Target) -> Compiled:
     """What a store has to do so that `change` enters `target`, which is there already."""
@@ -72,7 +75,7 @@ def _reaches_above(highest: Cursor | None, held: Cursor | None) -> bool:
 @compile_change.register(Replace)
 def _(strategy: Replace, change: Change, target: Target) -> Compiled:
     _check_shrink(strategy.max_shrink, target, change.profile.rows)
-    notices = ("the source is empty, and so is the table now",) if change.profile.rows == 0 else ()
+    notices = EMPTIED if change.profile.rows == 0 else ()
     if column_types(change.rows) != column_types(target.rows):
         counts = Counts(inserted=change.profile.rows, deleted=target.rows.count())
     else:

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
 
 from tidemill.change.compare import needs_form
 from tidemill.change.cursors import decoded, exact, highest, kind_of
@@ -35,13 +36,22 @@ class Ranged:
 
 
 def profile(
-    rows: DataFrame, *, keys: Sequence[str] = (), time_column: str | None = None, listed: Sequence[str] = ()
+    rows: DataFrame,
+    *,
+    keys: Sequence[str] = (),
+    time_column: str | None = None,
+    listed: Sequence[str] = (),
+    measured: bool = False,
 ) -> Profile:
-    """The profile of a change, in one Spark job. `listed` are keys whose few values are worth listing."""
+    """The profile of a change, in one Spark job. `listed` are keys whose few values are worth listing.
+
+    With `measured` it tells how long the texts are.
+    """
     _check_keys(rows, keys)
     time = _time(rows, time_column)
     ranged = [Ranged(key, kind, key in listed) for key in keys if (kind := kind_of(rows.schema[key].dataType))]
-    found = (_by_key(rows, keys, time, ranged) if keys else _whole(rows, time)).first()
+    octets = _octets(rows) if measured else F.lit(None).cast("bigint")
+    found = (_by_key(rows, keys, time, ranged, octets) if keys else _whole(rows, time, octets)).first()
     assert found is not None  # noqa: S101  a global aggregate has one row
     return Profile(
         rows=found["n"] or 0,
@@ -50,6 +60,7 @@ def profile(
         null_times=found["null_times"] or 0,
         highest=highest(found["highest"], time[1]) if time else None,
         ranges=tuple(span for item in ranged if (span := range_of(found, item))),
+        octets=(found["octets"] or 0) if measured else None,
     )
 
 
@@ -71,9 +82,20 @@ def _time(rows: DataFrame, column: str | None) -> tuple[str, CursorKind] | None:
     return column, kind
 
 
-def _whole(rows: DataFrame, time: tuple[str, CursorKind] | None) -> DataFrame:
+def _octets(rows: DataFrame) -> Column:
+    """How long the texts of a row are; other values are short, or nested and never measured."""
+    texts = [field.name for field in rows.schema.fields if isinstance(field.dataType, t.StringType | t.BinaryType)]
+    lengths = [F.coalesce(F.octet_length(F.col(quote(name))), F.lit(0)) for name in texts]
+    return reduce(lambda a, b: a + b, lengths, F.lit(0).cast("bigint"))
+
+
+def _whole(rows: DataFrame, time: tuple[str, CursorKind] | None, octets: Column) -> DataFrame:
     return rows.agg(
-        F.count(F.lit(1)).alias("n"), F.lit(0).alias("k"), F.lit(0).alias("null_keys"), *_time_columns(time)
+        F.count(F.lit(1)).alias("n"),
+        F.lit(0).alias("k"),
+        F.lit(0).alias("null_keys"),
+        F.sum(octets).alias("octets"),
+        *_time_columns(time),
     )
 
 
@@ -88,13 +110,17 @@ def _time_columns(time: tuple[str, CursorKind] | None) -> list[Column]:
 
 
 def _by_key(
-    rows: DataFrame, keys: Sequence[str], time: tuple[str, CursorKind] | None, ranged: Sequence[Ranged]
+    rows: DataFrame,
+    keys: Sequence[str],
+    time: tuple[str, CursorKind] | None,
+    ranged: Sequence[Ranged],
+    octets: Column,
 ) -> DataFrame:
     """Two aggregations in one job: first by key, so that duplicates are counted exactly, then over all."""
     packed = next((item for item in ranged if item.kind in _PACKED and not item.listed), None)
     groups = {key: quote(key) for key in keys if packed is None or key != packed.column}
     by_key = rows.groupBy(*groups.values(), *_group(packed)).agg(
-        F.count(F.lit(1)).alias("__n"), *_time_parts(time), *_bits(packed)
+        F.count(F.lit(1)).alias("__n"), F.sum(octets).alias("__octets"), *_time_parts(time), *_bits(packed)
     )
     no_key = [F.col(name).isNull() for name in (*groups.values(), *(["__group"] if packed else []))]
     return by_key.agg(
@@ -102,6 +128,7 @@ def _by_key(
         F.sum(F.bit_count("__bits") if packed else F.lit(1)).alias("k"),
         F.sum(F.when(reduce(lambda a, b: a | b, no_key), F.col("__n"))).alias("null_keys"),
         F.sum("__null_times").alias("null_times"),
+        F.sum("__octets").alias("octets"),
         exact(F.max("__highest"), time[1]).alias("highest") if time else F.lit(None).alias("highest"),
         *[part for item in ranged for part in (_packed_range(item) if item is packed else range_columns(item))],
     )

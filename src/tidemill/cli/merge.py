@@ -165,7 +165,7 @@ def _rehearse(source: str, options: Mapping[str, str], table: Table, *, quiet: b
 def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> MergeResult:
     from tidemill.api import file_source, run_merge  # noqa: PLC0415
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415
+    from tidemill.plan.work import is_small  # noqa: PLC0415
     from tidemill.run.keeping import keeping  # noqa: PLC0415
 
     settings = spark_here()
@@ -173,7 +173,7 @@ def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) 
         file_source(source, options)
     with keeping("merge", f"merge {source} {table.name}", table.name, table.path) as kept:
         kept.strategy = str(table.strategy)
-        small = file_source(source).size <= SMALL_WORK
+        small = is_small(file_source(source), table)
         with Live(f"merging {source} into {table.name}", quiet=quiet):
             result = interruptible(lambda: run_merge(source, table, settings=settings, options=options, small=small))
         _keep(kept, result)

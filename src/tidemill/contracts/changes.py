@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.cursors import Cursor
@@ -34,7 +36,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one pass over a change tells. Nothing else of the change ever reaches Python."""
+    """What one pass over a change tells. `octets` are those of its texts, where they were asked for."""
 
     rows: int
     keys: int = 0
@@ -42,6 +44,7 @@ class Profile:
     null_times: int = 0
     highest: Cursor | None = None
     ranges: tuple[KeyRange, ...] = ()
+    octets: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,17 @@ class Change:
     copies: int = 0
 
 
+class Whole(Protocol):
+    """A table of few rows, which fit into memory."""
+
+    @property
+    def schema(self) -> StructType:
+        """Its columns."""
+
+    def rows(self) -> pa.Table:
+        """All its rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The table that a change is about to enter.
@@ -63,7 +77,7 @@ class Target:
     `highest` the highest time that the table can hold, where known. `beyond` holds for rows that the window ends
     before: they stay as they are. `near` gives the rows of those files only that a change with such keys can meet, with
     their PLACE, where the store can tell them. `bring` lets the store meet a small change by itself, where it can: None
-    where it has to be Spark.
+    where it has to be Spark. `whole` is a small table that the store can read and write without Spark.
     """
 
     name: str
@@ -76,6 +90,7 @@ class Target:
     beyond: str | None = None
     near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
     bring: Callable[[Bringing], Brought | None] | None = None
+    whole: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The four things that can be done to a table in one commit."""
+"""The things that can be done to a table in one commit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidemill.contracts.records import Counts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from tidemill.contracts.changes import KeyRange
@@ -74,7 +75,14 @@ class OverwriteRows:
     partition_by: tuple[str, ...] | None = None
 
 
-Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows
+@dataclass(frozen=True, slots=True)
+class RewriteRows:
+    """A small table becomes `rows`, which are in memory; only onto the very version that they were compared with."""
+
+    rows: pa.Table
+
+
+Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows | RewriteRows
 
 
 @dataclass(frozen=True, slots=True)

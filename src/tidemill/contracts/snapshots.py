@@ -97,6 +97,19 @@ class Snapshot:
         return self.properties.get(COLUMN_MAPPING, "none").lower() != "none"
 
     @property
+    def marks_rows(self) -> bool:
+        """Rows leave its files by a mark; without, the files are rewritten."""
+        return self._is_on("delta.enableDeletionVectors")
+
+    @property
+    def updates_matter(self) -> bool:
+        """Somebody asks how a row has come to be as it is: a change feed, or the identity of rows."""
+        return self._is_on("delta.enableChangeDataFeed") or self._is_on("delta.enableRowTracking")
+
+    def _is_on(self, name: str) -> bool:
+        return self.properties.get(name, "false").lower() == "true"
+
+    @property
     def resists_reset(self) -> bool:
         """The table itself says that its history is to be kept, whatever its declaration does."""
         return self.properties.get(RESET_ALLOWED, "true").lower() == "false"

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # Long work takes 1.6 times as long with the first. Java then has room for 48 MB of code only, which Spark outgrows.
 FASTER_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-# It saves some five seconds, and reading and comparing this many bytes takes less than ten: up to here it wins.
-SMALL_WORK = 32 * 1024 * 1024
 
 
 @dataclass(slots=True)

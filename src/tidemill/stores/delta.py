@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
+from tidemill.contracts.operations import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, RewriteRows, UpsertRows
 from tidemill.contracts.snapshots import PREPARES
 from tidemill.contracts.store import CommitResult, Conflict
 from tidemill.declare.names import COLUMN_MAPPING, field_names, needs_mapping, of, quote, quoted_text
@@ -17,6 +17,7 @@ from tidemill.engine.translate import has_lost_files, is_conflict, one_line
 from tidemill.errors import ArgumentError, EngineError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
+from tidemill.stores.delta_whole import whole_table
 from tidemill.stores.guarded import refuse_unguarded
 from tidemill.stores.left import room_for
 from tidemill.stores.lock import only_writer
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tidemill.contracts.operations import Operation
     from tidemill.contracts.records import Record
     from tidemill.contracts.snapshots import Commit, Snapshot
+    from tidemill.stores.delta_whole import WholeTable
 
 _OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
 # Readers that know no deletion vectors are why somebody would want new tables without: in all ways in, by a session.
@@ -40,8 +42,6 @@ _MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVe
 _REPLACES_ON = (4, 4)
 _STATISTICS = "spark.databricks.delta.stats.collect"
 _METRICS = "spark.databricks.delta.history.metricsEnabled"
-# What a MERGE keeps and a replacement loses: an update as one, and a row's identity.
-_UPDATES_MATTER = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 
 
 class DeltaStore:
@@ -87,6 +87,10 @@ class DeltaStore:
         """How many rows there are."""
         return self.read(spark).count()
 
+    def whole(self, snapshot: Snapshot) -> WholeTable | None:
+        """The table in memory, where it is small and Spark is not needed to write it."""
+        return whole_table(self.path, snapshot)
+
     def nearby(self, spark: SparkSession) -> None:
         """Delta passes over files by itself."""
 
@@ -104,7 +108,8 @@ class DeltaStore:
         Delta skips a commit whose sequence number is taken without a word, so only a version that
         holds our run id counts.
         """
-        _check_metrics(operation.rows.sparkSession)
+        if not isinstance(operation, RewriteRows):
+            _check_metrics(operation.rows.sparkSession)
         with self._writing(spark):
             self._unmoved(snapshot)
             if snapshot is None:
@@ -233,26 +238,34 @@ class DeltaStore:
             writer = writer.partitionBy(*partitions) if partitions else writer  # by none would end a clustering too
         writer.save(self.path)
 
+    @_write.register(RewriteRows)
+    def _(self, operation: RewriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+        table = whole_table(self.path, snapshot)
+        if table is None:
+            raise NotImplementedError(operation)
+        table.write(operation.rows, record)
+
     @_write.register(UpsertRows)
     def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
         counts = _is_on(operation.rows.sparkSession, _STATISTICS)  # of replaced rows Delta tells the number by them
-        if operation.picked and counts and _marks_rows(snapshot) and delta_version(spark) >= _REPLACES_ON:
+        # A MERGE keeps what a replacement loses: an update as one, and a row's identity.
+        if operation.picked and counts and not snapshot.updates_matter and delta_version(spark) >= _REPLACES_ON:
             self._replace(operation, record)
         else:
-            self._merge(operation, spark, record)
+            self._merge(operation, record)
 
     def _replace(self, operation: UpsertRows, record: Record) -> None:
-        """The rows of the same keys are marked as deleted, and the new ones written beside them, in one commit.
+        """The rows of the same keys leave their files, and the new ones are written beside them, in one commit.
 
-        A MERGE would read the keys of the target three times; this reads them once.
+        A MERGE would read the keys of the target three times, and shuffle what it rewrites where rows are new.
         """
         writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
         writer.option("targetAlias", HELD).option("replaceOn", operation.match).save(self.path)
 
-    def _merge(self, operation: UpsertRows, spark: SparkSession, record: Record) -> None:
+    def _merge(self, operation: UpsertRows, record: Record) -> None:
         from delta.tables import DeltaTable  # noqa: PLC0415  slow to import
 
-        session = step_session(spark)
+        session = step_session(operation.rows.sparkSession)  # which is set to small or large work
         for name, value in _merge_settings(record).items():
             session.conf.set(name, value)
         table = DeltaTable.forPath(session, self.path).alias(HELD)
@@ -342,13 +355,6 @@ def _is_on(spark: SparkSession, name: str) -> bool:
     return str(spark.conf.get(name, "true")).lower() == "true"
 
 
-def _marks_rows(snapshot: Snapshot) -> bool:
-    """Rows leave the table's files by a mark, and nobody asks how."""
-    properties = {name: value.lower() == "true" for name, value in snapshot.properties.items()}
-    marks = properties.get("delta.enableDeletionVectors", False)
-    return marks and not any(properties.get(name, False) for name in _UPDATES_MATTER)
-
-
 def _merge_settings(record: Record) -> dict[str, str]:
     return {
         "spark.databricks.delta.write.txnAppId": APP_ID,
@@ -369,7 +375,8 @@ def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBui
 
 
 def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
-    removed = int(commit.metrics.get("numTargetFilesRemoved", commit.metrics.get("numRemovedFiles", 0)))
+    names = ("numTargetFilesRemoved", "numRemovedFiles", "num_removed_files")  # the last is delta-rs's
+    removed = next((int(commit.metrics[name]) for name in names if name in commit.metrics), 0)
     return CommitResult(
         version=commit.version,
         alone=commit.version == before + 1,

@@ -56,12 +56,14 @@ def session_of(workspace: Workspace, spark: SparkSession | None) -> SparkSession
 
 
 def _is_small(workspace: Workspace) -> bool:
-    """Whether all sources together are so small that an engine which starts quickly is the faster one."""
-    from tidemill.engine.session import SMALL_WORK  # noqa: PLC0415  slow to import
+    """Whether sources and tables are so small that an engine which starts quickly is the faster one."""
+    from tidemill.plan.work import SMALL_WORK, meets_little  # noqa: PLC0415  slow to import
     from tidemill.sources.registry import size_of  # noqa: PLC0415
 
     try:
         sizes = [size_of(source) for source in _sources(workspace)]
+        if not all(map(meets_little, workspace.all_tables)):
+            return False
     except TidemillError:  # a source that cannot be looked at fails in its own step
         return True
     return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes

@@ -67,10 +67,11 @@ def prepare(
     *,
     settled: bool,
     seen: Profile | None = None,
+    measured: bool = False,
 ) -> Prepared:
     """The change of one step. Every error of the user's rows is raised here, before anything is written.
 
-    `seen` is the profile of all rows, where it is known already.
+    `seen` is the profile of all rows, where it is known already; of those that are `measured` it tells their size.
     """
     unambiguous(rows, table.name)
     columns = rows.columns
@@ -83,7 +84,7 @@ def prepare(
     named = require(table.volatile, rows.columns, "The volatile column", table.name)
     volatile = frozenset(name.lower() for name in named)
     _check_sums(table, rows, volatile)
-    preparing = _Preparing(table, strategy, window, snapshot, volatile)
+    preparing = _Preparing(table, strategy, window, snapshot, volatile, measured)
     change, read = preparing.change(rows if settled else settle(rows), seen)
     if change.profile.rows <= ONE_TASK and not settled:  # what a source keeps may be much more than what is read of it
         change = replace(change, rows=change.rows.coalesce(1))
@@ -97,6 +98,7 @@ class _Preparing:
     window: WindowPlan | None
     snapshot: Snapshot | None
     volatile: frozenset[str]
+    measured: bool = False
 
     def change(self, rows: DataFrame, seen: Profile | None) -> tuple[Change, int]:
         found = seen or self._profile(rows)
@@ -119,6 +121,7 @@ class _Preparing:
             keys=keys,
             time_column=self._time_column(rows),
             listed=[key for key in keys if key in partitions],
+            measured=self.measured,
         )
 
     def _time_column(self, rows: DataFrame) -> str | None:

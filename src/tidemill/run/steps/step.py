@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.change import merge as _merge  # noqa: F401  registers how merges compile
 from tidemill.change.operation import ALL_COUNTS, compile_change
+from tidemill.change.whole import compile_whole
 from tidemill.contracts.changes import Target
 from tidemill.contracts.operations import HELD, AppendRows, Compiled
 from tidemill.declare.loads import Loads
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts.changes import Profile
+    from tidemill.contracts.changes import Profile, Whole
     from tidemill.contracts.records import Record
     from tidemill.contracts.store import CommitResult
     from tidemill.declare.tables import Table
@@ -102,6 +103,7 @@ class Step:
     """One attempt at a step, on one snapshot of the table. `known` is what of it counts for its rows."""
 
     request = USUAL
+    whole: Whole | None = None  # the table in memory, once its rows are gathered and where it is small
     _stages = True  # may write what is not committed yet
 
     def __init__(self, asked: Asked, part: Part | None = None) -> None:
@@ -141,7 +143,8 @@ class Step:
         # Asked before its rows are read: what comes in between is then seen by the next run.
         input_version = self.source.version() if self.table.producer else None
         self.read_versions = self._versions()
-        reading = Reading(self._session(), self.store.schema(self.spark) if self.known else None)
+        self.whole = self._whole()
+        reading = Reading(self._session(), self._columns())
         with self._reading():
             rows, window = self._window_of_rows(reading)
         held = self.store.read(rows.sparkSession) if self.snapshot else None
@@ -149,12 +152,29 @@ class Step:
             known = held if self.known else None
             table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
             seen = self._seen(rows, window)
-            prepared = prepare(table, rows, window, known, self.known, settled=self.source.settled, seen=seen)
+            measured = self.whole is not None
+            prepared = prepare(
+                table, rows, window, known, self.known, settled=self.source.settled, seen=seen, measured=measured
+            )
         return prepared, held, window, input_version
 
     def _session(self) -> SparkSession:
         """Where the rows are read; queries, functions and joins make a session for themselves."""
         return paced_session(self.spark) if isinstance(self.table.producer, Loaded | Loads | None) else self.spark
+
+    def _whole(self) -> Whole | None:
+        """The table itself, where it is small enough to be met and written without Spark.
+
+        What its declaration has to check or to protect, Spark does.
+        """
+        if self.known is None or self.table.checks or not self.table.reset_allowed or self.source.settled:
+            return None
+        return self.store.whole(self.known) if self.store.whole and not self.known.resists_reset else None
+
+    def _columns(self) -> StructType | None:
+        if self.known is None:
+            return None
+        return self.whole.schema if self.whole else self.store.schema(self.spark)
 
     def _is_small(self, prepared: Prepared) -> bool:
         """Whether few rows come, and meet little of the table."""
@@ -226,8 +246,11 @@ class Step:
             beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
             near=self.store.nearby(held.sparkSession),
             bring=self.store.bring if self._stages and not self.table.checks else None,
+            whole=self.whole,
         )
-        compiled = compile_change(prepared.strategy, prepared.change, target)
+        compiled = compile_whole(prepared.strategy, prepared.change, target) or compile_change(
+            prepared.strategy, prepared.change, target
+        )
         if compiled.operation is None and window and window.moves_on:
             return replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
         return compiled

@@ -111,6 +111,12 @@ class FileSource:
         return self._listing.size
 
     @property
+    def local_files(self) -> list[str]:
+        """The paths of its files; none where they are on no disk of this machine."""
+        local = all("://" not in path for path in self._paths)
+        return [file.path for file in self._listing.files] if local else []
+
+    @property
     def settled(self) -> bool:
         """Large columnar files are cheaper to read again than to keep."""
         return self.format in _COLUMNAR and self.size >= _LARGE
