@@ -76,6 +76,15 @@ class Catalog:
         outside = self.outside.get(key)
         return outside.version() if outside else _version_at(self.path_of(name))
 
+    def size(self, name: str) -> int | None:
+        """The bytes of a table's files, or of all that a view reads; None where that is not known without Spark."""
+        key = name_key(name, self.schema)
+        if key in self.views:
+            sizes = [self.size(each) for each in self.views[key].inputs]
+            return None if None in sizes else sum(size or 0 for size in sizes)
+        path = None if key in self.outside else self.path_of(name)
+        return log_at(path).reach(()).size if path else None
+
     def close(self) -> None:
         """Takes views and outside data out of the session's catalog again."""
         while self._made:
