@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidemill.run.upkeep.backup import BackupResult
     from tidemill.run.upkeep.restore import RestoreResult
     from tidemill.run_result import RunResult
+    from tidemill.state.past import PastRun
     from tidemill.upkeep import DropResult, OnSpark, Place
     from tidemill.verify.checks import TableChecks
     from tidemill.verify.result import VerifiedTables
@@ -126,12 +127,14 @@ class Project:
         """Compares these tables, or all, with what one full run over their sources as they are now would give.
 
         Functions are asked for the dates from `start` to `end` again; without them their tables cannot be verified.
+        What is found is in the ledger.
         """
         from tidemill.verify.result import VerifiedTables  # noqa: PLC0415  slow to import
+        from tidemill.workspace.looking import kept_verify  # noqa: PLC0415
 
         dates = _request(start, end, None, full_refresh=False).backfill
         workspace = self._workspace(vars)
-        found = workspace.verify(_names(tables), spark, dates=dates)
+        found = kept_verify(workspace, _names(tables), spark, dates)
         return VerifiedTables(replace(each, table=workspace.short(each.table)) for each in found)
 
     def test(
@@ -145,6 +148,12 @@ class Project:
         """Runs the checks of tables and views on all their rows, as they are. A check that fails raises nothing."""
         workspace = self._chosen(select, exclude, vars)
         return [replace(each, table=workspace.short(each.table)) for each in workspace.test(spark)]
+
+    def runs(self, limit: int | None = None) -> list[PastRun]:
+        """Past runs from the ledger, newest first, with their steps: how each ended, what it read, and why."""
+        from tidemill.state.past import past_runs  # noqa: PLC0415
+
+        return past_runs(self._settings.folder, limit)
 
     def backup(
         self, table: str | Path, to: str | Path | None = None, *, spark: SparkSession | None = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tidemill.run.events import Silent
-from tidemill.run.kept import keep_outcomes
+from tidemill.plan.requests import USUAL
+from tidemill.run.kept import keeping_run
 from tidemill.run.results import StepResult, ViewResult
 from tidemill.shown import html_table
 from tidemill.sources.failures import retold
@@ -55,6 +56,7 @@ class RunStep:
     rebuilt: bool = False
     batches: int = 0
     rows_read: int = 0
+    bytes_read: int | None = None
     rows_written: int = 0
     inserted: int = 0
     updated: int = 0
@@ -92,10 +94,13 @@ class RunStep:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run, with its steps in the order of the plan."""
+    """A run, with its steps in the order of the plan. `run_id` is what `tidemill runs` knows it by."""
 
     steps: tuple[RunStep, ...] = field(default=())
     seconds: float = 0.0
+    run_id: str = ""
+    started: datetime | None = None
+    ended: datetime | None = None
 
     def __repr__(self) -> str:
         """One line for a notebook; `steps` has the rest."""
@@ -115,20 +120,14 @@ class RunResult:
 
 def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> RunResult:
     """A run that is in the ledger, however it ends, if it may begin; `how` goes to `Workspace.ready`."""
-    heard, ready = _Heard(), workspace.ready(**how)
-    with keep_outcomes(workspace.project.folder, workspace.tables_and_views, "run", heard.outcomes):
-        done = ready(spark, heard)
-    return RunResult(tuple(step_of(outcome, workspace) for outcome in done.outcomes), done.seconds)
-
-
-class _Heard(Silent):
-    """Remembers what has ended."""
-
-    def __init__(self) -> None:
-        self.outcomes: list[Outcome] = []
-
-    def ended(self, outcome: Outcome) -> None:
-        self.outcomes.append(outcome)
+    ready, request = workspace.ready(**how), how.get("request", USUAL)
+    project, nodes = workspace.project, workspace.graph.in_order()
+    with keeping_run(project.folder, nodes, "run", workspace.masking, workspace.short, request) as kept:
+        done = ready(spark, kept)
+    steps, run = tuple(step_of(outcome, workspace) for outcome in done.outcomes), kept.run
+    assert run.ended is not None  # noqa: S101  the block has ended
+    started, ended = datetime.fromisoformat(run.started), datetime.fromisoformat(run.ended)
+    return RunResult(steps, done.seconds, run.run_id, started, ended)
 
 
 def step_of(outcome: Outcome, workspace: Workspace) -> RunStep:
@@ -136,7 +135,7 @@ def step_of(outcome: Outcome, workspace: Workspace) -> RunStep:
     name, result, error, masking = workspace.short(outcome.name), outcome.result, outcome.error, workspace.masking
     if error is not None:
         shown = retold(error, masking.mask(error.problem), masking.mask(error.remedy), error.origin)
-        return RunStep(name, "failed", checks=getattr(error, "checks", ()), error=shown)
+        return RunStep(name, "failed", seconds=outcome.seconds, checks=getattr(error, "checks", ()), error=shown)
     if result is None:
         waits_for = workspace.short(outcome.waits_for) if outcome.waits_for else None
         return RunStep(name, "not run", waits_for=waits_for)
@@ -166,6 +165,7 @@ def _of_table(name: str, result: StepResult, masking: Masking) -> RunStep:
         rebuilt=result.rebuilt,
         batches=result.batches,
         rows_read=result.rows_read,
+        bytes_read=result.bytes_read,
         rows_written=counts.written,
         inserted=counts.inserted,
         updated=counts.updated,

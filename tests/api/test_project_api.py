@@ -72,10 +72,12 @@ def test_a_run_tells_of_every_step(spark: SparkSession, folder: Path) -> None:
     with closing(sqlite3.connect(folder / ".tidemill" / "ledger.db")) as ledger:
         kept = ledger.execute("SELECT table_name, status FROM steps ORDER BY step_id").fetchall()
     assert sorted(kept) == [
-        ("main.daily", "changed"),
-        ("main.daily", "created"),
-        ("main.raw_orders", "changed"),
-        ("main.raw_orders", "created"),
+        ("daily", "changed"),
+        ("daily", "created"),
+        ("out/daily.csv", "exported"),
+        ("out/daily.csv", "exported"),
+        ("raw_orders", "changed"),
+        ("raw_orders", "created"),
     ]
 
 

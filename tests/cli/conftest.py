@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +64,15 @@ def write_csv() -> Any:
     return csv
 
 
+def _date(entry: Path, at: str) -> None:
+    """Lets a commit be of this time."""
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["timestamp"] = int(datetime.fromisoformat(at).timestamp() * 1000)
+    entry.write_text("\n".join(map(json.dumps, actions)))
+
+
 @pytest.fixture
 def make_table(folder: Path) -> Callable[..., Path]:
     """A table of the warehouse with one commit of Tidemill's, whose record says this."""
@@ -74,6 +85,7 @@ def make_table(folder: Path) -> Callable[..., Path]:
             {"userMetadata": record.to_json()}, app_transactions=[deltalake.Transaction(APP_ID, 1)]
         )
         deltalake.write_deltalake(path, rows, commit_properties=mark)
+        _date(path / "_delta_log" / f"{0:020d}.json", record.at)
         return path
 
     return make

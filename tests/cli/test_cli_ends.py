@@ -241,7 +241,7 @@ def test_ctrl_c_ends_at_once_with_one_line_and_leaves_no_java_behind(
     assert stderr == "interrupted: nothing is half written, and the same command again takes it up\n"
     assert _gone(children), "Java has ended"
     with closing(sqlite3.connect(folder / "state" / "tidemill" / "ledger.db")) as ledger:
-        assert ledger.execute("SELECT status, error_code FROM steps").fetchall() == [("failed", "interrupted")]
+        assert ledger.execute("SELECT status, error_code FROM steps").fetchall() == [("interrupted", "interrupted")]
 
 
 def test_ctrl_c_ends_all_steps_of_a_run_those_too_that_wait_for_their_turn(folder: Path):

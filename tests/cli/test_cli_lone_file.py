@@ -24,6 +24,7 @@ WITHOUT_SPARK = {
     "plan": "visits",
     "state": "visits",
     "graph": "per_page",
+    "runs": "no runs yet",
     "validate": "2 tables",
     "history visits": "append",
     "show visits": "home",

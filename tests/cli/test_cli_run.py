@@ -43,6 +43,7 @@ STEP_KEYS = {
         "rebuilt",
         "batches",
         "rows_read",
+        "bytes_read",
         "rows_written",
         "inserted",
         "updated",
@@ -119,6 +120,8 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
     assert (result.exit_code, result.stderr, found["ok"], found["project"]) == (0, "", True, "shop")
     assert [set(step) for step in found["steps"]] == [STEP_KEYS, STEP_KEYS]
     assert all(step.pop("seconds") > 0 for step in found["steps"])
+    read = sum(file.stat().st_size for file in (shop / "data/orders").iterdir())
+    assert found["steps"][0].pop("bytes_read") == read
     assert found["steps"][0] == {
         "table": "raw_orders",
         "status": "changed",

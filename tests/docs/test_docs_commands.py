@@ -108,6 +108,7 @@ def settled(text: str) -> str:
     text = re.sub(r"(today|yesterday) \d\d:\d\d", "today ##:##", text)
     text = re.sub(r"\d+ (s|min|h) ago", "# ago", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC", "#", text)  # the clock's: data has whole seconds
+    text = re.sub(r"^  [0-9a-f]{8}  ", "  ########  ", text, flags=re.MULTILINE)  # ids of runs
     text = re.sub(r'"last_execution_timestamp": ".*"', '"last_execution_timestamp": "#"', text)
     lines = re.sub(r" {2,}", "  ", text).splitlines()
     return "\n".join(sorted(lines, key=lambda line: line if line.startswith("  ✓") else ""))

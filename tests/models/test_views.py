@@ -27,7 +27,7 @@ from tidemill.declare.checks import RowCount
 from tidemill.declare.mistakes import FileErrors
 from tidemill.errors import ArgumentError, StateError
 from tidemill.run.events import Outcome, RunOutcome
-from tidemill.run.kept import keep_outcomes
+from tidemill.run.kept import keeping_run
 from tidemill.run.results import StepResult, ViewResult
 from tidemill.run.views import run_view
 from tidemill.state.delta_log import APP_ID
@@ -387,13 +387,14 @@ def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
 
 def test_steps_of_views_are_in_the_ledger(shop, folder):
     failed = Outcome("my_schema.pricey", error=ArgumentError("view.bad_query", "wrong", "mend it"))
-    with keep_outcomes(folder, shop.tables_and_views, "run", [*results()[:2], failed]):
-        pass
+    with keeping_run(folder, shop.graph.in_order(), "run", shop.masking, shop.short) as kept:
+        for outcome in (*results()[:2], failed):
+            kept.ended(outcome)
     with closing(sqlite3.connect(folder / ".tidemill" / "ledger.db")) as ledger:
         kept = ledger.execute("SELECT table_name, strategy, mode, status, error_code FROM steps").fetchall()
     assert kept[1:] == [
         ("my_schema.open_orders", "view", "view", "created", None),
-        ("my_schema.pricey", "view", "incremental", "failed", "view.bad_query"),
+        ("my_schema.pricey", "view", "view", "failed", "view.bad_query"),
     ]
 
 

@@ -89,7 +89,8 @@ def settled(text: str, folder: Path) -> str:
     """Without what differs from run to run or between machines and releases."""
     text = text.replace(str(folder), "<folder>")
     text = re.sub(r"\d+\.\d s\b", "# s", text)
-    text = re.sub(r'"seconds": [\d.]+', '"seconds": "#"', text)
+    text = re.sub(r'"(seconds|bytes_read)": [\d.]+', r'"\1": "#"', text)
+    text = re.sub(r'"(run_id|started|ended)": "[^"]+"', r'"\1": "#"', text)
     text = re.sub(r"(today|yesterday) \d\d:\d\d", "today ##:##", text)
     return re.sub(r"Tidemill \d[\d.]*", "Tidemill #", text)
 

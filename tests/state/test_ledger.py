@@ -65,7 +65,10 @@ def test_a_run_and_its_steps_are_kept(ledger: Ledger):
 def test_anyone_can_ask_for_the_state_of_a_model(ledger: Ledger):
     later = replace(STEP, at="2024-02-01T21:00:00.000Z", commit_id=None, status="unchanged", counts=Counts())
     failed = replace(later, at="2024-02-02T21:00:00.000Z", status="failed", error_code="merge.null_keys")
-    keep(ledger, later, STEP, failed)
+    not_run = replace(later, at="2024-02-03T21:00:00.000Z", status="not run", mode="skipped")
+    verified = replace(later, at="2024-02-04T21:00:00.000Z", status="unchanged", mode="verify")
+    for step in (later, STEP, failed, not_run, verified):
+        keep(ledger, step)
     with closing(sqlite3.connect(ledger.file)) as db:
         db.row_factory = sqlite3.Row
         (state,) = db.execute("SELECT * FROM model_state WHERE model_name = 'shop.orders'").fetchall()
@@ -134,7 +137,7 @@ def test_a_ledger_that_cannot_be_used_is_a_warning_and_the_run_goes_on(
             db.execute("PRAGMA user_version = 99")
     with caplog.at_level(logging.WARNING, "tidemill"):
         keep(ledger, STEP)
-    assert len(caplog.records) == 2
+    assert len(caplog.records) == 1
     expected = {
         "damaged": "file is not a database",
         "a folder": "unable to open database file",

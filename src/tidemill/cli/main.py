@@ -32,6 +32,7 @@ from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
 from tidemill.cli.restore import restore
 from tidemill.cli.run import list_, plan, run, validate
+from tidemill.cli.runs import runs
 from tidemill.cli.show import show
 from tidemill.cli.state import state
 from tidemill.cli.status import status
@@ -121,7 +122,7 @@ def tidemill() -> None:
 
 tidemill.sections = {
     "Projects and pipeline files": (
-        *(init, run, plan, validate, verify, status),
+        *(init, run, plan, validate, verify, status, runs),
         *(list_, graph, compile_, state, test, suggest, join_stats),
     ),
     "Watermarks": (show_watermarks, set_watermark, reset_watermark),

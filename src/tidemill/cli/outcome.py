@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.run.events import Outcome, RunOutcome
     from tidemill.run.results import StepResult, ViewResult
+    from tidemill.state.ledger import Run
     from tidemill.workspace import Workspace
 
 STARTING = "starting Spark"
@@ -218,10 +219,13 @@ def _verb(result: StepResult) -> str:
     return next((verb for word, verb in _VERBS.items() if result.strategy.startswith(word)), "merged")
 
 
-def run_data(workspace: Workspace, outcome: RunOutcome) -> dict[str, Any]:
+def run_data(workspace: Workspace, outcome: RunOutcome, run: Run) -> dict[str, Any]:
     """The run as JSON. Every step has every key, whatever became of it."""
     return {
         "project": workspace.project.name,
+        "run_id": run.run_id,
+        "started": run.started,
+        "ended": run.ended,
         "ok": outcome.ok,
         "seconds": round(outcome.seconds, 3),
         "steps": [_data(workspace, each) for each in outcome.outcomes],
@@ -234,7 +238,7 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
 
     step, result = step_of(outcome, workspace), _step_result(outcome)
     wrote = outcome.result is not None and _view_result(outcome) is None
-    done = {name: getattr(step, name) if result else None for name in ("rebuilt", "batches", "rows_read")}
+    done = {name: getattr(step, name) if result else None for name in ("rebuilt", "batches", "rows_read", "bytes_read")}
     return {
         "table": step.table,
         "status": step.status,
@@ -247,7 +251,7 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         "window": _masked(workspace, result.window.to_json()) if result and result.window else None,
         "watermark": result.watermark.text() if result and result.watermark else None,
         "version": step.version,
-        "seconds": round(step.seconds, 3) if outcome.result else None,
+        "seconds": None if outcome.waits_for else round(step.seconds, 3),
         "notices": list(step.notices),
         "checks": [_masked(workspace, each.to_json()) for each in step.checks],
         "expectations": [_masked(workspace, each.to_json()) for each in step.expectations],

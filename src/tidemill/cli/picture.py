@@ -10,8 +10,10 @@ from tidemill.declare.exports import Export
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View
 from tidemill.drawing import Box, Picture, Shape
+from tidemill.state.changed import changed_at
 from tidemill.state.ledger import Ledger, ledger_file
 from tidemill.state.logs import log_of
+from tidemill.state.past import last_step
 from tidemill.state.views import view_record
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from tidemill.contracts.snapshots import Snapshot
     from tidemill.plan.graph import Node
-    from tidemill.state.logs import AnyLog
     from tidemill.workspace import Workspace
 
 OK, NOT_RUN, CHANGED, FAILED = "ok", "not run yet", "query changed", "failed"
@@ -84,16 +85,16 @@ class _Boxes:
     def _of_table(self, box: Box, table: Table) -> Box:
         log = log_of(table)
         snapshot = log.snapshot()
-        changed_at = _changed_at(log, snapshot) if snapshot else ""
+        changed = changed_at(log, snapshot) if snapshot else ""
         watermark = snapshot.record.reached(table.input_names) if snapshot and snapshot.record else None
         return replace(
             box,
             shape=Shape.TABLE,
             kind=table.kept_by,
             watermark=str(watermark or ""),
-            changed_at=changed_at,
-            fresh=render.ago(changed_at, self.now) if changed_at else "",
-            status=self._status(table, snapshot, changed_at),
+            changed_at=changed,
+            fresh=render.ago(changed, self.now) if changed else "",
+            status=self._status(table, snapshot, changed),
         )
 
     def _status(self, table: Table, snapshot: Snapshot | None, changed_at: str) -> str:
@@ -105,14 +106,5 @@ class _Boxes:
         return CHANGED if record and record.sql_hash not in {None, table.sql_hash} else OK
 
     def _has_failed(self, node: Table | View, since: str) -> bool:
-        last = self.ledger.last_step(node.path)
-        return last is not None and last["status"] == "failed" and last["at"] >= since
-
-
-def _changed_at(log: AnyLog, snapshot: Snapshot) -> str:
-    """When rows last came or went, by us or by others; what is noted on a table is no change."""
-    moments = [commit.at for commit in snapshot.foreign if commit.adds_rows or commit.removes_rows]
-    if snapshot.record:
-        return max([snapshot.record.at, *moments])
-    last = log.commit(snapshot.version)
-    return last.at if last else ""
+        last = last_step(self.ledger, node.path)
+        return last is not None and last.status == "failed" and last.started >= since

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -150,6 +151,15 @@ def table(
     if found.left_out:
         left_out = f"no room for {', '.join(found.left_out)}: --format json has all"
         say(click.style(f"{INDENT}{left_out}", dim=True), hang=len(INDENT))
+
+
+def coloured(text: str) -> str:
+    """A text in which how something ended has the colour of that."""
+    return _STATUS.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0]]), text)
+
+
+_COLOURS = {"ok": "green", "failed": "red", "different": "red", "interrupted": "yellow", "kept": "yellow"}
+_STATUS = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
 
 
 def moment(at: str, today: date | None = None) -> str:

@@ -15,11 +15,11 @@ from tidemill.cli.tables import Looks
 from tidemill.errors import exit_code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from tidemill.cli.options import Load
     from tidemill.plan.requests import Request
-    from tidemill.run.events import RunOutcome
+    from tidemill.run.kept import KeptRun
     from tidemill.workspace import Workspace
 
 LISTED = ("name", "strategy", "reads", "declared in")
@@ -66,6 +66,8 @@ def run(
     Each table is changed in one commit, or in none when nothing differs. A failed step stops what reads its table;
     the rest goes on.
     """
+    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+
     workspace = load(target)
     if dry_run:
         _show_plan(workspace, request, form, quiet=quiet)
@@ -75,9 +77,11 @@ def run(
     live = Live("reading logs", quiet=quiet or as_json)
     shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
     shown.head()
-    outcome = _kept(workspace, target, shown, partial(ready, None, shown))
+    with _keeping(workspace, target, request) as kept, live:
+        kept.listener = shown
+        outcome = interruptible(partial(ready, None, kept))
     if as_json:
-        render.document(run_data(workspace, outcome))
+        render.document(run_data(workspace, outcome, kept.run))
     elif not quiet:
         shown.close(outcome)
     return exit_code_of(each.error for each in outcome.outcomes if each.error)
@@ -214,12 +218,12 @@ def _proposals(workspace: Workspace) -> list[str]:
     return found
 
 
-def _kept(workspace: Workspace, target: str | None, shown: Shown, run: Callable[[], RunOutcome]) -> RunOutcome:
-    """The run, kept in the ledger."""
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.run.kept import keep_outcomes  # noqa: PLC0415
+def _keeping(workspace: Workspace, target: str | None, request: Request) -> AbstractContextManager[KeptRun]:
+    """The run, kept in the ledger under the command that started it."""
+    from tidemill.run.kept import keeping_run  # noqa: PLC0415
 
-    command = f"run {target or ''}".strip()
-    folder, tables = workspace.project.folder, workspace.tables_and_views
-    with keep_outcomes(folder, tables, command, shown.outcomes), shown.live:
-        return interruptible(run)
+    asked = request.backfill.to_json() if request.backfill else {}
+    flags = ["--full-refresh"] if request.full_refresh else [f"--{name} {value}" for name, value in asked.items()]
+    command = " ".join(["run", *([target] if target else []), *flags])
+    nodes = workspace.graph.in_order()
+    return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short, request)

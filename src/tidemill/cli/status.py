@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,12 +12,13 @@ from tidemill.cli.options import examples, on_project, output
 from tidemill.cli.tables import Looks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from sqlite3 import Row
 
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View
     from tidemill.state.ledger import Ledger
+    from tidemill.state.past import PastRun
     from tidemill.workspace import Workspace
 
 HEADINGS = ("table", "rows", "watermark", "waiting", "last changed", "last run", "unmet", "saved")
@@ -31,18 +32,19 @@ _LOOKS = Looks(
         "last run": ("wrap", 12),
         "table": ("cut", 16),
     },
-    paint={"last run": render.red("failed")},
+    paint={"last run": render.coloured},
 )
-_FULL = "SELECT * FROM steps WHERE path = ? AND mode = 'first' AND status <> 'failed' ORDER BY at DESC LIMIT 1"
-_INCREMENTAL = (
+_DONE = "status IN ('created', 'changed', 'unchanged')"
+_FULL = f"SELECT * FROM steps WHERE path = ? AND mode IN ('first', 'full refresh') AND {_DONE} ORDER BY at DESC LIMIT 1"
+_USUAL = (
     "SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds FROM steps "
-    "WHERE path = ? AND mode = 'incremental' AND status <> 'failed'"
+    f"WHERE path = ? AND mode IN ('incremental', 'full', 'skipped') AND {_DONE}"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a table's incremental runs cost on average, against its last full one."""
+    """What a table's usual runs read and took on average, backfills aside, against its last full one."""
 
     runs: int
     rows_read: float
@@ -51,15 +53,16 @@ class Saved:
     full_seconds: float
 
     def __str__(self) -> str:
-        rows = f"reads {self.rows_read:,.0f} of {self.full_rows_read:,} rows"
-        return f"{rows}, {self.seconds:.1f} s for {self.full_seconds:.1f} s"
+        rows = f"a run reads {render.rows(round(self.rows_read))} instead of {self.full_rows_read:,}"
+        return f"{rows}, in {self.seconds:.1f} s instead of {self.full_seconds:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """One table as its log and the ledger know it; of a view, its record.
 
-    `expectations` have, for the last commit, how many rows that were fetched did not meet each.
+    `changed_at` is the time of the commit by which its rows last changed. `expectations` have, for the last commit, how
+    many rows that were fetched did not meet each.
     """
 
     table: str
@@ -74,6 +77,7 @@ class Status:
     changed_at: str | None
     last_run: str | None
     last_status: str | None
+    last_error: str | None
     saved: Saved | None
     expectations: Mapping[str, int] = field(default_factory=dict)
 
@@ -90,15 +94,21 @@ class Status:
 def status(workspace: Workspace, form: str, quiet: bool) -> None:
     """Show what is known of every declared table and view: from its own log and from the ledger. Starts no Spark."""
     from tidemill.state.ledger import Ledger, ledger_file  # noqa: PLC0415
+    from tidemill.state.past import past_runs  # noqa: PLC0415
 
     ledger = Ledger(ledger_file(workspace.project.folder))
+    runs = past_runs(workspace.project.folder, 1, "run")
     found = [_status(table, ledger) for table in workspace.tables_and_views]
     if form == "json":
         data = [asdict(each) | {"table": workspace.short(each.table)} for each in found]
-        render.document({"project": workspace.project.name, "tables": data})
+        render.document({"project": workspace.project.name, "last_run": _run_data(runs), "tables": data})
     elif not quiet:
         short = f"{workspace.project.warehouse.schema}."
         render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}), looks=_LOOKS)
+        for each in found:
+            _explain(each, workspace)
+        if found:
+            render.say(f"{render.INDENT}{render.SEPARATOR.join(_total(found, runs))}")
         if found and all(_is_new(each) for each in found):
             render.say(f"{render.INDENT}next: {workspace.command('run')}")
 
@@ -107,15 +117,18 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
     from tidemill.declare.cursors import cursor  # noqa: PLC0415
     from tidemill.declare.ticks import apart  # noqa: PLC0415
     from tidemill.declare.views import View  # noqa: PLC0415
+    from tidemill.state.changed import changed_at  # noqa: PLC0415
     from tidemill.state.logs import log_of  # noqa: PLC0415
+    from tidemill.state.past import last_step  # noqa: PLC0415
     from tidemill.state.views import view_record  # noqa: PLC0415
 
-    snapshot = None if isinstance(table, View) else log_of(table).snapshot()
+    log = None if isinstance(table, View) else log_of(table)
+    snapshot = log.snapshot() if log else None
     record = view_record(table.path) if isinstance(table, View) else snapshot.record if snapshot else None
     watermark = record.reached(table.input_names) if record and not isinstance(table, View) else None
     joined = record.joined if record and not isinstance(table, View) else {}
     oldest = cursor(watermark.kind, str(joined["oldest"])) if watermark and "oldest" in joined else None
-    last = ledger.last_step(table.path)
+    last = last_step(ledger, table.path)
     return Status(
         table=table.name,
         path=table.path,
@@ -126,9 +139,10 @@ def _status(table: Table | View, ledger: Ledger) -> Status:
         waiting=_number(joined.get("waiting")),
         waiting_since=str(oldest) if oldest else None,
         waiting_for=apart(oldest, watermark) if oldest and watermark else None,
-        changed_at=record.at if record else None,
-        last_run=last["at"] if last else None,
-        last_status=last["status"] if last else None,
+        changed_at=(changed_at(log, snapshot) or None) if log and snapshot else record.at if record else None,
+        last_run=last.started if last else None,
+        last_status=last.status if last else None,
+        last_error=f"error[{last.error_code}] {last.error or ''}".rstrip() if last and last.error_code else None,
         saved=None if isinstance(table, View) or joined else _saved(table.path, ledger),
         expectations=record.expectations if record else {},
     )
@@ -147,8 +161,13 @@ def _waiting(each: Status) -> str:
 
 def _saved(path: str, ledger: Ledger) -> Saved | None:
     full = next(iter(ledger.query(_FULL, path)), None)
-    since: Row | None = next(iter(ledger.query(_INCREMENTAL, path)), None)
-    if full is None or since is None or not since["runs"] or full["seconds"] is None or since["seconds"] is None:
+    since: Row | None = next(iter(ledger.query(_USUAL, path)), None)
+    if (
+        full is None
+        or since is None
+        or not since["runs"]
+        or None in (full["seconds"], full["rows_read"], since["seconds"])
+    ):
         return None
     return Saved(since["runs"], since["rows_read"], since["seconds"], full["rows_read"], full["seconds"])
 
@@ -170,3 +189,37 @@ def _line(each: Status, schema: str) -> tuple[str, ...]:
         ", ".join(f"{name} {count:,}" for name, count in each.expectations.items() if count),
         str(each.saved) if each.saved else "",
     )
+
+
+def _explain(each: Status, workspace: Workspace) -> None:
+    """Why the last run of a table did not come to its end."""
+    name = workspace.short(each.table)
+    if each.last_status == "failed":
+        render.failed(name, f"failed: {each.last_error or 'the ledger has no reason'}")
+    elif each.last_status == "interrupted":
+        render.judged("!", f"{name}  interrupted: nothing is half written, {workspace.command('run')} takes it up")
+
+
+def _total(found: Sequence[Status], runs: Sequence[PastRun]) -> list[str]:
+    """All tables in one line: how many, their rows, the last run, and what was saved."""
+    views = sum(each.strategy == "view" for each in found)
+    held = [each.rows for each in found if each.rows is not None]
+    unknown = any(each.version is not None and each.rows is None for each in found)
+    words = [_count(len(found) - views, "table"), *([_count(views, "view")] if views else [])]
+    words.append(f"{'at least ' if unknown else ''}{render.rows(sum(held))}")
+    words += [f"last run {render.moment(run.started)} {render.coloured(run.status)}" for run in runs]
+    saved = [each.saved for each in found if each.saved]
+    if saved:
+        read, full = (sum(getattr(s, name) * s.runs for s in saved) for name in ("rows_read", "full_rows_read"))
+        words.append(
+            f"saved: all runs since the first read {render.rows(round(read))}, full ones would have read {full:,}"
+        )
+    return words
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _run_data(runs: Sequence[PastRun]) -> dict[str, Any] | None:
+    return next((asdict(replace(run, steps=())) for run in runs), None)

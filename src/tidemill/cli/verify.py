@@ -74,10 +74,11 @@ def verify(
 
 def _verified(workspace: Workspace, names: Sequence[str], dates: Backfill | None, shown: _Shown) -> list[Verified]:
     from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+    from tidemill.workspace.looking import kept_verify  # noqa: PLC0415
 
     def all_of_them() -> list[Verified]:
         found = []
-        for result in workspace.verify(names, dates=dates):
+        for result in kept_verify(workspace, names, dates=dates):
             found.append(result)
             shown.show(result)
         return found

@@ -98,6 +98,15 @@ class Catalog:
         path = self.path_of(key)
         return path if path is not None and format_at(path) == DELTA else None
 
+    def size(self, name: str) -> int | None:
+        """The bytes of a table's files, or of all that a view reads; None where that is not known without Spark."""
+        key = self.naming.key(name)
+        if key in self.views:
+            sizes = [self.size(each) for each in self.views[key].inputs]
+            return None if None in sizes else sum(size or 0 for size in sizes)
+        path = None if key in self.outside else self.path_of(name)
+        return log_at(path).reach(()).size if path else None
+
     def close(self) -> None:
         """The run is over: its names, and what is kept of outside data, are taken away."""
         for outside in self.outside.values():

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a table, a view or an export fared: `result` if it was done, `error` if it failed; neither if not tried."""
+    """How a table, a view or an export fared: `result` if it was done, `error` if it failed; neither if not tried.
+
+    `seconds` is how long it took, failed or not.
+    """
 
     name: str
     result: StepResult | ViewResult | ExportResult | None = None
     error: TidemillError | None = None
     waits_for: str | None = None
+    seconds: float = 0.0
 
     @property
     def ok(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.contracts.records import Counts
 from tidemill.declare.paths import absolute
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.state.ledger import Ledger, Step, ledger_file, now, step_of
+from tidemill.state.ledger import FAILED, INTERRUPTED, RUNNING, Ledger, Step, code_of, ledger_file, now, step_of
 from tidemill.state.logs import log_at
 
 if TYPE_CHECKING:
@@ -25,12 +26,13 @@ class Kept:
     path: str
     strategy: str
     at: str
-    status: str = "failed"
+    status: str = RUNNING
     counts: dict[str, int] = field(default_factory=dict)
-    rows_read: int = 0
+    rows_read: int | None = None
     version: int | None = None
     seconds: float | None = None
     error_code: str | None = None
+    error: str | None = None
 
     def step(self) -> Step:
         """The step; window and watermark are those of the table's own record."""
@@ -46,6 +48,7 @@ class Kept:
             version=self.version,
             seconds=self.seconds,
             error_code=self.error_code,
+            error=self.error,
         )
         return step if self.version is None else self._with_record(step, self.version)
 
@@ -67,22 +70,18 @@ def keeping(strategy: str, command: str, table: str, path: str, folder: Path | N
     no step of it.
     """
     kept = Kept(table, absolute(path), strategy, now())
-    with Ledger(ledger_file(folder)).run(command) as run:
+    began = time.monotonic()
+    with Ledger(ledger_file(folder)).run(command, folder) as run:
+        run.add(kept.step())
         try:
             yield kept
+        except ArgumentError:
+            run.steps.clear()
+            raise
         except BaseException as failure:
-            if not isinstance(failure, ArgumentError):
-                kept.error_code = _code(failure)
-                run.add(kept.step())
+            kept.status = FAILED if isinstance(failure, Exception) else INTERRUPTED
+            kept.error_code, kept.seconds = code_of(failure), round(time.monotonic() - began, 3)
+            kept.error = failure.problem if isinstance(failure, TidemillError) else None
+            run.add(kept.step())
             raise
         run.add(kept.step())
-
-
-def _code(failure: BaseException) -> str:
-    match failure:
-        case TidemillError():
-            return failure.code
-        case KeyboardInterrupt():
-            return "interrupted"
-        case _:
-            return "internal"

@@ -1,58 +1,156 @@
-"""Keeps the steps of a run in the project's ledger, however it ends."""
+"""Keeps a run in the project's ledger while it lasts: each step as it starts, and what became of it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.declare.exports import Export
+from tidemill.declare.tables import Table
+from tidemill.declare.views import View
+from tidemill.plan.requests import USUAL
+from tidemill.run.events import Silent
 from tidemill.run.results import StepResult, ViewResult
-from tidemill.state.ledger import Ledger, Step, ledger_file, now
+from tidemill.state.ledger import FAILED, NOT_RUN, RUNNING, Ledger, Step, ledger_file, now
+from tidemill.state.logs import format_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from tidemill.declare.tables import Table
-    from tidemill.declare.views import View
-    from tidemill.run.events import Outcome
+    from tidemill.declare.secrets import Masking
+    from tidemill.plan.graph import Node
+    from tidemill.plan.requests import Request
+    from tidemill.run.events import Listener, Outcome
+    from tidemill.run.exports.export import ExportResult
+    from tidemill.state.ledger import Run
+
+UP_TO_DATE = "up to date: its inputs are unchanged"
 
 
 @contextlib.contextmanager
-def keep_outcomes(
-    folder: Path, tables: Iterable[Table | View], command: str, outcomes: list[Outcome]
-) -> Iterator[None]:
-    """A run in the ledger of the project in `folder`, with the steps that `outcomes` holds when the block ends."""
-    at, paths = now(), {table.name: table for table in tables}
-    with Ledger(ledger_file(folder)).run(command) as run:
-        try:
-            yield
-        finally:
-            for outcome in outcomes:
-                if outcome.name in paths and (outcome.result or outcome.error):
-                    run.add(_step(outcome, paths[outcome.name], at))
+def keeping_run(
+    folder: Path,
+    nodes: Iterable[Node],
+    command: str,
+    masking: Masking,
+    short: Callable[[str], str],
+    request: Request = USUAL,
+) -> Iterator[KeptRun]:
+    """A run in the ledger of the project in `folder`, from its start to its end; it must be listened to.
+
+    `short` gives the name of a table as users write it.
+    """
+    with Ledger(ledger_file(folder)).run(masking.mask(command), folder) as run:
+        yield KeptRun(run, {node.name: node for node in nodes}, masking, short, request)
 
 
-def _step(outcome: Outcome, table: Table | View, at: str) -> Step:
-    result = outcome.result
-    if isinstance(result, ViewResult):
-        status = "unchanged" if result.status == "up to date" else result.status
-        return Step(table.name, table.path, str(table.strategy), "view", status, at, seconds=result.seconds)
-    if not isinstance(result, StepResult):
-        code = outcome.error.code if outcome.error else None
-        return Step(table.name, table.path, str(table.strategy), "incremental", "failed", at, error_code=code)
-    return Step(
-        table=table.name,
-        path=table.path,
-        strategy=result.strategy,
-        mode="first" if result.first_run else "incremental",
-        status="unchanged" if result.status == "up to date" else result.status,
-        at=at,
-        counts=result.counts,
-        rows_read=result.rows_read,
-        version=result.version,
-        window=json.dumps(result.window.to_json()) if result.window else None,
-        watermark=result.watermark.text() if result.watermark else None,
-        seconds=result.seconds,
-        commit_id=result.commit_id,
-    )
+@dataclass
+class KeptRun:
+    """Listens to a run, and hands on what it hears to `listener`. No secret reaches the ledger."""
+
+    run: Run
+    nodes: dict[str, Node]
+    masking: Masking
+    short: Callable[[str], str]
+    request: Request
+    listener: Listener = field(default_factory=Silent)
+    _began: dict[str, str] = field(default_factory=dict)
+
+    def starting(self) -> None:
+        self.listener.starting()
+
+    def started(self) -> None:
+        self.listener.started()
+
+    def moved(self, name: str, where: str) -> None:
+        self.listener.moved(name, where)
+
+    def began(self, name: str) -> None:
+        self._began[name] = now()
+        self.run.add(self._step(name, self._mode(self.nodes[name]), RUNNING))
+        self.listener.began(name)
+
+    def ended(self, outcome: Outcome) -> None:
+        self.run.add(self._done(outcome))
+        self.listener.ended(outcome)
+
+    def _done(self, outcome: Outcome) -> Step:
+        name, result, error = outcome.name, outcome.result, outcome.error
+        if error is not None:
+            told = {"error_code": error.code, "error": self.masking.mask(error.problem), "seconds": outcome.seconds}
+            return self._step(name, self._mode(self.nodes[name]), FAILED, **told)
+        if result is None:
+            return self._step(name, "skipped", NOT_RUN, reason=self._why_not(outcome))
+        if isinstance(result, StepResult):
+            return self._table(name, result)
+        if isinstance(result, ViewResult):
+            status = "unchanged" if result.status == "up to date" else result.status
+            return self._step(name, "view", status, seconds=result.seconds)
+        return self._export(name, result)
+
+    def _table(self, name: str, result: StepResult) -> Step:
+        mode, reason = _why(result)
+        return self._step(
+            name,
+            mode,
+            "unchanged" if result.status == "up to date" else result.status,
+            strategy=result.strategy,
+            reason=self.masking.mask(reason),
+            counts=result.counts,
+            rows_read=result.rows_read,
+            bytes_read=result.bytes_read,
+            version=result.version,
+            window=self.masking.mask(json.dumps(result.window.to_json())) if result.window else None,
+            watermark=result.watermark.text() if result.watermark else None,
+            seconds=result.seconds,
+            commit_id=result.commit_id,
+        )
+
+    def _export(self, name: str, result: ExportResult) -> Step:
+        if result.status == "up to date":
+            return self._step(name, "skipped", "unchanged", reason="what it reads is unchanged", seconds=result.seconds)
+        return self._step(name, "export", result.status, rows_read=result.rows, seconds=result.seconds)
+
+    def _step(self, name: str, mode: str, status: str, **facts: object) -> Step:
+        node, at = self.nodes[name], self._began.get(name) or now()
+        strategy = facts.pop("strategy", None) or str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
+        table, path = self.short(name), self.masking.mask(getattr(node, "path", name))
+        return Step(table, path, str(strategy), mode, status, at, **facts)  # type: ignore[arg-type] # its own fields
+
+    def _mode(self, node: Node) -> str:
+        """How the step is to go, before anything else is known of it."""
+        match node:
+            case View():
+                return "view"
+            case Export():
+                return "export"
+            case Table() if self.request.starts(node):
+                return "backfill"
+            case Table() if format_at(node.path) is None:
+                return "first"
+            case Table() if self.request.full_refresh:
+                return "full refresh"
+            case _:
+                return "incremental" if getattr(node, "reads_windows", False) else "full"
+
+    def _why_not(self, outcome: Outcome) -> str:
+        return f"{self.short(outcome.waits_for or '')} was not made by this run"
+
+
+def _why(result: StepResult) -> tuple[str, str]:
+    """How a step went, and why so."""
+    window = result.window
+    if result.status == "up to date":
+        return "skipped", UP_TO_DATE
+    if window and window.reason.startswith("backfill"):
+        return "backfill", window.told
+    if result.rebuilt:
+        return "full refresh", "full refresh: everything is read"
+    if result.first_run:
+        return "first", window.told if window else "first run"
+    if window is None:
+        return "full", "everything is read: it has no window"
+    return "incremental" if window.start else "full", window.told

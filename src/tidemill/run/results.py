@@ -14,7 +14,7 @@ from tidemill.run.steps.expected import summed
 from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidemill.change.checked import Checked
     from tidemill.contracts.records import Record
@@ -31,7 +31,7 @@ class StepResult:
     """What one step did, in one commit or, as a backfill, in several. `version` is the table's version after it.
 
     `checks` are those that were run on what it wrote; of several commits, the worst of each. `expectations` tell how
-    the rows of a function fared, over all commits.
+    the rows of a function fared, over all commits. `bytes_read` is the size of the files that were read of its source.
     """
 
     table: str
@@ -42,6 +42,7 @@ class StepResult:
     total: int
     rows_read: int
     seconds: float
+    bytes_read: int | None = None
     first_run: bool = False
     rebuilt: bool = False
     batches: int = 1
@@ -77,6 +78,7 @@ def together(results: Sequence[StepResult]) -> StepResult:
         status=next((each.status for each in results if each.status != "unchanged"), "unchanged"),
         counts=reduce(Counts.plus, (each.counts for each in results)),
         rows_read=sum(each.rows_read for each in results),
+        bytes_read=_sum(each.bytes_read for each in results),
         seconds=sum(each.seconds for each in results),
         first_run=results[0].first_run,
         batches=len(results),
@@ -85,6 +87,12 @@ def together(results: Sequence[StepResult]) -> StepResult:
         checks=worst(check for each in results for check in each.checks),
         expectations=summed(expected for each in results for expected in each.expectations),
     )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Of all of them; nothing where one is not known."""
+    found = list(numbers)
+    return None if None in found else sum(each or 0 for each in found)
 
 
 def up_to_date(table: Table, source: Connector) -> StepResult | None:
@@ -106,6 +114,7 @@ def up_to_date(table: Table, source: Connector) -> StepResult | None:
         counts=Counts(),
         total=snapshot.rows,
         rows_read=0,
+        bytes_read=0,
         seconds=0.0,
         watermark=record.reached(table.input_names),
         files_kept=snapshot.files,

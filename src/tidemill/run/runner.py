@@ -103,7 +103,7 @@ class Runner:
 
     def step(self, name: str) -> Outcome:
         """One table, view or export, whatever comes of it. An error without a place has that of the declaration."""
-        node = self.graph.nodes[name]
+        node, began = self.graph.nodes[name], time.monotonic()
         self.listener.began(node.name)
         try:
             outcome = Outcome(node.name, self._done(node))
@@ -112,6 +112,7 @@ class Runner:
             outcome = Outcome(node.name, error=failure)
         except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
             outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
+        outcome = replace(outcome, seconds=time.monotonic() - began)
         self.listener.ended(outcome)
         return outcome
 

@@ -68,3 +68,11 @@ class OfFiles(Protocol):
     @property
     def is_plain(self) -> bool:
         """Whether its rows are those of Parquet files, all of them and as they are."""
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """What a connector may tell besides."""
+
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        """The size of the files that hold what is read from `start` on; None where it is not known."""

@@ -10,7 +10,7 @@ from tidemill.engine.jars import POSTGRES, ensure_jars
 from tidemill.engine.session import is_embedded
 from tidemill.errors import did_you_mean
 from tidemill.sources.failures import failures_of, unknown_kind
-from tidemill.sources.protocol import OfFiles
+from tidemill.sources.protocol import Measured, OfFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -148,3 +148,7 @@ class _Named:
     def is_plain(self) -> bool:
         with failures_of(self.source):
             return isinstance(self._connector, OfFiles) and self._connector.is_plain
+
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        with failures_of(self.source):
+            return self._connector.bytes_read(start) if isinstance(self._connector, Measured) else None

@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from tidemill.workspace.workspace import Workspace
 
 
+def kept_verify(
+    workspace: Workspace, names: Sequence[str], spark: SparkSession | None = None, dates: Backfill | None = None
+) -> Iterator[Verified]:
+    """`Workspace.verify`, with what it finds in the ledger."""
+    from tidemill.verify.keeping import kept  # noqa: PLC0415  slow to import
+
+    tables, results = workspace.select(names), workspace.verify(names, spark, dates=dates)
+    return kept(results, tables, names, workspace.project.folder, workspace.masking, workspace.short)
+
+
 def verified(runner: Runner, tables: Sequence[Table], dates: Backfill | None) -> Iterator[Verified]:
     """Each table beside what a full run over its sources as they are now would give."""
     from tidemill.verify.table import verify_table  # noqa: PLC0415  slow to import

@@ -110,6 +110,11 @@ class QuerySource:
         known = {name.lower(): self.catalog.version(name) for name in names} if len(names) > 1 else {}
         return {name: version for name, version in known.items() if version is not None}
 
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        """The size of all tables that it reads; of a window, nobody knows which of their files Spark opens."""
+        sizes = [None if start else self.catalog.size(name) for name in self.inputs]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
         now = in_zone_of(reading.spark, self.now)
         text = self.query.filled(literals_of(start, reading.until, now, self.given, self.variable))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.session import pace, paced_session
 from tidemill.engine.zone import in_zone_of
-from tidemill.errors import SchemaError
+from tidemill.errors import SchemaError, TidemillError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import protection, refusals
@@ -41,7 +41,7 @@ from tidemill.run.steps.prepare import ONE_TASK, Prepared, prepare
 from tidemill.run.steps.reading import reading_of
 from tidemill.run.steps.recording import Recording, told
 from tidemill.run.steps.windows import window_of
-from tidemill.sources.protocol import Reading
+from tidemill.sources.protocol import Measured, Reading
 from tidemill.stores.opened import attempting, store_of
 
 if TYPE_CHECKING:
@@ -341,6 +341,7 @@ class Step:
             counts=committed.counts if committed else compiled.counts,
             total=self._total(record.held, committed),
             rows_read=prepared.rows_read,
+            bytes_read=self._bytes_read(window),
             seconds=seconds,
             first_run=before is None,
             window=window,
@@ -355,6 +356,14 @@ class Step:
                 *((window.notice,) if window and window.notice else ()),
             ),
         )
+
+    def _bytes_read(self, window: WindowPlan | None) -> int | None:
+        """Of the source, by its files; no step fails because they cannot be measured."""
+        if not isinstance(self.source, Measured):
+            return None
+        with suppress(TidemillError, OSError):
+            return self.source.bytes_read(window.start if window else None)
+        return None
 
 
 def _told_of(dropped: Sequence[str], result: StepResult) -> StepResult:

@@ -110,6 +110,14 @@ class FileSource:
         """Bytes on disk; what a run reads at the most."""
         return self._listing.size
 
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        """The size of all its files; of columnar ones that are read from a value on, nobody knows which are opened."""
+        if self.format not in _COLUMNAR:
+            return self.size
+        if start is not None:
+            return None
+        return DeltaLog(self._paths[0]).reach(()).size if self.format == "delta" else self.size
+
     @property
     def local_files(self) -> list[str]:
         """The paths of its files; none where they are on no disk of this machine."""
