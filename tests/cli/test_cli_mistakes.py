@@ -159,3 +159,12 @@ def test_a_home_that_cannot_be_written_names_the_setting(project: Path, monkeypa
 def test_a_file_that_is_missing_ends_every_command_with_2(project: Path, cli, command: tuple[str, ...]):
     (project / "data/orders.csv").unlink()
     assert cli(*command).exit_code == 2
+
+
+def test_in_a_project_a_merge_goes_into_a_table_and_a_path_needs_a_slash(project: Path, cli):
+    result = cli("merge", "data/orders.csv", "ordres", "--on", "id")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error[table.unknown] No table ordres is declared.\n  Did you mean orders? A path needs ./ here: ./ordres\n"
+    )
+    assert not (project / "ordres").exists()

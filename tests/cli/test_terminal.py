@@ -141,6 +141,28 @@ def test_merge(screens: dict[str, Seen]):
     assert screens["merge"].displayed == {"merging data/orders/day2.csv into lake/orders"}
 
 
+def test_a_step_that_fails(screens: dict[str, Seen]):
+    assert screens["failure"].code == 1
+    assert (
+        screens["failure"].text
+        == """\
+  Tidemill 0.1 · shop · embedded Spark · 2 steps
+  ✓ raw_orders    merged           2 rows   on order_id · 1 inserted
+                                            1 unchanged
+                                            since 2024-01-31 09:00:00 UTC, less
+                                            2 hours   … s
+  ✗ large_orders  error[checks.failed] The check amount < 30 of
+    main.large_orders failed: 1 of 3 rows that would enter makes it false:
+    order_id=3 amount=30.
+    models/main/large_orders.py:1:72
+    Correct the rows or their query; with "severity": "warn" such rows enter,
+    and are told. main.large_orders is unchanged.
+  1 failed · 1 table changed · what is done stays: mend the rest and run again
+"""
+    )
+    assert screens["failure"].colour("✗") == "red"
+
+
 def test_ctrl_c_leaves_nothing_of_what_was_displayed(screens: dict[str, Seen]):
     assert screens["ctrl-c"].code == 130
     assert (

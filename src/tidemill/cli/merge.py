@@ -9,7 +9,7 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.live import Live
-from tidemill.cli.naming import promised_here, spark_here
+from tidemill.cli.naming import merged_into, promised_here, spark_here
 from tidemill.cli.options import columns, output, single_writer
 from tidemill.declare.paths import absolute
 from tidemill.declare.strategies import MergeStrategy
@@ -110,12 +110,15 @@ def merge(
     """Merge the rows of SOURCE into the table TARGET, in one commit, or in none when nothing differs.
 
     SOURCE is a file or a folder of Parquet, CSV, JSON or ORC files, or a Delta table. TARGET is the folder of a
-    Delta table or of a plain Parquet dataset; it is made if nothing is there.
+    Delta table or of a plain Parquet dataset; it is made if nothing is there. In a project, a TARGET without a / is
+    the name of one of its tables; a path there needs ./
     """
     from tidemill.api import merge_table  # noqa: PLC0415
 
+    known = merged_into(target)
+    path = known.path if known else target
     table = merge_table(
-        target,
+        path,
         on,
         strategy,
         dedup_order_by=dedup_order_by,
@@ -123,11 +126,12 @@ def merge(
         volatile=volatile,
         policy=schema_policy,
         max_shrink=max_shrink,
-        format_=table_format,
+        format_=table_format or (known.format if known else None),
         partition_by=partition_by,
         compression=compression,
-        single_writer=alone or promised_here(absolute(target)),
+        single_writer=alone or promised_here(absolute(path)),
     )
+    table = replace(table, name=known.name) if known else table
     options, silent = given_pairs("--option", pairs), quiet or form == "json"
     attempt = _rehearse if dry_run else _run
     result = attempt(source, options, table, quiet=silent)

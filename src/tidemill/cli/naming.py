@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from tidemill.cli.options import Load
     from tidemill.declare.spark import SparkSettings
+    from tidemill.declare.tables import Table
     from tidemill.upkeep import Place
     from tidemill.workspace import Workspace
 
@@ -24,6 +26,23 @@ def located(table: str, profile: str | None = None) -> str:
     from tidemill.project import ProjectSettings  # noqa: PLC0415
 
     return table if _is_path(table) else ProjectSettings.load(profile=profile).table_path(table)
+
+
+def merged_into(target: str) -> Table | None:
+    """The table of the project that a name means; None where it is a path: in a project, one has a / in it."""
+    from tidemill.project import is_project  # noqa: PLC0415
+    from tidemill.workspace import Workspace  # noqa: PLC0415
+
+    if "/" in target or not target.strip() or not is_project():
+        return None
+    try:
+        workspace = Workspace.load(None)
+        (table,) = workspace.select([target])
+        return replace(table, name=workspace.short(table.name))
+    except ArgumentError as failure:
+        if failure.code == UNKNOWN:
+            failure.remedy += f" A path needs ./ here: ./{target}"
+        raise
 
 
 def refuse_unknown(table: str, path: str, profile: str | None = None) -> None:

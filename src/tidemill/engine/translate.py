@@ -57,6 +57,7 @@ _MISFIT = "Malformed records are detected"
 _UNREAD = re.compile(
     rf"\[FAILED_READ_FILE\.(?:FILE_NOT_EXIST|CANNOT_READ_FILE_FOOTER|NO_HINT)\] {_NAMES_A_FILE} (\S+?)\.(?:\s|$)"
 )
+_PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
 _LONGEST = 400
 
 
@@ -96,6 +97,16 @@ def unread_file(throwable: Any) -> tuple[str, str] | None:
     for place, message in enumerate(messages, start=1):
         if found := _UNREAD.search(message):
             return unquote(urlsplit(found[1]).path), _clean(messages[place] if place < len(messages) else message)
+    return None
+
+
+def unparsed_at(error: BaseException) -> tuple[int, int, str] | None:
+    """Line (from 1), column (from 0) and word at which Spark could not parse a text, if that is what happened."""
+    for _, condition, message in _chain(error):
+        place = _PLACE.search(message) if condition.startswith("PARSE_") else None
+        if place:
+            near = re.search(r"at or near '([^']*)'", message)
+            return int(place[1]), int(place[2]), near[1] if near else ""
     return None
 
 

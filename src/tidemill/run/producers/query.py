@@ -11,9 +11,12 @@ from tidemill.declare.functions import Function
 from tidemill.declare.joins import Join
 from tidemill.declare.loads import Loads
 from tidemill.declare.producers import Loaded, Query
+from tidemill.declare.text import offset_of
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.declare.views import through
+from tidemill.engine.translate import one_line, unparsed_at
 from tidemill.engine.zone import in_zone_of
+from tidemill.errors import ArgumentError, Origin
 from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
 from tidemill.run.producers.function import FunctionRows
@@ -118,5 +121,23 @@ class QuerySource:
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
         now = in_zone_of(reading.spark, self.now)
         text = self.query.filled(literals_of(start, reading.until, now, self.given, self.variable))
-        rows = self.catalog.query(reading.spark, text, self.inputs, self.named)
+        try:
+            rows = self.catalog.query(reading.spark, text, self.inputs, self.named)
+        except Exception as failure:
+            if wrong := self._misread(failure):
+                raise wrong from failure
+            raise
         return rows.select(*columns) if columns else rows
+
+    def _misread(self, failure: Exception) -> ArgumentError | None:
+        """The error for a query that Spark cannot parse, at the place where it stopped."""
+        place = unparsed_at(failure)
+        if place is None:
+            return None
+        line, column, word = place
+        written, origin = self.query.text.splitlines(), self.query.origin
+        if origin and line <= len(written):
+            column = offset_of(word, written[line - 1], column) + ((origin.column or 1) if line == 1 else 1)
+            origin = Origin(origin.file, (origin.line or 1) + line - 1, column)
+        problem = f"{self} cannot be parsed: {one_line(failure)}"
+        return ArgumentError("query.syntax", problem, "Correct the query and run again.", origin=origin)
