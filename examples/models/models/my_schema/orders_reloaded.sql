@@ -1,4 +1,4 @@
--- Active orders by their last change; whoever runs it says from which day on they are taken anew.
+-- Active orders by their last change; each run is given the day from which they are rebuilt.
 SELECT id, region, amount, updated_at
 FROM t_project.source_table
 WHERE active
