@@ -395,10 +395,10 @@ def test_a_wrong_argument_is_an_error_and_a_value_error(spark: SparkSession, tar
 
 
 def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path) -> None:
-    error = refused(target, lambda: tidemill.merge([{"id": 1}], target, "id", spark=spark))
+    error = refused(target, lambda: tidemill.merge({"id": 1}, target, "id", spark=spark))
     assert isinstance(error, ValueError)
     assert str(error) == (
-        "[source.unknown_kind] A value of the type list cannot be merged. "
+        "[source.unknown_kind] A value of the type dict cannot be merged. "
         "Give a Spark, pandas or Polars DataFrame, a pyarrow Table, a list of dicts, or a path."
     )
 

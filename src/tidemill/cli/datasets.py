@@ -195,12 +195,13 @@ def _log(place: Place) -> AnyLog:
     from tidemill.state.dataset_log import DatasetLog  # noqa: PLC0415
     from tidemill.state.logs import check_place, format_at, log_at  # noqa: PLC0415
 
-    kind = format_at(place.path)
+    path = absolute(place.path)
+    kind = format_at(path)
     if kind != DELTA:
-        check_place(place.path)
-    if kind is None and Folder(place.path).staging.is_dir():
-        return DatasetLog(place.path)
-    log = log_at(place.path)
+        check_place(path)
+    if kind is None and Folder(path).staging.is_dir():
+        return DatasetLog(path)
+    log = log_at(path)
     if kind is None or (kind == DELTA and not log.exists()):
         raise ArgumentError("table.missing", f"There is no table at {place.name}.", "Give the path or the name of one.")
     return log

@@ -63,8 +63,8 @@ def placed(table: str, profile: str | None = None, *, alone: bool = False) -> Pl
     """A table as the user names it, and where that is. `alone`: the promise that no other process writes to it."""
     from tidemill.upkeep import Place  # noqa: PLC0415
 
-    path = absolute(located(table, profile))
-    return Place(table, path, single_writer=alone or promised_here(path, profile))
+    path = located(table, profile)
+    return Place(table, path, single_writer=alone or promised_here(absolute(path), profile))
 
 
 def promised_here(path: str, profile: str | None = None) -> bool:
