@@ -60,7 +60,8 @@ class Place:
             "PATH": f"{self.commands}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
         if isinstance(example.command, str):
-            return said(str(self.here), lambda: _executed(example.command))[1]
+            _, heard = said(str(self.here), lambda: _executed(example.command))
+            return "".join(text for _, text in heard)
         at = self.folder / ".here"
         command = [part.replace("@HERE@", str(at)) for part in example.command]
         done = subprocess.run(
@@ -144,6 +145,7 @@ def _cases() -> Iterator[object]:
             yield pytest.param(document, example, id=f"{document.name}: {example.written.splitlines()[0]}")
 
 
+@pytest.mark.small_tables
 @pytest.mark.parametrize(("document", "example"), list(_cases()))
 def test_a_command_in_the_documents_prints_what_stands_there(
     document: Path, example: Example, places: dict[Path, Place]

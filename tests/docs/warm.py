@@ -26,7 +26,9 @@ with socket.socket(socket.AF_UNIX) as line:
     line.connect({address!r})
     line.sendall(json.dumps([os.getcwd(), sys.argv[1:]]).encode() + b"\\n")
     code, said = json.loads(line.makefile().readline())
-sys.stdout.write(said)
+for stream, text in said:
+    getattr(sys, stream).write(text)
+    getattr(sys, stream).flush()
 sys.exit(code)
 """
 
@@ -57,12 +59,25 @@ class _Command(socketserver.StreamRequestHandler):
         self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
-def said(folder: str, work: Callable[[], int]) -> tuple[int, str]:
-    """How a piece of work ended, and all that it printed, in the order in which it did."""
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text), _in(folder):
+def said(folder: str, work: Callable[[], int]) -> tuple[int, list[tuple[str, str]]]:
+    """How a piece of work ended, and all that it printed: the stream and the text, in the order in which it did."""
+    heard: list[tuple[str, str]] = []
+    out, err = _Heard("stdout", heard), _Heard("stderr", heard)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _in(folder):
         code = work()
-    return code, text.getvalue()
+    return code, heard
+
+
+class _Heard(io.StringIO):
+    """A stream whose texts are kept together with those of another one."""
+
+    def __init__(self, stream: str, heard: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self._stream, self._heard = stream, heard
+
+    def write(self, text: str) -> int:
+        self._heard.append((self._stream, text))
+        return len(text)
 
 
 def _main(args: Sequence[str]) -> int:

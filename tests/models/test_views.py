@@ -31,6 +31,7 @@ from tidemill.run.kept import keeping_run
 from tidemill.run.results import StepResult, ViewResult
 from tidemill.run.views import run_view
 from tidemill.state.delta_log import APP_ID
+from tidemill.state.ledger import Run
 from tidemill.state.views import forget_view, keep_view, view_record
 from tidemill.workspace import Workspace
 from tidemill.workspace.means import catalog_of
@@ -370,7 +371,9 @@ def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
         "  ✓ my_schema.pricey       view           1 column   its new query is right · 1 check passed   0.2 s\n"
         "  done in 2.5 s · 0 tables changed · 2 views checked\n"
     )
-    steps = run_data(shop, RunOutcome(results(), 2.5))["steps"]
+    steps = run_data(
+        shop, RunOutcome(results(), 2.5), Run("r1", "run", "", "2026-02-04T06:00:00+00:00", write=lambda _: None)
+    )["steps"]
     assert len({tuple(step) for step in steps}) == 1
     assert {key: value for key, value in steps[1].items() if value is not None} == {
         "table": "my_schema.open_orders",
