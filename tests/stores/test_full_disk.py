@@ -22,7 +22,7 @@ def test_a_full_disk_is_reported_and_what_the_write_left_is_removed_or_named(tmp
     for folder in (*(disks / name for name in SMALL), temp, free):
         folder.mkdir(parents=True)
     mounts = [f"mount -t tmpfs -o size=2m none {shlex.quote(str(disks / name))}" for name in SMALL]
-    mounts.append(f"mount -t tmpfs -o size=16m none {shlex.quote(str(temp))}")
+    mounts.append(f"mount -t tmpfs -o size=64m none {shlex.quote(str(temp))}")
     command = shlex.join([sys.executable, *(str(each) for each in (TESTS / "stores" / "full.py", disks, temp, free))])
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"{' && '.join(mounts)} && exec {command}"],
