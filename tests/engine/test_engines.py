@@ -142,7 +142,7 @@ def test_ctrl_c_ends_a_long_job_and_its_jvm_without_a_java_traceback():
     try:
         assert process.stdout is not None
         jvm = int(process.stdout.readline())
-        time.sleep(1)
+        time.sleep(4)  # until the job runs: a loaded machine plans it for a while
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     finally:
