@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.files.headers import by_header
+from tidemill.sources.files.headers import Alike, by_header
 from tidemill.sources.files.listing import Listing
 
 if TYPE_CHECKING:
@@ -48,4 +48,4 @@ def test_a_header_that_names_no_columns_apart_is_an_error(tmp_path: Path, header
 def test_a_separator_that_is_named_is_the_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id;v\n")
     listing = Listing((str(tmp_path),))
-    assert by_header(listing, {"sep": ","}) == by_header(listing, {"Delimiter": ";"}) == [[str(tmp_path)]]
+    assert by_header(listing, {"sep": ","}) == by_header(listing, {"Delimiter": ";"}) == [Alike((str(tmp_path),))]

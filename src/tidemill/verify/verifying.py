@@ -83,7 +83,7 @@ class Verifying:
         here = self.store.read(rows.sparkSession, self.snapshot.version)
         reach = self._window(rows.schema, self.snapshot)
         table = table_for(self.table, whole, self.variables, self.now, first_run=True)
-        prepared = prepare(table, rows, whole, here, self.snapshot, settled=self.source.settled)
+        prepared = prepare(table, rows, whole, here.schema, self.snapshot, settled=self.source.settled)
         return prepared, here, whole, reach
 
     def _rule(self, prepared: Prepared) -> Rule:

@@ -168,7 +168,8 @@ def ready(
 ) -> Read:
     """The rows of one source as a change, checked as if it were the only one."""
     with part.reading():
-        prepared = prepare(part.table, rows, window, held, snapshot, settled=part.source.settled)
+        columns = held.schema if held is not None else None
+        prepared = prepare(part.table, rows, window, columns, snapshot, settled=part.source.settled)
         return Read(part, prepared, window, prepared.change.profile.highest)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemill.change.checked import Checked
+    from tidemill.contracts.changes import HeldRows
     from tidemill.contracts.operations import Compiled, Operation
     from tidemill.contracts.records import Record
     from tidemill.declare.checks import Check
@@ -53,7 +54,7 @@ class FailedChecksError(CheckError):
 
 
 def check_change(
-    table: Table, prepared: Prepared, compiled: Compiled, record: Record, held: DataFrame | None
+    table: Table, prepared: Prepared, compiled: Compiled, record: Record, held: HeldRows | None
 ) -> tuple[Checked, ...]:
     """Runs the table's checks on what is about to enter it; raises when one of severity error does not hold.
 
@@ -62,7 +63,7 @@ def check_change(
     if compiled.operation is None or not table.checks:
         return ()
     with _running(table.name):
-        landing = entering(compiled.operation, held)
+        landing = entering(compiled.operation, held.rows if held else None)
         results = Checking(
             place=Place(table.name, entering=True),
             rows=landing.rows,

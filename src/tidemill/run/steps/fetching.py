@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.contracts.changes import HeldRows
     from tidemill.contracts.operations import Compiled
     from tidemill.contracts.records import Record
     from tidemill.contracts.snapshots import Snapshot
@@ -186,10 +187,10 @@ class FunctionStep(Step):
         self.adopted = progress.adopted
         return replace(self.fetch, column=column, watermark=progress.watermark)
 
-    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+    def _compile(self, prepared: Prepared, held: HeldRows | None, window: WindowPlan | None) -> Compiled:
         compiled = super()._compile(prepared, held, window)
         if compiled.operation is None and held is not None and self._is_news(prepared, window):
-            nothing = AppendRows(held.where("false"))
+            nothing = AppendRows(held.none)
             return replace(compiled, operation=nothing, known=ALL_COUNTS, unique=True)
         return compiled
 
