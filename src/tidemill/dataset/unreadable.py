@@ -50,7 +50,7 @@ def gone(root: str, file: str) -> FilesGoneError:
 
 def corrupt(root: str, file: str, why: object) -> FileError:
     checksum = checksum_of(Path(file))
-    stale = f"If another tool wrote it anew, remove the checksum of the old one, {checksum}. Else put"
+    stale = f"If another tool rewrote it, remove the checksum of the old one, {checksum}. Else put"
     return FileError(
         "dataset.corrupt_file",
         f"{file} cannot be read as a Parquet file: {_first_line(why)}.",
@@ -106,7 +106,7 @@ def unopened(root: str, why: object) -> FileError:
     return FileError(
         "dataset.not_readable",
         f"{root} cannot be read: {_first_line(why)}.",
-        "Mend that and run again. The dataset is as it was.",
+        "Fix that and run again. The dataset is as it was.",
         path=root,
     )
 

@@ -25,7 +25,7 @@ _SEPARATORS = {";": ";", "|": "|", "\t": "\\t"}
 def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
     """The files, as Spark knows them, by their headers in the order of their first files; one list where all are alike.
 
-    So it is too where headers cannot be told here: Spark then says which file has others.
+    So it is too where headers cannot be read here: Spark then says which file has others.
     """
     given = CsvOptions.of(options)
     if not (given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN):

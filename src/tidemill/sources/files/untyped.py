@@ -132,7 +132,7 @@ def empty(reading: Reading, types: Types) -> DataFrame | None:
 def _csv_schema(
     reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types, has_codes: Callable[[], bool]
 ) -> StructType:
-    """Inferring reads every row, and is done only for columns whose type nobody has told."""
+    """Inferring reads every row, and is done only for columns whose type is not given."""
     by_header = {name: value for name, value in options.items() if name.lower() != "inferschema"}
     found = reading.spark.read.options(**by_header).csv([*paths]).schema
     told = [*(reading.like.fieldNames() if reading.like else ()), *types.some]

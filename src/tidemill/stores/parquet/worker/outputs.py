@@ -1,4 +1,4 @@
-"""New files in the staging folder, and what is told of them."""
+"""New files in the staging folder, and the reports of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Told(Protocol):
-        """Something that was done to files, and can be told of."""
+        """Something that was done to files, and can be reported."""
 
         def report(self) -> pa.RecordBatch: ...
 
@@ -130,7 +130,7 @@ class Written:
 
 
 def reports(files: Iterable[Told]) -> Iterator[pa.RecordBatch]:
-    """What is told of each file. While some are on their way to the disk, the next is written."""
+    """The report of each file. While some are on their way to the disk, the next is written."""
     with ThreadPoolExecutor(_ON_THE_WAY) as disk:
         waiting: deque[Future[pa.RecordBatch]] = deque()
         for file in files:
