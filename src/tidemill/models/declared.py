@@ -125,7 +125,7 @@ def _check_query(query: Query, meaning: Meaning) -> None:
         meaning.note(("materialization",), "view_with_variables", problem, f"write ${{{name}}}, or make it a table")
     unsteady = query.unrepeatable if meaning.kind == "append" else None
     if unsteady:
-        problem = f"{unsteady} may give the same rows another value in the next run, and append would take them for new"
+        problem = f"{unsteady} may give the same rows another value in the next run, and append would treat them as new"
         meaning.note(("incremental", "strategy"), "unrepeatable", problem, f"order what {unsteady} reads, or use merge")
 
 
@@ -144,5 +144,5 @@ def _unknown_inputs(query: Named) -> ModelError:
     if wrong := syntax_error(query):
         place, why = wrong
         return ModelError("models.syntax", f"the query cannot be parsed: {why}", f"correct it, or {reads}", span=place)
-    problem = "what this query reads cannot be told: it names tables by a function"
+    problem = "what this query reads is not known: it names tables by a function"
     return ModelError("models.unknown_inputs", problem, reads, span=query.span)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tidemill.language.cursor import Named
     from tidemill.models.files import ModelFile, ModelFiles
 
-_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be told of the rest
+_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be said of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class _Reader:
         return None if document.errors else found
 
     def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
-        """What can be told of a model though some of its keys are wrong is told all the same."""
+        """What is known of a model is reported although some of its keys are wrong."""
         given = fitted(document, ModelMetadata, _DECISIVE)
         if given is None:
             return None

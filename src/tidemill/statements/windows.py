@@ -1,4 +1,4 @@
-"""The window of a table's next run, as far as that can be told without Spark; a placeholder stands for the rest."""
+"""The window of a table's next run, as far as it is known without Spark; a placeholder stands for the rest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Placeholder(Cursor):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A window, and why a part of it is a placeholder, or is taken for something."""
+    """A window, and why a part of it is a placeholder, or is an assumption."""
 
     plan: WindowPlan
     why: tuple[str, ...] = ()
@@ -90,10 +90,10 @@ def _after_the_watermark(
     end = end_of(table, kind, variables, now) if kind else None
     if bound and bound.given:
         return Told(replace(_open(window, bound.reason or ""), start=bound.value, end=end))
-    since = f"{WATERMARK}{_less(window.lookback)}"
+    since = f"{WATERMARK}{_minus(window.lookback)}"
     text = f"greatest({bound.value.literal()}, {since})" if bound and bound.value else since
     text = f"date_trunc('DAY', {text})" if goes_by_days(table) and kind is not CursorKind.DATE else text
-    reason = f"since {WATERMARK}{f', less {window.lookback}' if window.lookback else ''}"
+    reason = f"since {WATERMARK}{f', lookback {window.lookback}' if window.lookback else ''}"
     return Told(replace(_open(window, reason), start=Placeholder.named(text), end=end), why)
 
 
@@ -113,7 +113,7 @@ def _kind(
     if start is None:
         return None, ()
     kind = CursorKind.DATE if start == str(CurrentDate()) else _kind_of(start)
-    why = f"the type of {window.time_column} is not known yet: its start, {start}, is taken for a {kind}"
+    why = f"the type of {window.time_column} is not known yet: its start, {start}, is treated as a {kind}"
     return kind, (why,)
 
 
@@ -157,7 +157,7 @@ def _asked_of_rows(window: Window, snapshot: Snapshot) -> str:
     return f"{WATERMARK} is the highest {window.time_column} that the table holds: {event}, so the run asks its rows"
 
 
-def _less(lookback: Duration | int | None) -> str:
+def _minus(lookback: Duration | int | None) -> str:
     match lookback:
         case None:
             return ""

@@ -62,7 +62,7 @@ class _Rehearsal(Step):
         return result
 
     def _counted(self, compiled: Compiled, operation: Operation, record: Record) -> CommitResult:
-        """Of a Delta table only the rows are told: which files it rewrites, Delta finds while it writes."""
+        """Of a Delta table only the rows are reported: which files it rewrites, Delta finds while it writes."""
         appends = isinstance(operation, AppendRows)
         counts = completed(record, {"inserted": operation.rows.count()}) if appends else compiled.counts
         before = self.snapshot.version if self.snapshot else -1
