@@ -39,7 +39,7 @@ class Project:
         (self.folder / "pipelines" / "all.sql").write_text("".join(loads))
 
     def write_sources(self, changed: int) -> None:
-        """All files anew; in each, one row is another than usual."""
+        """Writes all files again; in each, one row differs from the usual."""
         (self.folder / "data").mkdir(exist_ok=True)
         for n in range(self.tables):
             names = ("changed" if (row - n) % self.rows == changed else "name" for row in range(self.rows))
