@@ -34,8 +34,8 @@ def misread(name: str, paths: Iterable[str]) -> dict[str, str]:
     """
     parts = (part.partition("=")[::2] for path in paths for part in path.split("/")[:-1])
     texts = {text for column, text in parts if unquote(column) == name}
-    told = {_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text): unquote(text) for text in texts}
-    return {taken: value for taken, value in told.items() if taken != value}
+    values = {_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text): unquote(text) for text in texts}
+    return {taken: value for taken, value in values.items() if taken != value}
 
 
 def columns_of(paths: Iterable[str], root: str) -> tuple[str, ...]:

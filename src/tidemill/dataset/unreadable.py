@@ -66,12 +66,12 @@ def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
     for path, schema in schemas.items():
         for field in schema:
             kinds.setdefault(field.name.lower(), {}).setdefault(str(field.type), f"{field.type} in {path}")
-    told = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
-    if not told:
+    clashes = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
+    if not clashes:
         return _unknown_to_spark(root, schemas, why)
     return FileError(
         "dataset.unlike_files",
-        f"The files of {root} cannot be read as one table: {told}.",
+        f"The files of {root} cannot be read as one table: {clashes}.",
         f"Write files with the same types, which Spark knows; tidemill compact {root} joins small files of a folder to "
         "such ones, where a type holds the values of all. The dataset is as it was.",
         path=root,

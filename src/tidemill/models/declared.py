@@ -132,11 +132,11 @@ def _check_query(query: Query, meaning: Meaning) -> None:
 def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...], naming: Naming) -> tuple[str, ...]:
     """What the query reads, what its author says that it reads, and what its checks look at."""
     found = inputs_in(query.text, naming)
-    told = [naming.key(each) for each in meaning.names("reads")]
-    if found is None and not told:
+    named = [naming.key(each) for each in meaning.names("reads")]
+    if found is None and not named:
         meaning.document.errors.append(_unknown_inputs(query))
     checked = [check.to for check in checks if isinstance(check, Relationships) and check.to != name.lower()]
-    return tuple(dict.fromkeys([*(found or ()), *told, *checked]))
+    return tuple(dict.fromkeys([*(found or ()), *named, *checked]))
 
 
 def _unknown_inputs(query: Named) -> ModelError:

@@ -97,8 +97,8 @@ class _Reader:
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""
         before = len(self.errors)
-        comment = self._told(lambda: read_comment(text))
-        sidecar = self._told(lambda: _of_file(file))
+        comment = self._noted(lambda: read_comment(text))
+        sidecar = self._noted(lambda: _of_file(file))
         if comment and sidecar:
             problem = f"metadata stands here and in {file.sidecar}"
             self.errors.append(ModelError("models.two_metadata", problem, "keep one of them", span=comment.places.root))
@@ -106,7 +106,7 @@ class _Reader:
             return None
         return comment or sidecar or Document({}, Places(text.span(0, 1)))
 
-    def _told(self, read: Callable[[], Document | None]) -> Document | None:
+    def _noted(self, read: Callable[[], Document | None]) -> Document | None:
         try:
             return read()
         except (ModelError, LanguageError) as error:

@@ -113,12 +113,12 @@ def _by_variables(table: Table, snapshot: Snapshot | None, variables: Mapping[st
     if snapshot is None:
         return None
     if condition and any(name in variables for name in condition.parameters):
-        told = condition.put({name: variables.get(name, f"@{name}") for name in condition.parameters})
+        shown = condition.put({name: variables.get(name, f"@{name}") for name in condition.parameters})
     elif start and table.window:
-        told = f"{table.window.time_column} >= {variables[start.name]}"
+        shown = f"{table.window.time_column} >= {variables[start.name]}"
     else:
         return None
-    return f"{told} (from --vars)"
+    return f"{shown} (from --vars)"
 
 
 def _reason(table: Table, snapshot: Snapshot | None) -> str:

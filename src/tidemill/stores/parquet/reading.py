@@ -112,10 +112,10 @@ def _check_there(root: Path, files: Iterable[DataFile]) -> None:
 
 def _column(item: t.StructField, paths: Sequence[str]) -> Column:
     column = F.col(quote(item.name))
-    told = misread(item.name, paths) if isinstance(item.dataType, t.StringType) else {}
-    if not told:
+    texts = misread(item.name, paths) if isinstance(item.dataType, t.StringType) else {}
+    if not texts:
         return column
-    values = F.create_map(*[F.lit(text) for pair in told.items() for text in pair])
+    values = F.create_map(*[F.lit(text) for pair in texts.items() for text in pair])
     return F.coalesce(values[column], column).alias(item.name)
 
 

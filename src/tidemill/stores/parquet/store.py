@@ -316,10 +316,10 @@ class ParquetStore:
         """The files with how many rows each has."""
         known = {path: file.rows for path, file in state.known.items()}
         unknown = [file for file in files if known.get(file.path) is None or state.known[file.path] != file]
-        told = {
+        counted = {
             file.path: footer.rows for file, footer in zip(unknown, footers(self.log.folder.root, unknown), strict=True)
         }
-        return tuple(replace(file, rows=told.get(file.path, known.get(file.path))) for file in files)
+        return tuple(replace(file, rows=counted.get(file.path, known.get(file.path))) for file in files)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -58,11 +58,11 @@ class Met:
 
     def report(self) -> pa.RecordBatch:
         """One row of MET."""
-        told = self.written.report()
+        report = self.written.report()
         numbers = pa.list_(pa.int64())
-        told = told.append_column("met", pa.array([self.rows], numbers))
-        told = told.append_column("moving", pa.array([self.moving], numbers))
-        return told.append_column("same", pa.array([self.same], pa.int64()))
+        report = report.append_column("met", pa.array([self.rows], numbers))
+        report = report.append_column("moving", pa.array([self.moving], numbers))
+        return report.append_column("same", pa.array([self.same], pa.int64()))
 
 
 def keep(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.RecordBatch]:

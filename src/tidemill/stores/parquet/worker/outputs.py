@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Protocol
 
-    class Told(Protocol):
+    class Reported(Protocol):
         """Something that was done to files, and can be reported."""
 
         def report(self) -> pa.RecordBatch: ...
@@ -129,7 +129,7 @@ class Written:
         return pa.record_batch({name: pa.array([value], kind) for name, (value, kind) in values.items()})
 
 
-def reports(files: Iterable[Told]) -> Iterator[pa.RecordBatch]:
+def reports(files: Iterable[Reported]) -> Iterator[pa.RecordBatch]:
     """The report of each file. While some are on their way to the disk, the next is written."""
     with ThreadPoolExecutor(_ON_THE_WAY) as disk:
         waiting: deque[Future[pa.RecordBatch]] = deque()
@@ -137,8 +137,8 @@ def reports(files: Iterable[Told]) -> Iterator[pa.RecordBatch]:
             waiting.append(disk.submit(file.report))
             if len(waiting) > _ON_THE_WAY:
                 yield waiting.popleft().result()
-        for told in waiting:
-            yield told.result()
+        for report in waiting:
+            yield report.result()
 
 
 def _to_disk(path: str) -> None:
