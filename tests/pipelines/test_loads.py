@@ -108,7 +108,7 @@ def test_merges_with_a_common_cursor_take_the_newest_row_and_ties_go_to_the_late
     first = shop.step("users")
     assert held(shop) == [(1, 5, "us"), (2, 3, "eu"), (3, 1, "eu"), (4, 9, "us")]
     assert (first.counts.inserted, first.rows_read, str(first.watermark)) == (4, 6, "2024-01-05 00:00:00 UTC")
-    assert first.notices == ("2 rows passed over: another source has a newer row of the same key",)
+    assert first.notices == ("2 rows skipped: another source has a newer row of the same key",)
     # Only eu has changed: what it ties with in us, which its window reads again, still goes to us.
     feed(shop, eu=[(1, 5, "eu"), (2, 3, "eu"), (3, 1, "eu"), (5, 5, "eu"), (4, 8, "eu")])
     second = shop.step("users")
@@ -263,7 +263,7 @@ def test_loads_whose_result_would_be_in_doubt_are_refused_with_their_place(tmp_p
     assert "shop.sql:5" in str(caught.value) or "shop.sql:4" in str(caught.value)
 
 
-def test_a_record_tells_of_each_source_and_one_without_that_is_read_as_before() -> None:
+def test_a_record_has_each_source_and_one_without_that_is_read_as_before() -> None:
     low, high = (Cursor(CursorKind.DATE, date(2024, 1, number)) for number in (1, 9))
     each = {
         "shop.eu": InputRecord(("id", "at"), "at", floor=low, highest=high, config_hash="x"),

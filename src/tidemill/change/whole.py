@@ -72,7 +72,7 @@ def _compiled(strategy: Strategy, both: _Both, name: str) -> Compiled | None:  #
 
 @_compiled.register(Replace)
 def _(strategy: Replace, both: _Both, name: str) -> Compiled:
-    """Rows are told apart by all that is compared, each as often as it stands there."""
+    """Rows are distinguished by all that is compared, each as often as it occurs."""
     count, before = both.coming.num_rows, both.held.num_rows
     if strategy.max_shrink is not None:
         refuse_shrink(strategy.max_shrink, before - count, before, name)

@@ -62,8 +62,10 @@ def session_for(
     an active session too, since a process can have one Spark only.
     """
     if spark is not None and not hasattr(spark, "createDataFrame"):  # those of Spark Connect are of another class
-        told = f"spark is a {type(spark).__name__}, and no SparkSession."
-        raise ArgumentError("engine.no_session", told, "Give a session, or leave it out: then one is found or started.")
+        problem = f"spark is a {type(spark).__name__}, and no SparkSession."
+        raise ArgumentError(
+            "engine.no_session", problem, "Give a session, or leave it out: then one is found or started."
+        )
     found = spark or (None if _engine else _active_session())
     if found is None and settings.remote and _engine is None:
         found = connect(settings, settings.remote)

@@ -80,8 +80,8 @@ class KeptRun:
     def _done(self, outcome: Outcome) -> Step:
         name, result, error = outcome.name, outcome.result, outcome.error
         if error is not None:
-            told = {"error_code": error.code, "error": self.masking.mask(error.problem), "seconds": outcome.seconds}
-            return self._step(name, self._mode(self.nodes[name]), FAILED, **told)
+            failed = {"error_code": error.code, "error": self.masking.mask(error.problem), "seconds": outcome.seconds}
+            return self._step(name, self._mode(self.nodes[name]), FAILED, **failed)
         if result is None:
             return self._step(name, "skipped", NOT_RUN, reason=self._why_not(outcome))
         if isinstance(result, StepResult):

@@ -96,7 +96,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def up_to_date(table: Table, source: Connector) -> StepResult | None:
-    """The result of a step that has nothing to read, told without Spark; None where it has to look.
+    """The result of a step that has nothing to read, known without Spark; None where it has to look.
 
     Its input is known to be what it was, so is its declaration, and nobody touched its rows.
     """

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
 # Readers that know no deletion vectors are why somebody would want new tables without: in all ways in, by a session.
 _MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
-# Delta can replace rows by their keys in one commit from here on. An older one would take the option for unknown and
+# Delta can replace rows by their keys in one commit from here on. An older one does not know the option and would
 # overwrite the whole table.
 _REPLACES_ON = (4, 4)
 _STATISTICS = "spark.databricks.delta.stats.collect"
@@ -79,7 +79,7 @@ class DeltaStore:
             return spark.read.format("delta").option("versionAsOf", version).load(self.path)
         rows, look = spark.read.format("delta").load(self.path), 0
         while _is_cached(rows):
-            look += 1  # no cache knows a frame with this option; Delta takes it for one of the file system
+            look += 1  # no cache knows a frame with this option; Delta treats it as one of the file system
             rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
         return rows
 
@@ -92,7 +92,7 @@ class DeltaStore:
         return whole_table(self.path, snapshot)
 
     def nearby(self, spark: SparkSession) -> None:
-        """Delta passes over files by itself."""
+        """Delta skips files by itself."""
 
     def close(self) -> None:
         """Nothing is staged but by a commit."""
@@ -105,7 +105,7 @@ class DeltaStore:
     ) -> CommitResult:
         """One commit, or `Conflict`.
 
-        Delta skips a commit whose sequence number is taken without a word, so only a version that
+        Delta silently skips a commit whose sequence number is taken, so only a version that
         holds our run id counts.
         """
         if not isinstance(operation, RewriteRows):
@@ -346,7 +346,7 @@ def _check_metrics(spark: SparkSession) -> None:
     if not _is_on(spark, _METRICS):
         raise EngineError(
             "engine.no_metrics",
-            f"The Spark session has {_METRICS} = false, and rows are counted by what Delta tells of its commits.",
+            f"The Spark session has {_METRICS} = false, and rows are counted by Delta's metrics of its commits.",
             "Leave the setting out, or set it to true. Nothing was written.",
         )
 

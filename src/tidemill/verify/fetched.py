@@ -1,4 +1,4 @@
-"""Verifies a table that a function keeps: the dates asked for are fetched again, and nothing else can be told."""
+"""Verifies a table that a function keeps: the dates asked for are fetched again, and nothing else can be verified."""
 
 from __future__ import annotations
 

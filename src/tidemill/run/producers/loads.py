@@ -279,4 +279,4 @@ def _notices(reads: Sequence[Read], change: Change, *, newest: bool) -> tuple[st
     passed = sum(read.prepared.change.profile.rows for read in reads) - change.profile.rows
     count = f"{passed:,} row{'' if passed == 1 else 's'}"
     why = "another source has a newer row of the same key" if newest else "another source has the same row"
-    return (*own, *([f"{count} passed over: {why}"] if passed else ()))
+    return (*own, *([f"{count} skipped: {why}"] if passed else ()))

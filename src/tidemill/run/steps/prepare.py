@@ -112,7 +112,7 @@ class _Preparing:
 
     def notices(self, read: int, change: Change) -> tuple[str, ...]:
         passed = read - change.profile.rows
-        return (f"{passed:,} of {read:,} rows passed over: one row per key is kept",) if passed else ()
+        return (f"{passed:,} of {read:,} rows skipped: one row per key is kept",) if passed else ()
 
     def _profile(self, rows: DataFrame) -> Profile:
         keys = self.strategy.keys if isinstance(self.strategy, Merge) else ()

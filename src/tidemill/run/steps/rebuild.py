@@ -81,7 +81,7 @@ class _Rebuild(Step):
         return replace(compiled, unique=isinstance(self.table.strategy, Merge))
 
     def _says_otherwise(self) -> bool:
-        """The rows are right, and the record still tells of another declaration: windows would go by that."""
+        """The rows are right, and the record still has another declaration: windows would go by that."""
         record = self.snapshot.record if self.snapshot else None
         now = (self.table.sql_hash, self.table.config_hash, None, (), self.read_versions)
         if record is None:
@@ -98,4 +98,4 @@ class _FunctionRebuild(_Rebuild, FunctionStep):
 
 
 class _LoadsRebuild(_Rebuild, LoadsStep):
-    """All sources are read whole, and their progress begins anew."""
+    """All sources are read whole, and their progress begins again."""
