@@ -106,8 +106,8 @@ def test_a_run_inside_of_a_function_may_share_names_and_is_an_error_where_it_wou
     project(tmp_path / "two", [77])
     outcome = project(tmp_path / "one", [1], fails=inner.format(str(tmp_path / "two"))).run(spark)
     (error,) = [each.error for each in outcome.outcomes if each.error]
-    told = "The run whose function started this one has other tables called dev.copied, dev.seen, dev.t: each would wait"
-    assert f"[table.name_in_use] {told}" in str(error)
+    told = "The run whose function started this one has other tables called dev.copied, dev.seen, dev.t: each would"
+    assert f"[table.name_in_use] {told} wait for the other." in str(error)
     assert not spark.catalog.tableExists("dev.t")
     same = inner.format(str(tmp_path / "two")).replace(".run(", '.run(select=["dev.copied"], ')
     assert errors(project(tmp_path / "two", [78], fails=same).run(spark)) == {}
