@@ -76,7 +76,7 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_the_type(cli):
     assert result.stderr == (
         """error[window.bad_value] @start_date is "1' OR '1'='1; --", which is no timestamp.\n"""
         "  models/my_schema/daily.py:10:13\n"
-        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone.\n"
+        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is that day in the session's zone.\n"
     )
 
 

@@ -123,7 +123,7 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_its_place():
         start(BY_VARIABLE, "2024-03-01", start_date="'; DROP TABLE t")
     assert str(failure.value) == (
         '[window.bad_value] @start_date is "\'; DROP TABLE t", which is no timestamp. '
-        "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone."
+        "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is that day in the session's zone."
     )
     assert failure.value.origin == THERE
 

@@ -106,7 +106,8 @@ class Runner:
         node, began = self.graph.nodes[name], time.monotonic()
         self.listener.began(node.name)
         try:
-            outcome = Outcome(node.name, self._done(node))
+            with self.catalog.user.at_work():
+                outcome = Outcome(node.name, self._done(node))
         except TidemillError as failure:
             failure.origin = failure.origin or node.origin
             outcome = Outcome(node.name, error=failure)

@@ -107,6 +107,11 @@ class DeltaLog:
         fields = json.loads(self._open().schema().to_json())["fields"]
         return {field["name"].lower(): field["type"] for field in fields if isinstance(field["type"], str)}
 
+    def has_feature(self, name: str) -> bool:
+        """Whether the table's protocol has this feature."""
+        protocol = self._open().protocol()
+        return name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+
     def files(self) -> list[str]:
         """The data files of the last version, as the log spells them."""
         return [str(path) for path in self._open().get_add_actions(flatten=True)["path"].to_pylist()]

@@ -14,7 +14,7 @@ from tidemill.contracts.store import CommitResult, Conflict
 from tidemill.declare.names import COLUMN_MAPPING, field_names, needs_mapping, of, quote, quoted_text
 from tidemill.engine.session import delta_version, step_session
 from tidemill.engine.translate import has_lost_files, is_conflict, one_line
-from tidemill.errors import ArgumentError, EngineError
+from tidemill.errors import ArgumentError, EngineError, SchemaError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.stores.delta_whole import whole_table
@@ -40,6 +40,7 @@ _MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVe
 # Delta can replace rows by their keys in one commit from here on. An older one does not know the option and would
 # overwrite the whole table.
 _REPLACES_ON = (4, 4)
+_NAIVE_TIMES = "timestampNtz"
 _STATISTICS = "spark.databricks.delta.stats.collect"
 _METRICS = "spark.databricks.delta.history.metricsEnabled"
 
@@ -110,6 +111,7 @@ class DeltaStore:
         """
         if not isinstance(operation, RewriteRows):
             _check_metrics(operation.rows.sparkSession)
+            self._admit_naive_times(spark, operation.rows.schema, snapshot)
         with self._writing(spark):
             self._unmoved(snapshot)
             if snapshot is None:
@@ -118,6 +120,14 @@ class DeltaStore:
                 self._write(operation, spark, record, snapshot)
         before, files = (-1, 0) if snapshot is None else (snapshot.version, snapshot.files)
         return _result(self._own_commit(record, before), before, files)
+
+    def _admit_naive_times(self, spark: SparkSession, schema: StructType, snapshot: Snapshot | None) -> None:
+        """The feature that Delta wants before a table that is there gets its first times without a zone."""
+        if snapshot is None or "timestamp_ntz" not in schema.simpleString() or self.log.has_feature(_NAIVE_TIMES):
+            return
+        if snapshot.record is None:
+            raise _keeps_its_features(self.path)
+        self.set_properties(spark, {f"delta.feature.{_NAIVE_TIMES}": "supported"})
 
     def _unmoved(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None and self.log.moved_since(snapshot.version):
@@ -307,6 +317,15 @@ def _files_gone(path: str, version: int) -> ArgumentError:
         "restore.files_gone",
         f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
         "Choose a later version, or a backup. Its rows are as they were.",
+    )
+
+
+def _keeps_its_features(path: str) -> SchemaError:
+    return SchemaError(
+        "schema.cannot_add",
+        f"{path} was made elsewhere, and a column of times without a zone (TIMESTAMP_NTZ) would change its protocol.",
+        f"Run ALTER TABLE … SET TBLPROPERTIES ('delta.feature.{_NAIVE_TIMES}' = 'supported') if all its readers know "
+        "that type, or give the times a zone. The table is unchanged.",
     )
 
 

@@ -25,6 +25,7 @@ from tidemill.plan.windows import plan_window
 from tidemill.run.steps.prepare import Prepared, prepare
 from tidemill.run.steps.reading import reading_of
 from tidemill.run.steps.windows import cursor_of
+from tidemill.sources.measured import bytes_of, sum_of_known
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ class LoadsSource:
         """The versions of all sources; None where one of them cannot tell."""
         versions = {part.load.input: part.source.version() for part in self.parts}
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
+
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        """Of all sources, which are read whole."""
+        del start
+        return sum_of_known(bytes_of(part.source, None) for part in self.parts)
 
     def schema(self, reading: Reading) -> t.StructType:
         """The columns that any of the sources has."""

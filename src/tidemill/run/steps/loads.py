@@ -31,6 +31,7 @@ from tidemill.run.steps.prepare import Prepared
 from tidemill.run.steps.recomputed import run_recomputed
 from tidemill.run.steps.step import Asked, Step, done, run_step
 from tidemill.run.steps.windows import window_of
+from tidemill.sources.measured import bytes_of, sum_of_known
 from tidemill.sources.protocol import Reading
 
 if TYPE_CHECKING:
@@ -201,6 +202,12 @@ class LoadsStep(Step):
             else:
                 rows = part.source.read_since(replace(reading, until=window.end), window.column, window.start)
         return ready(part, rows, window, held, self.known)
+
+    def _bytes_read(self, window: WindowPlan | None) -> int | None:
+        """Of the sources that were read, each in its own window."""
+        del window
+        starts = [(read.part.source, read.window.start if read.window else None) for read in self.reads]
+        return sum_of_known(bytes_of(source, start) for source, start in starts)
 
     def _dropped(self, held: DataFrame) -> tuple[str, ...]:
         """The columns of the table that none of its sources has, where these are to go."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.session import pace, paced_session
 from tidemill.engine.zone import in_zone_of
-from tidemill.errors import SchemaError, TidemillError
+from tidemill.errors import SchemaError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import protection, refusals
@@ -41,7 +41,8 @@ from tidemill.run.steps.prepare import ONE_TASK, Prepared, prepare
 from tidemill.run.steps.reading import reading_of
 from tidemill.run.steps.recording import Recording, told
 from tidemill.run.steps.windows import window_of
-from tidemill.sources.protocol import Measured, Reading
+from tidemill.sources.measured import bytes_of
+from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import attempting, store_of
 
 if TYPE_CHECKING:
@@ -378,12 +379,8 @@ class Step:
         )
 
     def _bytes_read(self, window: WindowPlan | None) -> int | None:
-        """Of the source, by its files; no step fails because they cannot be measured."""
-        if not isinstance(self.source, Measured):
-            return None
-        with suppress(TidemillError, OSError):
-            return self.source.bytes_read(window.start if window else None)
-        return None
+        """Of the source, by its files."""
+        return bytes_of(self.source, window.start if window else None)
 
 
 def _told_of(dropped: Sequence[str], result: StepResult) -> StepResult:
