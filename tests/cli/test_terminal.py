@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from terminal import CTRL_C, Seen, on_terminal
+from terminal import CTRL_C, Seen, on_terminal, warm_terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PIPELINE = """
@@ -16,13 +19,42 @@ SOURCE orders TYPE CSV PARAMS { "path": "data/orders/*.csv", "schema": "order_id
 LOAD raw_orders FROM orders MODE MERGE ON order_id;
 """
 CHECKS = 'metadata = {"checks": [{"unique": "order_id"}, {"not_null": "amount"}, "amount %s"]}\n'
+BANK = """
+SOURCE ours TYPE CSV PARAMS { "path": "ours.csv", "types": {"day": "date"} };
+SOURCE theirs TYPE CSV PARAMS { "path": "theirs.csv", "types": {"day": "date"} };
+LOAD bank FROM ours;
+LOAD sepa FROM theirs;
+CREATE TABLE payments AS
+INCREMENTAL LEFT JOIN bank AS a BY day WITH sepa AS b BY day
+ON a.reference = b.reference LOOK BACK 6 DAYS LOOK FORWARD 10 DAYS
+SELECT a.reference, b.day AS sepa_day;
+"""
 HEADER = "order_id,amount,at\n"
+APART = (0, 0, 0, 1, 300)  # days between the two rows of a match
+WIDTHS = (80, 120)
+
+
+Screens = dict[tuple[str, int], Seen]
 
 
 @pytest.fixture(scope="module")
-def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
-    """One project and its commands, each on a terminal of its own; every one of them starts an engine."""
-    folder = tmp_path_factory.mktemp("shop")
+def screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
+    """What the commands of a project show on narrow and on wide terminals: a project for each, one engine for both."""
+    with warm_terminal() as terminal:
+        folders = {columns: tmp_path_factory.mktemp("shop") for columns in WIDTHS}
+        seen = {
+            (name, columns): screen
+            for columns, folder in folders.items()
+            for name, screen in _commands(folder, partial(terminal, folder, columns=columns))
+        }
+    for columns, folder in folders.items():  # the engine does not outlive it
+        _write(folder / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
+        keys = ("slow", CTRL_C)
+        seen["ctrl-c", columns] = on_terminal(folder, "run", "slow.sql", columns=columns, type_when=keys)
+    return seen
+
+
+def _commands(folder: Path, tidemill: Callable[..., Seen]) -> Iterator[tuple[str, Seen]]:
     files = {
         "tidemill.toml": 'name = "shop"\n',
         "pipelines/shop.sql": PIPELINE,
@@ -32,20 +64,23 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
     }
     for name, text in files.items():
         _write(folder / name, text)
-    seen = {"first run": on_terminal(folder, "run", columns=120)}
+    yield "first run", tidemill("run")
     _write(folder / "data/orders/day2.csv", f"{HEADER}2,25,2024-01-20 10:00:00\n3,30,2024-01-31 09:00:00\n")
-    seen["second run"] = on_terminal(folder, "run", columns=80)
-    seen["verify"] = on_terminal(folder, "verify", columns=80)
+    yield "second run", tidemill("run")
+    yield "verify", tidemill("verify")
     _write(folder / "models/main/large_orders.py", CHECKS % "< 30")
-    seen["test"] = on_terminal(folder, "test", columns=80)
+    yield "test", tidemill("test")
     dates = ("--start", "2024-01-01", "--end", "2024-01-31")
-    seen["backfill"] = on_terminal(folder, "run", "-s", "raw_orders", *dates, "--batch", "14 days", columns=80)
-    seen["merge"] = on_terminal(folder, "merge", "data/orders/day2.csv", "lake/orders", "--on", "order_id", columns=120)
+    yield "backfill", tidemill("run", "-s", "raw_orders", *dates, "--batch", "14 days")
+    yield "merge", tidemill("merge", "data/orders/day2.csv", "lake/orders", "--on", "order_id")
     _write(folder / "data/orders/day3.csv", f"{HEADER}4,25,2024-01-31 10:00:00\n")
-    seen["failure"] = on_terminal(folder, "run", columns=80)
-    _write(folder / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
-    seen["ctrl-c"] = on_terminal(folder, "run", "slow.sql", columns=120, type_when=("slow", CTRL_C))
-    return seen
+    yield "failure", tidemill("run")
+    pairs = [(f"{n},2024-01-01", f"{n},{date(2024, 1, 1) + timedelta(apart)}") for n, apart in enumerate(APART)]
+    for name, rows in zip(("ours.csv", "theirs.csv"), zip(*pairs, strict=True), strict=True):
+        _write(folder / name, "\n".join(("reference,day", *rows)))
+    _write(folder / "bank.sql", BANK)
+    tidemill("run", "bank.sql")
+    yield "join-stats", tidemill("join-stats", "payments", "bank.sql")
 
 
 def _write(file: Path, text: str) -> None:
