@@ -187,11 +187,11 @@ def test_a_step_that_fails(screens: dict[str, Seen]):
                                             since 2024-01-31 09:00:00 UTC, less
                                             2 hours   … s
   ✗ large_orders  error[checks.failed] The check amount < 30 of
-    main.large_orders failed: 1 of 3 rows that would enter makes it false:
+    large_orders failed: 1 of 3 rows that would enter makes it false:
     order_id=3 amount=30.
     models/main/large_orders.py:1:72
     Correct the rows or their query; with "severity": "warn" such rows enter,
-    and are told. main.large_orders is unchanged.
+    and are told. large_orders is unchanged.
   1 failed · 1 table changed · what is done stays: mend the rest and run again
 """
     )

@@ -107,6 +107,10 @@ class DeltaLog:
         fields = json.loads(self._open().schema().to_json())["fields"]
         return {field["name"].lower(): field["type"] for field in fields if isinstance(field["type"], str)}
 
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return [field.name for field in self._open().schema().fields]
+
     def files(self) -> list[str]:
         """The data files of the last version, as the log spells them."""
         return [str(path) for path in self._open().get_add_actions(flatten=True)["path"].to_pylist()]

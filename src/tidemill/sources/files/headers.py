@@ -28,12 +28,8 @@ def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
     So it is too where headers cannot be told here: Spark then says which file has others.
     """
     given = CsvOptions.of(options)
-    if not (given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN):
-        return [listing.for_spark()]
-    try:
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            headers = list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
-    except OSError:  # Spark says what is wrong with a file that cannot be read
+    headers = headers_of(listing, given)
+    if headers is None:
         return [listing.for_spark()]
     groups: dict[tuple[str, ...], list[str]] = {}
     for (root, file), header in zip(listing.placed, headers, strict=True):
@@ -42,6 +38,17 @@ def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
         groups.setdefault(header, []).append(root.for_spark(file))
     groups.pop((), None)  # empty files
     return [*groups.values()] if len(groups) > 1 else [listing.for_spark()]
+
+
+def headers_of(listing: Listing, given: CsvOptions) -> list[tuple[str, ...]] | None:
+    """The header of each file, in their order; None where they cannot be told here."""
+    if not (given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN):
+        return None
+    try:
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            return list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
+    except OSError:  # Spark says what is wrong with a file that cannot be read
+        return None
 
 
 def _header(root: Root, file: fs.FileInfo, given: CsvOptions) -> tuple[str, ...]:
