@@ -99,9 +99,14 @@ def test_the_columns_of_a_query_are_known_too_unless_it_has_a_star(plan):
     assert not any("schema.changed" in each for each in plan(query.format("*")))
 
 
-def test_a_plan_that_foresees_columns_imports_no_spark(folder: Path, plan):
+SEVERAL = 'SOURCE r TYPE CSV PARAMS { "path": "data/more" };\nLOAD orders FROM r MODE MERGE ON id;\n'
+
+
+@pytest.mark.parametrize("more", ["", SEVERAL], ids=["one LOAD", "several LOADs"])
+def test_a_plan_that_foresees_columns_imports_no_spark(folder: Path, plan, more: str):
     csv(folder / "data/new")
-    plan(LOAD.format("CSV", "", ""))
+    csv(folder / "data/more")
+    plan(LOAD.format("CSV", "", "") + more)
     script = "import sys; from tidemill.cli.main import tidemill\ntry: tidemill.main(['plan'])\n"
     script += 'finally: sys.exit(f\'{sorted({"pyspark", "py4j"} & set(sys.modules))}\')'
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
