@@ -11,7 +11,7 @@ from tidemill.errors import ArgumentError, did_you_mean
 from tidemill.run.keeping import keeping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from pyspark.sql import SparkSession
@@ -34,13 +34,15 @@ class OnSpark(Protocol):
 class Place:
     """A table as a user names it, and where it is; the ledger is that of the project in `folder`.
 
-    `single_writer`: the user's promise that no other process writes to it.
+    `single_writer`: the user's promise that no other process writes to it. `declared` gives the names of the project's
+    tables, for one that is misspelled.
     """
 
     name: str
     path: str
     folder: Path | None = None
     single_writer: bool = False
+    declared: Callable[[], Iterable[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,15 @@ def drop(
 
 
 def _found(table: Place) -> Snapshot:
-    """The table as it is; where there is none, the error names the one beside it that may be meant."""
+    """The table as it is; where there is none, the error names the one that may be meant, beside it or declared."""
     from tidemill.state.logs import log_at  # noqa: PLC0415
 
     snapshot = log_at(table.path).snapshot()
     if snapshot is not None:
         return snapshot
     name = Path(table.path).name
-    close = did_you_mean(name, (each.name for each in Path(table.path).parent.glob("[!._]*")))
-    meant = f"Did you mean {table.name.rstrip('/').removesuffix(name)}{close}?" if close else None
-    raise ArgumentError("table.missing", f"There is no table {table.name}.", meant or f"Nothing is at {table.path}.")
+    start = table.name.rstrip("/").removesuffix(name)  # a schema, or a folder
+    declared = [each.removeprefix(start) for each in table.declared() if each.startswith(start)]
+    close = did_you_mean(name, [*declared, *(each.name for each in Path(table.path).parent.glob("[!._]*"))])
+    remedy = f"Did you mean {start}{close}?" if close else f"Nothing is at {table.path}."
+    raise ArgumentError("table.missing", f"There is no table {table.name}.", remedy)

@@ -99,6 +99,8 @@ def test_a_misspelled_table_is_neither_dropped_copied_nor_restored(shop: Path, c
         assert (told.exit_code, told.stderr) == (2, meant)
     copy = cli("restore", "shop.orders", "--from", "shop.orders_of_2052")
     assert (copy.exit_code, copy.stderr.splitlines()[1]) == (2, "  Did you mean shop.orders_of_2025?")
+    (shop / "models/shop/not_made.sql").write_text("SELECT 1 AS id")
+    assert cli("backup", "shop.not_mad").stderr.endswith("Did you mean shop.not_made?\n")
     nothing = cli("drop", "shop.payments", "--confirm").stderr
     assert nothing == (
         f"error[table.missing] There is no table shop.payments.\n  Nothing is at {shop}/warehouse/shop/payments.\n"
