@@ -25,6 +25,7 @@ PLAIN = Looks()
 SEPARATOR = fitting.SEPARATOR
 NOT_KNOWN = "–"  # noqa: RUF001  the mark of what could not be looked at
 _UNDER = 4  # what goes on below a line with a mark
+_CARET = re.compile(r" *│ *\^+ ")
 NOTHING_DECLARED = (
     "nothing is declared: write pipelines/*.sql or models/<schema>/*.sql (tidemill init makes an example)"
 )
@@ -49,7 +50,9 @@ def error(problem: TidemillError, *, as_json: bool) -> None:
         return
     if isinstance(problem, FileErrors):
         for each in problem.errors:
-            console.write(_red_head(excerpt(each)), err=True)
+            for line in _red_head(excerpt(each)).splitlines():
+                beside = _CARET.match(line)  # the remedy stays to the right of its caret
+                say(line, err=True, hang=len(beside[0]) if beside else None)
         say(f"{problem.problem} · {problem.remedy}", err=True)
         return
     say(f"{click.style(f'error[{problem.code}]', fg='red', bold=True)} {problem.problem}", err=True)
