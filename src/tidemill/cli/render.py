@@ -50,15 +50,20 @@ def error(problem: TidemillError, *, as_json: bool) -> None:
         return
     if isinstance(problem, FileErrors):
         for each in problem.errors:
-            for line in _red_head(excerpt(each)).splitlines():
-                beside = _CARET.match(line)  # the remedy stays to the right of its caret
-                say(line, err=True, hang=len(beside[0]) if beside else None)
+            _excerpt(each)
         say(f"{problem.problem} · {problem.remedy}", err=True)
         return
     say(f"{click.style(f'error[{problem.code}]', fg='red', bold=True)} {problem.problem}", err=True)
     for line in (problem.origin, problem.remedy):
         if line:
             say(f"{INDENT}{line}", err=True)
+
+
+def _excerpt(problem: TidemillError) -> None:
+    """An error in a file; on narrow terminals its remedy stays to the right of its caret."""
+    for line in _red_head(excerpt(problem)).splitlines():
+        caret = _CARET.match(line)
+        say(line, err=True, hang=len(caret[0]) if caret else None)
 
 
 def _red_head(text: str) -> str:
