@@ -156,7 +156,7 @@ def test_description_clustering_and_properties_are_kept_without_touching_rows_or
 
     raw = replace(shop.load().tables[0], properties={"team": "bi"}, cluster_by=())
     kept = described(lambda: spark, raw, notes["raw"].result)
-    assert kept.notices[-1] == "raw has its new team, cluster_by"
+    assert kept.notices[-1] == "main.raw has its new team, cluster_by"
     assert deltalake.DeltaTable(str(shop.path("raw"))).metadata().configuration["team"] == "bi"
     assert detail(spark, shop, "raw")["clusteringColumns"] == []
 
