@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
 import re
 import select
@@ -17,7 +19,9 @@ from typing import TYPE_CHECKING
 import pyte
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+    from typing import TextIO
 
 ROWS = 100  # tall: nothing scrolls out of sight
 CTRL_C = b"\x03"
@@ -49,35 +53,88 @@ class Seen:
         raise AssertionError(f"{word} is not on the screen")
 
 
-def on_terminal(folder: Path, *args: str, columns: int, type_when: tuple[str, bytes] | None = None, **env: str) -> Seen:
+def on_terminal(folder: Path, *args: str, columns: int, type_when: tuple[str, bytes] | None = None) -> Seen:
     """Runs `tidemill args` on a terminal of so many columns, until it ends.
 
     `type_when` is a line with a spinner to wait for, and the keys that are typed then.
     """
+    with _terminal([sys.executable, "-m", "tidemill.cli.main", *args], folder) as (process, fd):
+        _resize(fd, columns)
+        screen, displayed = _watched(fd, columns, type_when)
+        return Seen(process.wait(timeout=30), screen, displayed)
+
+
+class WarmTerminal:
+    """A terminal whose commands run one after another in one process: they share its engine."""
+
+    def __init__(self, fd: int, commands: TextIO) -> None:
+        self._fd, self._commands = fd, commands
+
+    def __call__(self, folder: Path, *args: str, columns: int) -> Seen:
+        """Runs `tidemill args` in the folder; the terminal has so many columns from then on."""
+        _resize(self._fd, columns)
+        print(json.dumps([str(folder), args]), file=self._commands, flush=True)
+        screen, displayed = _watched(self._fd, columns)
+        return Seen(int(screen.title), screen, displayed)
+
+
+@contextlib.contextmanager
+def warm_terminal() -> Iterator[WarmTerminal]:
+    theirs, ours = os.pipe()
+    with _terminal([sys.executable, "-c", _SHELL, str(theirs)], fd=theirs) as (_, fd), os.fdopen(ours, "w") as commands:
+        yield WarmTerminal(fd, commands)
+
+
+_SHELL = """
+import json, os, sys
+from tidemill.cli.main import tidemill
+for line in open(int(sys.argv[1])):
+    folder, args = json.loads(line)
+    os.chdir(folder)
+    try:
+        tidemill.main(args)
+    except SystemExit as end:
+        sys.stderr.flush()
+        print(f"\\033]2;{end.code}\\a", end="", flush=True)  # the terminal's title
+"""
+
+
+@contextlib.contextmanager
+def _terminal(
+    command: Sequence[str], folder: Path | None = None, fd: int | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The command, which has also this descriptor, and the other end of its terminal."""
     ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+    _resize(ours, 80)
     kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tidemill.cli.main", *args],
+        command,
         cwd=folder,
-        env={**kept, "TERM": "xterm-256color", **env},
+        env={**kept, "TERM": "xterm-256color"},
+        pass_fds=() if fd is None else (fd,),
         preexec_fn=lambda: os.login_tty(theirs),  # noqa: PLW1509  nothing else makes it the terminal that sends Ctrl-C
     )
-    os.close(theirs)
+    for each in (theirs, *(() if fd is None else (fd,))):
+        os.close(each)
     try:
-        screen, displayed = _watched(ours, columns, type_when)
-        return Seen(process.wait(timeout=30), screen, displayed)
+        yield process, ours
     finally:
         process.kill()
+        process.wait()
         os.close(ours)
 
 
-def _watched(fd: int, columns: int, type_when: tuple[str, bytes] | None) -> tuple[pyte.Screen, set[str]]:
+def _resize(fd: int, columns: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+
+
+def _watched(fd: int, columns: int, type_when: tuple[str, bytes] | None = None) -> tuple[pyte.Screen, set[str]]:
+    """Until the terminal has a title, or nobody writes to it any more."""
     screen = pyte.Screen(columns, ROWS)
     stream = pyte.ByteStream(screen)
     displayed: set[str] = set()
     deadline = time.monotonic() + 180
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not screen.title:
         if not select.select([fd], [], [], 1)[0]:
             continue
         try:
@@ -89,6 +146,8 @@ def _watched(fd: int, columns: int, type_when: tuple[str, bytes] | None) -> tupl
         if type_when and type_when[0] in displayed:
             os.write(fd, type_when[1])
             type_when = None
+    if screen.title:
+        return screen, displayed
     raise AssertionError("\n".join(["the command does not end; on the screen:", *map(str.rstrip, screen.display)]))
 
 

@@ -10,6 +10,7 @@ from tidemill.declare.exports import Export
 from tidemill.declare.mistakes import FileErrors, Mistakes, in_order
 from tidemill.declare.names import is_foreign
 from tidemill.declare.secrets import Masking, secrets_in
+from tidemill.declare.wording import Wording, wording_of
 from tidemill.errors import ArgumentError
 from tidemill.language.declared import Declared, declared
 from tidemill.language.pipeline import PipelineErrors, read_pipelines
@@ -39,6 +40,7 @@ class Declarations:
     declared: tuple[Declared, ...]
     graph: Graph
     masking: Masking
+    wording: Wording
     outside: Mapping[str, Source]
     spark: SparkSettings
 
@@ -55,11 +57,13 @@ def read_declarations(start: Path, profile: str | None, given: Mapping[str, str]
     found, secrets = _read(project, files, models, variables, outside)
     if _is_alone(start):
         found = tuple(_of_file(each, start) for each in found)
-    graph = _checked(found, project, outside)
+    wording = _wording(found, project)
+    with wording.errors():
+        graph = _checked(found, project, outside)
     # Functions find all of .env in the `vars` of their run; which of it they use nobody knows.
     lent = secrets_in(variables.dotenv) if models.functions else frozenset()
     masking = Masking(spark.secrets.union(filling.secrets, secrets, lent))
-    return Declarations(project, found, graph, masking, outside, spark)
+    return Declarations(project, found, graph, masking, wording, outside, spark)
 
 
 def _is_alone(start: Path) -> bool:
@@ -77,6 +81,14 @@ def _files(start: Path, project: ProjectSettings) -> tuple[list[Path], ModelFile
         return [start], ModelFiles()
     schema = start.absolute().parent.name if is_model else project.warehouse.schema
     return [], ModelFiles(functions=(FunctionFile(start, schema),))
+
+
+def _wording(found: Sequence[Declared], project: ProjectSettings) -> Wording:
+    names = [
+        *(table.name for each in found for table in each.tables),
+        *(view.name for each in found for view in each.views),
+    ]
+    return wording_of(project.warehouse.schema, names)
 
 
 def _checked(found: Sequence[Declared], project: ProjectSettings, outside: Mapping[str, Source]) -> Graph:

@@ -201,7 +201,8 @@ class Project:
 
         settings = self._settings
         path = settings.table_path(table) if isinstance(table, str) and "/" not in table else absolute(table)
-        return Place(str(table), path, settings.folder, settings.warehouse.has_one_writer(path))
+        alone = settings.warehouse.has_one_writer(path)
+        return Place(str(table), path, settings.folder, alone, lambda: [each.name for each in self.tables])
 
     def _on(self, spark: SparkSession | None) -> OnSpark:
         """The session given, or the one that tidemill.toml names, once it is needed."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tidemill import api
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, did_you_mean
 from tidemill.run.keeping import keeping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -34,13 +34,15 @@ class OnSpark(Protocol):
 class Place:
     """A table as a user names it, and where it is; the ledger is that of the project in `folder`.
 
-    `single_writer`: the user's promise that no other process writes to it.
+    `single_writer`: the user's promise that no other process writes to it. `declared` gives the names of the project's
+    tables, for one that is misspelled.
     """
 
     name: str
     path: str
     folder: Path | None = None
     single_writer: bool = False
+    declared: Callable[[], Iterable[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
     """Copies a table as it is, where nothing may be yet. What is wrong with either is reported before Spark starts."""
     from tidemill.run.upkeep.backup import check_free  # noqa: PLC0415
 
-    api.history(table.path, 1)
+    _found(table)
     check_free(to.path)
     with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
         result = on_spark(lambda spark: api.backup(table.path, to.path, spark=spark, single_writer=to.single_writer))
@@ -77,7 +79,7 @@ def restore(
     moment = None if at is None else api.moment_of(at)
     way = f"--from {backup.name}" if backup else f"--to {to}" if moment is None else f"--at {moment}"
     with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
-        api.history(backup.path if backup else table.path, 1)  # what is not there is found before Spark starts
+        _found(backup or table)  # what is not there is reported before Spark starts
         copy = backup.path if backup else None
         alone = table.single_writer
         result = on_spark(
@@ -92,14 +94,26 @@ def drop(
 ) -> DropResult:
     """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
     from tidemill.run.upkeep.drop import drop_table, refuse_reset  # noqa: PLC0415
-    from tidemill.state.logs import log_at  # noqa: PLC0415
 
     with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
-        snapshot = log_at(table.path).snapshot()
-        if snapshot is None:
-            raise ArgumentError("table.missing", f"There is no table {table.name}.", f"Nothing is at {table.path}.")
+        snapshot = _found(table)
         refuse_reset(table.name, snapshot, declared())
         agree(snapshot)
         drop_table(table.path)
         kept.status = "dropped"
     return DropResult(table.name, table.path, snapshot.rows)
+
+
+def _found(table: Place) -> Snapshot:
+    """The table as it is; where there is none, the error names the one that may be meant, beside it or declared."""
+    from tidemill.state.logs import log_at  # noqa: PLC0415
+
+    snapshot = log_at(table.path).snapshot()
+    if snapshot is not None:
+        return snapshot
+    name = Path(table.path).name
+    start = table.name.rstrip("/").removesuffix(name)  # a schema, or a folder
+    declared = [each.removeprefix(start) for each in table.declared() if each.startswith(start)]
+    close = did_you_mean(name, [*declared, *(each.name for each in Path(table.path).parent.glob("[!._]*"))])
+    remedy = f"Did you mean {start}{close}?" if close else f"Nothing is at {table.path}."
+    raise ArgumentError("table.missing", f"There is no table {table.name}.", remedy)

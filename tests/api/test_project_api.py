@@ -159,9 +159,9 @@ def test_what_cannot_be_copied_restored_or_dropped_is_reported_without_spark(fol
     assert no.value.origin is not None
     for wrong, problem in (
         (lambda: project.drop("stat"), "There is no table stat."),
-        (lambda: project.backup("stat"), "There is no table at "),
+        (lambda: project.backup("stat"), "There is no table stat. Did you mean stats?"),
         (lambda: project.backup("stats", "stats"), "There is a table at "),
-        (lambda: project.restore("stats", backup="gone"), "There is no table at "),
+        (lambda: project.restore("stats", backup="gone"), "There is no table gone."),
         (lambda: project.restore("stats"), "A restore goes back to one of three"),
         (lambda: project.restore("stats", at="tomorrow"), "'tomorrow' is no moment."),
         (lambda: project.drop("main.stats.old.er"), "'main.stats.old.er' is no name of a table."),

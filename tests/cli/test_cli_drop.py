@@ -89,11 +89,22 @@ def test_on_a_terminal_a_drop_is_asked_for(shop: Path):
     assert answered(b"y\n") == f"{question}  ✓ shop.orders  dropped · 3 rows\n"
 
 
-@pytest.mark.usefixtures("shop")
-def test_nothing_cannot_be_dropped(cli):
-    told = cli("drop", "shop.order", "--confirm")
-    assert told.exit_code == 2
-    assert told.stderr.startswith("error[table.missing] There is no table shop.order.\n")
+@pytest.mark.parametrize("written", ["shop.ordres", "warehouse/shop/ordres"])
+def test_a_misspelled_table_is_neither_dropped_copied_nor_restored(shop: Path, cli, written: str):
+    meant = (
+        f"error[table.missing] There is no table {written}.\n  Did you mean {written.replace('ordres', 'orders')}?\n"
+    )
+    for command in (("drop", "--confirm"), ("backup",), ("restore", "--to", "0")):
+        told = cli(command[0], written, *command[1:])
+        assert (told.exit_code, told.stderr) == (2, meant)
+    copy = cli("restore", "shop.orders", "--from", "shop.orders_of_2052")
+    assert (copy.exit_code, copy.stderr.splitlines()[1]) == (2, "  Did you mean shop.orders_of_2025?")
+    (shop / "models/shop/not_made.sql").write_text("SELECT 1 AS id")
+    assert cli("backup", "shop.not_mad").stderr.endswith("Did you mean shop.not_made?\n")
+    nothing = cli("drop", "shop.payments", "--confirm").stderr
+    assert nothing == (
+        f"error[table.missing] There is no table shop.payments.\n  Nothing is at {shop}/warehouse/shop/payments.\n"
+    )
 
 
 def test_a_profile_says_whose_table_is_dropped(shop: Path, cli):

@@ -30,7 +30,7 @@ def test_a_wrong_key_and_a_syntax_error_are_shown_and_a_merge_goes_into_the_tabl
     key, syntax = wrong["orders"], wrong["daily"]
     assert (key["code"], key["remedy"]) == ("columns.missing", "Did you mean id? It has: id, amount.")
     assert (syntax["code"], syntax["origin"]) == ("query.syntax", "pipelines/shop.sql:5:22")
-    assert syntax["problem"].startswith("The query of main.daily cannot be parsed: Syntax error at or near 'BY'")
+    assert syntax["problem"].startswith("The query of daily cannot be parsed: Syntax error at or near 'BY'")
 
     file.write_text(PIPELINE.replace("idd", "id").partition("CREATE")[0])
     assert cli("run").exit_code == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +11,9 @@ from terminal import on_terminal
 
 from tidemill.cli.fitting import flowing, size, wrapped
 from tidemill.cli.tables import Looks, laid
+from tidemill.contracts.records import Counts
+from tidemill.declare.cursors import Cursor, CursorKind
+from tidemill.state.ledger import Ledger, Step, ledger_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,13 +36,33 @@ ROWS = pa.table(
 )
 
 
+READ = {
+    "rows_read": 1_234_567,
+    "bytes_read": 123_456_789,
+    "reason": "since 2024-01-31 20:00:00 UTC, and the rows of all shops that came late",
+}
+
+
 @pytest.fixture
 def shop(folder: Path, make_table) -> Path:
     (folder / "tidemill.toml").write_text('name = "shop"\n')
     (folder / "pipelines").mkdir()
     (folder / "pipelines/all_orders.sql").write_text(PIPELINE)
-    make_table("main.raw_orders_of_all_shops", ROWS, sql_hash="0123456789abcdef", config_hash="fedcba9876543210")
+    window = {"start": "2024-01-31T19:00:00.000000Z", "column": "updated_at"}
+    facts = {"window": window, "strategy": "merge upsert on order_id, region, shop_number"}
+    facts |= {"progress": {"all_orders.orders": Cursor(CursorKind.TIMESTAMP, ROWS["updated_at"][0].as_py())}}
+    facts |= {"sql_hash": "0123456789abcdef", "config_hash": "fedcba9876543210", "counts": {"inserted": 2}}
+    path = make_table("main.raw_orders_of_all_shops", ROWS, **facts)
+    with Ledger(ledger_file(folder)).run("run pipelines/all_orders.sql --start 2024-01-01 --end 2024-03-31") as run:
+        run.add(_step("raw_orders_of_all_shops", path, "changed", counts=Counts(1_234, 56), **READ))
+        run.add(_step("daily_revenue", folder, "failed", error_code="source.missing", error="There is no pages.csv."))
+    (folder / "run_id").write_text(run.run_id)
     return folder
+
+
+def _step(name: str, path: Path, status: str, **facts: Any) -> Step:
+    at = "2024-02-01T06:00:00.000Z"
+    return Step(name, str(path), "merge upsert", "incremental", status, at, **{"seconds": 1.24, **facts})
 
 
 COMMANDS = (
@@ -47,6 +70,7 @@ COMMANDS = (
     ("plan",),
     ("status",),
     ("state",),
+    ("runs",),
     ("history", "raw_orders_of_all_shops"),
     ("show-watermarks",),
     ("show", "raw_orders_of_all_shops"),
@@ -64,41 +88,137 @@ def test_no_word_is_broken_and_nothing_is_shown_that_is_not_there(shop: Path, sh
         assert [word for word in words if word not in piped.stdout] == []
 
 
-def test_a_list_at_80_columns(shop: Path):
-    assert (
-        on_terminal(shop, "list", columns=80).text
-        == """\
+SCREENS = {
+    ("list", 80): """\
   name                     strategy      reads                    declared in
   raw_orders_of_all_shops  merge upsert  orders                   …rders.sql:3:1
   daily_revenue            merge         raw_orders_of_all_shops  …rders.sql:4:1
                            full_merge
-"""
-    )
-
-
-def test_a_state_at_80_columns_says_which_columns_it_has_no_room_for(shop: Path):
-    assert (
-        on_terminal(shop, "state", columns=80).text
-        == """\
-  model_name               strategy      last_execution_timestamp  rows  version
-  raw_orders_of_all_shops  merge upsert  2024-02-01 06:00             2        0
-  daily_revenue            merge         not run yet
-                           full_merge
+""",
+    ("list", 120): """\
+  name                     strategy          reads                    declared in
+  raw_orders_of_all_shops  merge upsert      orders                   pipelines/all_orders.sql:3:1
+  daily_revenue            merge full_merge  raw_orders_of_all_shops  pipelines/all_orders.sql:4:1
+""",
+    ("plan", 80): """\
+  table                    strategy               reads
+  raw_orders_of_all_shops  merge upsert on        since 2024-01-31 21:00:00 UTC,
+                           order_id, region,      less 2 hours
+                           shop_number
+  daily_revenue            merge full_merge on    first run
+                           day
+""",
+    ("plan", 120): """\
+  table                    strategy                                       reads
+  raw_orders_of_all_shops  merge upsert on order_id, region, shop_number  since 2024-01-31 21:00:00 UTC, less 2 hours
+  daily_revenue            merge full_merge on day                        first run
+""",
+    ("status", 80): """\
+  table                           rows  watermark   last changed  last run
+  raw_orders_of_all_shops            2  2024-01-31  2024-02-01    2024-02-01
+                                        21:00:00    06:00         06:00 changed
+                                        UTC
+  daily_revenue            not run yet
+  2 tables · 2 rows · last run today … failed
+""",
+    ("status", 120): """\
+  table                           rows  watermark                last changed      last run
+  raw_orders_of_all_shops            2  2024-01-31 21:00:00 UTC  2024-02-01 06:00  2024-02-01 06:00 changed
+  daily_revenue            not run yet
+  2 tables · 2 rows · last run today … failed
+""",
+    ("state", 80): """\
+  model_name            strategy      last_processed_value         rows  version
+  raw_orders_of_all_s…  merge upsert  2024-01-31T21:00:00.000000Z     2        0
+  daily_revenue         merge
+                        full_merge
+  no room for materialization, last_execution_timestamp, sql_hash, config_hash:
+  --format json has all
+""",
+    ("state", 120): """\
+  model_name               strategy          last_execution_timestamp  last_processed_value         rows  version
+  raw_orders_of_all_shops  merge upsert      2024-02-01 06:00          2024-01-31T21:00:00.000000Z     2        0
+  daily_revenue            merge full_merge  not run yet
   no room for materialization, sql_hash, config_hash: --format json has all
-"""
-    )
-
-
-def test_rows_at_80_columns_have_whole_numbers_and_shortened_texts(shop: Path):
-    assert (
-        on_terminal(shop, "show", "raw_orders_of_all_shops", columns=80).text
-        == """\
+""",
+    ("runs", 80): """\
+  run       started      command                     status  steps          took
+  RUN       today …  run                         failed  1 failed, 1   … s
+                         pipelines/all_orders.sql            changed
+                         --start 2024-01-01 --end
+                         2024-03-31
+""",
+    ("runs", 120): """\
+  run       started      command                                                           status  steps            took
+  RUN       today …  run pipelines/all_orders.sql --start 2024-01-01 --end 2024-03-31  failed  1 failed, 1     … s
+                                                                                                   changed
+""",
+    ("runs RUN", 80): """\
+  run RUN · run pipelines/all_orders.sql --start
+  2024-01-01 --end 2024-03-31 · failed · today … to today …, … s
+  table                    status   read       written     why
+  raw_orders_of_all_shops  changed  1,234,567  +1,234 ~56  since 2024-01-31
+                                    rows,                  20:00:00 UTC, and the
+                                    123.5 MB               rows of all shops
+                                                           that came late
+  daily_revenue            failed                          error[source.missing]
+  no room for mode, took: --format json has all
+  ✗ daily_revenue  error[source.missing] There is no pages.csv.
+""",
+    ("runs RUN", 120): """\
+  run RUN · run pipelines/all_orders.sql --start 2024-01-01 --end 2024-03-31 · failed ·
+  today … to today …, … s
+  table                    status   mode         read                      written      took  why
+  raw_orders_of_all_shops  changed  incremental  1,234,567 rows, 123.5 MB  +1,234 ~56  … s  since 2024-01-31 20:00:00
+                                                                                              UTC, and the rows of all
+                                                                                              shops that came late
+  daily_revenue            failed   incremental                                        … s  error[source.missing]
+  ✗ daily_revenue  error[source.missing] There is no pages.csv.
+""",
+    ("history raw_orders_of_all_shops", 80): """\
+  version  when              what               rows  window        watermark
+        0  2024-02-01 06:00  merge upsert on    +2    2024-01-31    2024-01-31
+                             order_id, region,        19:00:00 UTC  21:00:00 UTC
+                             shop_number              …
+""",
+    ("history raw_orders_of_all_shops", 120): """\
+  version  when              what                                           rows  window         watermark
+        0  2024-02-01 06:00  merge upsert on order_id, region, shop_number  +2    2024-01-31     2024-01-31 21:00:00 UTC
+                                                                                  19:00:00 UTC
+                                                                                  …
+""",
+    ("show-watermarks", 80): """\
+  pipeline    source  table                    column      watermark
+  all_orders  orders  raw_orders_of_all_shops  updated_at  2024-01-31 21:00:00
+                                                           UTC
+  no room for since: --format json has all
+""",
+    ("show-watermarks", 120): """\
+  pipeline    source  table                    column      watermark                since
+  all_orders  orders  raw_orders_of_all_shops  updated_at  2024-01-31 21:00:00 UTC  2024-02-01 06:00
+""",
+    ("show raw_orders_of_all_shops", 80): """\
   order_id  customer_name  shipping_address  updated_at       amount  comments
          1  Ada Lovelace…  12 St James's…    2024-01-31…  1234567.25  left with…
          2  Grace Brewst…  Arlington…        2024-01-31…        20.5  none
   2 rows
-"""
-    )
+""",
+    ("show raw_orders_of_all_shops", 120): """\
+  order_id  customer_name                   shipping_address             updated_at                   amount  comments
+         1  Ada Lovelace, Countess of King  12 St James's Square…        2024-01-31 21:00:00 UTC  1234567.25  left with…
+         2  Grace Brewster Murray Hopper    Arlington National…          2024-01-31 21:00:00 UTC        20.5  none
+  2 rows
+""",
+}
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_columns_are_shortened_by_importance_and_what_is_left_out_is_named(shop: Path, columns: int):
+    run = (shop / "run_id").read_text()
+    for command in [command for command, each in SCREENS if each == columns]:
+        seen = on_terminal(shop, *command.replace("RUN", run).split(), columns=columns)
+        assert seen.code == 0
+        assert seen.text.replace(run, "RUN").replace(run[:8], "RUN     ") == SCREENS[command, columns]
 
 
 def test_a_step_that_failed_is_red_in_status(shop: Path, shell):

@@ -109,7 +109,7 @@ def test_the_command_that_an_error_proposes_names_the_file_that_was_named(folder
     (folder / "my shop.sql").write_text("CREATE TABLE a AS SELECT @id AS id;")
     result = cli("plan", "my shop.sql")
     assert result.exit_code == 2
-    assert "Give it on the command line: tidemill run 'my shop.sql' -s main.a --vars" in result.stderr
+    assert "Give it on the command line: tidemill run 'my shop.sql' -s a --vars" in result.stderr
 
 
 UNKNOWN = """SOURCE a TYPE CVS PARAMS { "path": "s.csv" };

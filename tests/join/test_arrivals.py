@@ -50,6 +50,17 @@ def test_the_text_says_what_the_declared_lengths_catch_and_what_longer_ones_woul
     assert advice.startswith("a look forward of 10 hours catches 99.9% of the matches, 400 hours 100%; with")
 
 
+def test_lengths_stand_above_their_shares_on_narrow_terminals_too() -> None:
+    assert list(told("payments", FOUND, 50))[2:8] == [
+        "look back         0     1     2     3     5",
+        "catches       90.0% 99.0% 99.0% 99.0% 99.0%",
+        "look back        6*    7",
+        "catches       99.0% 100%",
+        "look forward      0     1     2     3     5",
+        "catches       90.0% 90.0% 90.0% 98.0% 98.0%",
+    ]
+
+
 def test_the_picture_is_xml_with_a_bar_for_each_distance_and_those_outside_marked() -> None:
     text = histogram_svg(Histogram("a < b & c", FOUND.counts, -6, 10, "days"))
     bars = [each for each in ET.fromstring(text).iter() if each.tag.endswith("rect")]

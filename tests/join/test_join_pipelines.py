@@ -143,7 +143,7 @@ def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of
     assert late.remedies[0] == (
         "2 rows belong to windows joined before them: rows of its sides came or changed behind it. A backfill over "
         "those windows (the samples have their target_time) joins them again: "
-        f"tidemill run {bank.shop.file} -s main.payments --start …"
+        f"tidemill run {bank.shop.file} -s payments --start …"
     )
     mended = bank.run(start="2024-03-10")
     assert (mended.counts.inserted, mended.counts.deleted) == (2, 2)
@@ -229,12 +229,12 @@ def test_what_is_wrong_with_a_join_leaves_its_table_as_it_was(bank: Bank) -> Non
 
     shop.says(PAYMENTS.replace("a.*,", "a.*, 1 AS waited,"))
     assert error() == (
-        "[join.column_taken] The SELECT of main.payments gives a column waited, which is one of the join's own."
+        "[join.column_taken] The SELECT of payments gives a column waited, which is one of the join's own."
     )
     shop.says(PAYMENTS.replace("b.amount AS sepa_amount", "b.*"))
-    assert error() == "[join.column_taken] The SELECT of main.payments gives two columns of the name reference."
+    assert error() == "[join.column_taken] The SELECT of payments gives two columns of the name reference."
     shop.says(PAYMENTS.replace("b.amount", "b.amuont"))
-    assert error().startswith("[join.bad_select] The SELECT of main.payments cannot be read: ")
+    assert error().startswith("[join.bad_select] The SELECT of payments cannot be read: ")
     shop.says(PAYMENTS.replace("6 DAYS", "6 HOURS"))
     assert error().startswith("[join.bad_length] look_back is 6 hours, which is no length between times of type date.")
     shop.says(PAYMENTS.replace("b.reference", "b.ref"))

@@ -141,7 +141,7 @@ def test_a_table_stays_in_the_format_that_it_was_made_in(spark: SparkSession, fo
     (folder / "tidemill.toml").write_text('name = "shop"\n')
     told = cli("plan")
     assert told.exit_code == 2
-    assert "raw_orders is a Parquet dataset, and main.raw_orders is declared with the format delta." in told.output
+    assert "raw_orders is a Parquet dataset, and raw_orders is declared with the format delta." in told.output
 
 
 def test_metadata_commands_know_datasets_without_spark(spark: SparkSession, folder: Path) -> None:

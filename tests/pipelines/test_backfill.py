@@ -130,8 +130,8 @@ def test_a_full_refresh_after_a_changed_query_gives_windows_back_to_the_table(sh
     plan = {step.table: step for step in shop.load().plan()}
     assert plan["main.daily"].notices == (
         (
-            "main.daily: its query changed since the last run; rows before this window were made by the old one. "
-            f"Rebuild them with: tidemill run {shop.file} -s main.daily --full-refresh"
+            "daily: its query changed since the last run; rows before this window were made by the old one. "
+            f"Rebuild them with: tidemill run {shop.file} -s daily --full-refresh"
         ),
     )
     refresh(shop, "daily")
@@ -149,8 +149,8 @@ def test_a_table_that_must_not_be_reset_is_refused_and_stays(shop: Shop) -> None
     with pytest.raises(ArgumentError) as refused:
         refresh(shop)
     assert str(refused.value) == (
-        "[table.reset_refused] main.kept is declared reset_allowed = false: 6 rows of history would be replaced. "
-        "Leave it out with --exclude main.kept. If its history is to go, take a backup (tidemill backup main.kept), "
+        "[table.reset_refused] kept is declared reset_allowed = false: 6 rows of history would be replaced. "
+        "Leave it out with --exclude kept. If its history is to go, take a backup (tidemill backup kept), "
         "then allow it where it is declared."
     )
     assert (shop.version("kept"), len(shop.rows("kept"))) == (1, 6)  # that it must not be reset is noted on it

@@ -94,5 +94,5 @@ def test_a_value_of_another_type_an_unknown_source_and_a_table_never_run_are_err
     fed.file.write_text(TEXT.replace("merged", "fresh"))
     never = command("set-watermark", str(fed.file), "events", "2024-01-01", "--table", "fresh")
     assert never["error"]["problem"] == (  # type: ignore[index]
-        "main.fresh has not been run yet, so there is no log to hold its watermark."
+        "fresh has not been run yet, so there is no log to hold its watermark."
     )

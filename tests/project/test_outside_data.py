@@ -97,7 +97,7 @@ def test_a_table_and_outside_data_cannot_have_one_name(project):
     with pytest.raises(FileErrors) as failure:
         Workspace.load()
     assert excerpt(failure.value.errors[0]) == (
-        "error[project.source_is_table] main.orders is declared as outside data, and as a table at "
+        "error[project.source_is_table] orders is declared as outside data, and as a table at "
         "pipelines/shop.sql:2:1.\n"
         f"  {folder / 'tidemill.toml'}:1:2\n"
         "  Give one of them another name."

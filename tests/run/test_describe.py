@@ -143,9 +143,9 @@ def test_description_clustering_and_properties_are_kept_without_touching_rows_or
     changed = PIPELINE.replace("it's ours; -- all", "theirs").replace('["region"], "desc', '["id", "amount"], "desc')
     shop.says(changed.replace('"partition_by": ["region"]', '"partition_by": ["id"]'))
     notes = shop.run()
-    assert notes["raw"].result.notices == ("main.raw has its new description, cluster_by",)
-    stays = "main.laid stays partitioned by region"
-    anew = f"tidemill run {shop.file} -s main.laid --full-refresh partitions it by id"
+    assert notes["raw"].result.notices == ("raw has its new description, cluster_by",)
+    stays = "laid stays partitioned by region"
+    anew = f"tidemill run {shop.file} -s laid --full-refresh partitions it by id"
     assert notes["laid"].result.notices == (f"{stays}; {anew}",)
     assert [outcome.result.status for outcome in notes.values()] == ["up to date"] * 3
     now = detail(spark, shop, "raw")
@@ -180,7 +180,7 @@ def test_a_layout_by_a_column_that_is_not_there_is_refused_before_anything_is_wr
     shop.data("s.csv", "id region amount", (1, "eu", 10))
     error = shop.run()["raw"].error
     assert str(error) == (
-        "[columns.missing] The cluster_by column 'regoin' is not a column of main.raw. "
+        "[columns.missing] The cluster_by column 'regoin' is not a column of raw. "
         "Did you mean region? It has: id, region, amount."
     )
     assert not shop.path("raw").exists()

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from tidemill.change.types import conformed, fits
+from tidemill.declare.mismatches import schema_changed
 from tidemill.declare.names import quote, spelled
 from tidemill.declare.tables import SchemaPolicy
 from tidemill.errors import ArgumentError, SchemaError, did_you_mean
@@ -58,7 +59,8 @@ def align(rows: DataFrame, table: StructType, policy: SchemaPolicy, name: str) -
         return rows, fit
     _check_types(rows.schema, table, name)
     if policy is SchemaPolicy.FAIL and (fit.added or fit.missing):
-        raise _mismatch(fit, name)
+        added = [f"{field.name} ({field.dataType.simpleString()})" for field in fit.added]
+        raise schema_changed(name, added, fit.missing)
     if policy is SchemaPolicy.IGNORE:
         fit = Fit(fit.shared, (), fit.missing)
     columns = [_cast(rows.schema, table[column]) for column in fit.shared]
@@ -161,18 +163,3 @@ def _check_types(source: StructType, table: StructType, name: str) -> None:
             f"The rows do not fit the columns of {name}: {'; '.join(wrong)}.",
             "Cast them in the source; only casts that lose nothing are made for you. The table is unchanged.",
         )
-
-
-def _mismatch(fit: Fit, name: str) -> SchemaError:
-    parts = []
-    if fit.added:
-        parts.append(f"the source also has {', '.join(f'{f.name} ({f.dataType.simpleString()})' for f in fit.added)}")
-    if fit.missing:
-        parts.append(f"the source lacks {', '.join(fit.missing)}")
-    rebuilt = "" if "/" in name else f", or rebuild the table with a run that has -s {name} --full-refresh"
-    return SchemaError(
-        "schema.changed",
-        f"The columns of the source are not those of {name}: {'; '.join(parts)}.",
-        "Set on_schema_change (of a merge: schema_policy) to ignore, append_new_columns or sync_all_columns"
-        f"{rebuilt}. The table is unchanged.",
-    )

@@ -39,7 +39,8 @@ def drop(table_path: str, confirm: bool, load: Load, form: str, quiet: bool) -> 
 
     workspace = named_in(table_path, load)
     path = absolute(workspace.project.table_path(table_path) if workspace else table_path)
-    place = upkeep.Place(table_path, path)
+    names = [workspace.short(table.name) for table in workspace.tables] if workspace else []
+    place = upkeep.Place(table_path, path, declared=lambda: names)
     asked = () if confirm else (partial(_ask, table_path),)
     result = upkeep.drop(place, partial(_declared, path, load), *asked)
     if form == "json":

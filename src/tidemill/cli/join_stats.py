@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidemill.cli import render
+from tidemill.cli import console, render
 from tidemill.cli.live import Live
 from tidemill.cli.options import output, variables
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidemill.workspace import Workspace
 
 _BAR = 40
+_HEAD = 13
 _MOST_BARS = 45
 
 
@@ -47,7 +48,8 @@ def join_stats(
     if form == "json":
         render.document({"table": workspace.short(table), **found.to_json(), "svg": file})
     elif not quiet:
-        for line in (*told(workspace.short(table), found), *([f"drawn into {file}"] if file else ())):
+        shown = told(workspace.short(table), found, console.width())
+        for line in (*shown, *([f"drawn into {file}"] if file else ())):
             render.say(f"{render.INDENT}{line}")
 
 
@@ -60,13 +62,14 @@ def _counted(workspace: Workspace, table: str, within: str | None, *, shown: boo
         return interruptible(ready)
 
 
-def told(name: str, found: Arrivals) -> Iterator[str]:
+def told(name: str, found: Arrivals, width: int | None = None) -> Iterator[str]:
     """What a terminal shows: the shares that lengths catch, the declared ones among them, and a bar per distance."""
+    room = None if width is None else width - len(render.INDENT)
     yield f"{name}{render.SEPARATOR}{found.matches:,} matches, whenever they came"
     if found.matches:
         yield f"in {found.unit}s; * as declared"
-        yield from _shares("look back", found.steps_back(), found.back, found.look_back)
-        yield from _shares("look forward", found.steps_forward(), found.forward, found.look_forward)
+        yield from _shares("look back", found.steps_back(), found.back, found.look_back, room)
+        yield from _shares("look forward", found.steps_forward(), found.forward, found.look_forward, room)
         yield _advice(found)
         yield from _bars(found)
 
@@ -85,14 +88,19 @@ def _length(count: int, unit: str) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
-def _shares(word: str, steps: list[int], share: Callable[[int], float], declared: int) -> Iterator[str]:
-    """Two lines: lengths, with a star at the declared one, and the share of the matches that each catches."""
-    heads = [f"{step}{'*' if step == declared else ''}" for step in steps]
-    shares = [_percent(share(step)) for step in steps]
-    widths = [max(len(head), len(each)) for head, each in zip(heads, shares, strict=True)]
-    for first, cells in ((word, heads), ("catches", shares)):
-        line = " ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        yield f"{first.ljust(13)} {line}"
+def _shares(
+    word: str, steps: list[int], share: Callable[[int], float], declared: int, room: int | None
+) -> Iterator[str]:
+    """Lengths, with a star at the declared one, and below each the share of the matches that it catches.
+
+    What does not fit in the room goes on below, as lengths and shares again.
+    """
+    pairs = [(f"{step}{'*' if step == declared else ''}", _percent(share(step))) for step in steps]
+    cells = [[cell.rjust(max(map(len, pair))) for cell in pair] for pair in pairs]
+    many = len(cells) if room is None else max((room - _HEAD) // (1 + max(len(cell) for cell, _ in cells)), 1)
+    for start in range(0, len(cells), many):
+        for first, row in zip((word, "catches"), zip(*cells[start : start + many], strict=True), strict=True):
+            yield " ".join([first.ljust(_HEAD), *row])
 
 
 def _bars(found: Arrivals) -> Iterator[str]:

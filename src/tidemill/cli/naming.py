@@ -64,7 +64,19 @@ def placed(table: str, profile: str | None = None, *, alone: bool = False) -> Pl
     from tidemill.upkeep import Place  # noqa: PLC0415
 
     path = located(table, profile)
-    return Place(table, path, single_writer=alone or promised_here(absolute(path), profile))
+    promised = alone or promised_here(absolute(path), profile)
+    return Place(table, path, single_writer=promised, declared=lambda: () if path == table else _declared(profile))
+
+
+def _declared(profile: str | None) -> list[str]:
+    """The tables of the project of the current folder; none where something is wrong in its files."""
+    from tidemill.workspace import Workspace  # noqa: PLC0415
+
+    try:
+        workspace = Workspace.load(None, profile=profile)
+    except TidemillError:
+        return []
+    return [workspace.short(table.name) for table in workspace.tables]
 
 
 def promised_here(path: str, profile: str | None = None) -> bool:

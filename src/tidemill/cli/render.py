@@ -25,6 +25,7 @@ PLAIN = Looks()
 SEPARATOR = fitting.SEPARATOR
 NOT_KNOWN = "–"  # noqa: RUF001  the mark of what could not be looked at
 _UNDER = 4  # what goes on below a line with a mark
+_CARET = re.compile(r" *│ *\^+ ")
 NOTHING_DECLARED = (
     "nothing is declared: write pipelines/*.sql or models/<schema>/*.sql (tidemill init makes an example)"
 )
@@ -49,13 +50,20 @@ def error(problem: TidemillError, *, as_json: bool) -> None:
         return
     if isinstance(problem, FileErrors):
         for each in problem.errors:
-            console.write(_red_head(excerpt(each)), err=True)
+            _excerpt(each)
         say(f"{problem.problem} · {problem.remedy}", err=True)
         return
     say(f"{click.style(f'error[{problem.code}]', fg='red', bold=True)} {problem.problem}", err=True)
     for line in (problem.origin, problem.remedy):
         if line:
             say(f"{INDENT}{line}", err=True)
+
+
+def _excerpt(problem: TidemillError) -> None:
+    """An error in a file; on narrow terminals its remedy stays to the right of its caret."""
+    for line in _red_head(excerpt(problem)).splitlines():
+        caret = _CARET.match(line)
+        say(line, err=True, hang=len(caret[0]) if caret else None)
 
 
 def _red_head(text: str) -> str:

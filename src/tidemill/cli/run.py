@@ -120,7 +120,7 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
 
     refuse(bad_params(workspace))
     proposals = _proposals(workspace)
-    warned = [text for table in workspace.tables for text in warnings_of(workspace, table)]
+    warned = [workspace.wording.text(text) for table in workspace.tables for text in warnings_of(workspace, table)]
     notices = [workspace.masking.mask(each) for each in (*doubtful_sources(workspace), *warned)]
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":

@@ -22,7 +22,14 @@ _PAINT = {"status": render.coloured}
 _LOOKS = Looks(frozenset({"took"}), {"steps": ("wrap", 12), "command": ("wrap", 16), "took": ("drop", 0)}, paint=_PAINT)
 _STEP_LOOKS = Looks(
     frozenset({"took"}),
-    {"why": ("wrap", 16), "read": ("wrap", 8), "written": ("wrap", 6), "took": ("drop", 0), "table": ("cut", 16)},
+    {
+        "why": ("wrap", 16),
+        "read": ("wrap", 8),
+        "written": ("wrap", 6),
+        "table": ("cut", 16),
+        "took": ("last", 0),
+        "mode": ("last", 0),
+    },
     paint=_PAINT,
 )
 _ID = 8  # as much of an id as tells runs apart

@@ -43,6 +43,7 @@ _LOOKS = Looks(
         "strategy": ("wrap", 12),
         "last_processed_value": ("wrap", 12),
         "model_name": ("cut", 16),
+        "last_execution_timestamp": ("last", 0),
     }
 )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from tidemill.cli.fitting import size, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 Way = Literal["cut", "wrap", "drop", "last"]
 Gives = Mapping[str, tuple[Way, int]]
@@ -21,7 +21,8 @@ class Looks:
     """How a table looks, by its headings.
 
     `gives` are the columns that give way, the least important first, with how narrow they may become: `cut` ends
-    cells with …, `wrap` goes on below, `drop` leaves the column out; `last` leaves it out where nothing else helps.
+    cells with …, `wrap` goes on below, `drop` leaves the column out; `last` leaves it out where that is not enough.
+    Where nothing is, columns leave altogether: no line is wider than the terminal.
     Of `paths` the end is kept. `paint` colours a piece of a cell.
     """
 
@@ -54,7 +55,7 @@ def laid(headings: Sequence[str], lines: Sequence[Sequence[str]], looks: Looks, 
 def _fitted(
     headings: Sequence[str], widths: Mapping[int, int], words: Mapping[int, int], gives: Gives, width: int
 ) -> dict[int, int]:
-    """The widths of the columns that stay; what goes on below is as wide as its longest word."""
+    """The widths of the columns that stay; what goes on below is at least as wide as its longest word."""
     found = dict(widths)
 
     def over() -> int:
@@ -67,10 +68,19 @@ def _fitted(
         elif n in found and over() > 0 and way != "last":
             word = words[n] if way == "wrap" else 0
             found[n] = min(found[n], max(found[n] - over(), least, word, size(heading)))
-    for n in sorted(found, reverse=True)[:-1]:  # to be shorter was not enough
-        if over() > 0 and gives.get(headings[n], ("wrap", 0))[0] in {"cut", "last"}:
-            del found[n]
-    return found
+    leaving = next(_leaving(headings, found, gives), None) if over() > 0 else None
+    if leaving is None:
+        return found
+    rest = {n: size for n, size in widths.items() if n != leaving}  # the others have its room
+    return _fitted(headings, rest, words, gives, width)
+
+
+def _leaving(headings: Sequence[str], found: Mapping[int, int], gives: Gives) -> Iterator[int]:
+    """The columns that leave one after another where to be shorter is not enough; the first column stays."""
+    ways = {headings.index(heading): way for heading, (way, _) in gives.items()}
+    others = sorted(found)[1:]
+    yield from (n for n in reversed(others) if ways.get(n) in {"cut", "last"})
+    yield from (n for n, way in ways.items() if n in others and way == "wrap")
 
 
 def _row(headings: Sequence[str], line: Sequence[str], widths: Mapping[int, int], looks: Looks) -> list[str]:

@@ -102,7 +102,8 @@ def set_watermark(
     """
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
-    _apply(workspace, [(each, _value(each, value, workspace.spark.zone)) for each in tables], form, quiet=quiet)
+    with workspace.wording.errors():
+        _apply(workspace, [(each, _value(each, value, workspace.spark.zone)) for each in tables], form, quiet=quiet)
 
 
 @click.command(
@@ -131,11 +132,12 @@ def reset_watermark(
     """Let the next run read all of SOURCE. Rows that are there already are found, and not doubled."""
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
-    for each in tables:
-        _check_was_run(each)
-    if not confirm:
-        _ask(tables)
-    _apply(workspace, [(each, None) for each in tables], form, quiet=quiet)
+    with workspace.wording.errors():
+        for each in tables:
+            _check_was_run(each)
+        if not confirm:
+            _ask(tables)
+        _apply(workspace, [(each, None) for each in tables], form, quiet=quiet)
 
 
 def _workspace(pipeline: str | None, load: Load) -> Workspace:

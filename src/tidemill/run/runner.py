@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tidemill.declare.exports import Export
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View
+from tidemill.declare.wording import Wording
 from tidemill.engine.translate import as_tidemill
 from tidemill.errors import TidemillError
 from tidemill.plan.missed import missed_changes
@@ -77,6 +78,7 @@ class Runner:
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     vars: Mapping[str, str] = field(default_factory=dict)
+    wording: Wording = field(default_factory=Wording)
     _has_session: bool = field(init=False, default=False)
 
     def run(self) -> RunOutcome:
@@ -113,7 +115,7 @@ class Runner:
             outcome = Outcome(node.name, error=failure)
         except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
             outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
-        outcome = replace(outcome, seconds=time.monotonic() - began)
+        outcome = self.wording.result(replace(outcome, seconds=time.monotonic() - began))
         self.listener.ended(outcome)
         return outcome
 
@@ -124,10 +126,12 @@ class Runner:
                 made = described(self.session, node, self._table(node, self.source_of(node)))
                 forget_view(node.path)
                 unmet = [each.told(node.name) for each in made.expectations if each.unmet]
-                return replace(made, notices=(*self.notices.get(node.name, ()), *missed, *made.notices, *unmet))
+                notices = (*self.notices.get(node.name, ()), *missed, *made.notices, *unmet)
+                return replace(made, notices=self.wording.texts(notices))
             case View():
                 viewed = run_view(self.session, node, self.catalog, self.now)
-                return replace(viewed, notices=(*self.notices.get(node.name, ()), *viewed.notices))
+                notices = (*self.notices.get(node.name, ()), *viewed.notices)
+                return replace(viewed, notices=self.wording.texts(notices))
             case Export():
                 return self._export(node)
             case _:

@@ -66,6 +66,17 @@ def size_of(source: Source) -> int | None:
         return file_source(source).size
 
 
+def columns_of(source: Source) -> tuple[str, ...] | None:
+    """The names of a source's columns; None where they are not known without Spark."""
+    if _OWN.get(source.kind.lower()) != _FILES:
+        return None
+    from tidemill.sources.files.known import known_columns  # noqa: PLC0415  with pyarrow
+    from tidemill.sources.files.source import file_source  # noqa: PLC0415
+
+    with failures_of(source):
+        return known_columns(file_source(source))
+
+
 def in_place(source: Source) -> FileSource | None:
     """The files of a source that Spark's catalog can hold as they are; None where its rows have to be read first."""
     if _OWN.get(source.kind.lower()) != _FILES:

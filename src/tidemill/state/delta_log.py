@@ -112,6 +112,10 @@ class DeltaLog:
         protocol = self._open().protocol()
         return name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
 
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return [field.name for field in self._open().schema().fields]
+
     def files(self) -> list[str]:
         """The data files of the last version, as the log spells them."""
         return [str(path) for path in self._open().get_add_actions(flatten=True)["path"].to_pylist()]

@@ -8,7 +8,7 @@ from tidemill.change.keys import held_twice
 from tidemill.change.operation import has_rows
 from tidemill.declare.strategies import Merge
 from tidemill.plan.windows import known_of
-from tidemill.run.producers.loads import LoadsSource
+from tidemill.run.producers.several import LoadsSource
 from tidemill.run.steps.loads import lowest_start
 from tidemill.run.steps.windows import window_of
 from tidemill.sources.protocol import Reading

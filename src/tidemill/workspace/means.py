@@ -33,6 +33,7 @@ def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
         ExportMemory(workspace.project.warehouse.path),
         variables=workspace.given,
         vars=workspace.project.variables(workspace.given).known,
+        wording=workspace.wording,
     )
 
 

@@ -17,6 +17,7 @@ from tidemill.plan.requests import USUAL
 from tidemill.plan.steps import PlannedStep, plan_step
 from tidemill.plan.views import plan_view
 from tidemill.state.views import view_record
+from tidemill.workspace.foreseen import refused_columns
 from tidemill.workspace.means import bad_params, catalog_of
 from tidemill.workspace.warnings import kept_warnings, missed_of
 
@@ -43,7 +44,10 @@ def plan_of(workspace: Workspace, request: Request) -> list[PlannedStep]:
         idle = busy.isdisjoint(read) and _is_up_to_date(node, request, catalog)
         step = steps.up_to_date(step) if idle else step
         warned = () if isinstance(node, View) else _warned(workspace, node, ground, request, catalog, busy)
-        found.append(replace(step, notices=(*ground.notices.get(node.name, ()), *step.notices, *warned)))
+        fits = idle or request.full_refresh
+        refused = () if isinstance(node, View) or fits else refused_columns(node, ground.snapshots[node.name])
+        notices = (*ground.notices.get(node.name, ()), *step.notices, *warned, *refused)
+        found.append(replace(step, notices=notices))
         busy |= set() if idle or isinstance(node, View) else {node.name.lower()}
     return found
 

@@ -14,6 +14,7 @@ from tidemill.declare.secrets import Masking
 from tidemill.declare.spark import SparkSettings
 from tidemill.declare.tables import Table
 from tidemill.declare.views import View, through
+from tidemill.declare.wording import Wording
 from tidemill.errors import ArgumentError, did_you_mean
 from tidemill.loading import read_declarations
 from tidemill.plan.ground import refuse
@@ -57,6 +58,7 @@ class Workspace:
     masking: Masking = field(default_factory=lambda: Masking(frozenset()))
     outside: Mapping[str, Source] = field(default_factory=dict)
     spark: SparkSettings = field(default_factory=SparkSettings)
+    wording: Wording = field(default_factory=Wording)
     target: str | None = None  # what commands need to be given to find it from here
 
     @classmethod
@@ -66,7 +68,7 @@ class Workspace:
         """The project in `target` (a folder, or a pipeline file, which then is all that counts)."""
         found = read_declarations(Path(target or "."), profile, given)
         means = (found.project, found.declared, found.graph, given or {}, found.masking, found.outside, found.spark)
-        return cls(*means, target_here(target, found.project))
+        return cls(*means, found.wording, target_here(target, found.project))
 
     def command(self, name: str) -> str:
         """A command about all of it, as a user here types it."""
@@ -105,7 +107,8 @@ class Workspace:
 
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
-        return plan_of(self, request)
+        with self.wording.errors():
+            return [self.wording.result(step, "notices") for step in plan_of(self, request)]
 
     def run(
         self,
@@ -132,7 +135,8 @@ class Workspace:
 
         `now` is the moment that counts as its start.
         """
-        ground = checked_ground(self, request, now or datetime.now(self.spark.zone))
+        with self.wording.errors():
+            ground = checked_ground(self, request, now or datetime.now(self.spark.zone))
         notices = notices_of(self, ground, request)
 
         def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
@@ -160,10 +164,11 @@ class Workspace:
         Functions are asked for `dates` again; without any, their tables cannot be verified.
         """
         chosen = self.select(names)
-        refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
+        with self.wording.errors():
+            refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
         runner = runner_of(self, spark)
         runner.now = now or runner.now
-        return verified(runner, chosen, dates)
+        return (self.wording.result(each, "notes", "remedies") for each in verified(runner, chosen, dates))
 
     @property
     def checked(self) -> list[Table | View]:
@@ -172,7 +177,7 @@ class Workspace:
 
     def test(self, spark: SparkSession | None = None) -> Iterator[TableChecks]:
         """Runs all checks on tables and views as they are."""
-        return tested(self, runner_of(self, spark))
+        return map(self.wording.result, tested(self, runner_of(self, spark)))
 
     def view(self, name: str) -> View | None:
         """The view of this name; None where there is none."""

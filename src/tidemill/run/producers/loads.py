@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from pyspark.sql import types as t
 
 from tidemill.change.applied import applied
 from tidemill.change.columns import require
@@ -16,23 +12,19 @@ from tidemill.change.operation import has_rows
 from tidemill.change.profile import profile
 from tidemill.change.settled import settle
 from tidemill.contracts.changes import Change
-from tidemill.declare.loads import Load, Loads, common_cursor, strategy_of
+from tidemill.declare.loads import Loads, common_cursor, strategy_of
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append, Merge
-from tidemill.declare.tables import SchemaPolicy
-from tidemill.errors import TidemillError
 from tidemill.plan.windows import plan_window
 from tidemill.run.steps.prepare import Prepared, prepare
-from tidemill.run.steps.reading import reading_of
 from tidemill.run.steps.windows import cursor_of
-from tidemill.sources.measured import bytes_of, sum_of_known
-from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame
+    from pyspark.sql import types as t
 
     from tidemill.contracts.snapshots import Snapshot
     from tidemill.declare.cursors import Cursor
@@ -40,29 +32,8 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
     from tidemill.plan.windows import WindowPlan
-    from tidemill.sources.protocol import Connector, Reading
-
-
-@dataclass(frozen=True)
-class LoadPart:
-    """One LOAD with its connector; `table` is the table as if this LOAD were its only one."""
-
-    load: Load
-    table: Table
-    source: Connector
-
-    def __str__(self) -> str:
-        return self.load.source.name
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """What goes wrong within it is of this source, and of the place of this LOAD."""
-        try:
-            with reading_of(self.table, self.source):
-                yield
-        except TidemillError as failure:
-            failure.origin = failure.origin or self.load.origin
-            raise
+    from tidemill.run.producers.several import LoadPart, LoadsSource
+    from tidemill.sources.protocol import Reading
 
 
 @dataclass(frozen=True)
@@ -80,83 +51,26 @@ class Read:
 
 
 @dataclass(frozen=True)
-class LoadsSource:
-    """All sources of a table. Its rows are what applying all LOADs to an empty table gives."""
-
-    table: Table
-    parts: tuple[LoadPart, ...]
-    now: datetime
-
-    @classmethod
-    def of(cls, table: Table, loads: Loads, now: datetime) -> LoadsSource:
-        return cls(table, tuple(_part(table, load) for load in loads.loads), now)
-
-    def __str__(self) -> str:
-        return f"The sources of {self.table.name}"
-
-    @property
-    def loads(self) -> Loads:
-        assert isinstance(self.table.producer, Loads)  # noqa: S101  made only for such tables
-        return self.table.producer
-
-    @property
-    def rounds(self) -> tuple[tuple[LoadPart, ...], ...]:
-        """The LOADs that enter as one change, in the order in which these are applied."""
-        by_input = {part.load.input: part for part in self.parts}
-        return tuple(tuple(by_input[load.input] for load in together) for together in self.loads.rounds)
-
-    @property
-    def settled(self) -> bool:
-        return False
-
-    def version(self) -> str | None:
-        """The versions of all sources; None where one of them cannot tell."""
-        versions = {part.load.input: part.source.version() for part in self.parts}
-        return None if None in versions.values() else json.dumps(versions, sort_keys=True)
-
-    def bytes_read(self, start: Cursor | None) -> int | None:
-        """Of all sources, which are read whole."""
-        del start
-        return sum_of_known(bytes_of(part.source, None) for part in self.parts)
-
-    def schema(self, reading: Reading) -> t.StructType:
-        """The columns that any of the sources has."""
-        found: dict[str, t.StructField] = {}
-        for part in self.parts:
-            with part.reading():
-                for field in part.source.schema(reading).fields:
-                    found.setdefault(field.name.lower(), field)
-        return t.StructType(list(found.values()))
-
-    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        rows = self.whole(reading).prepared.change.rows
-        return rows.select(*map(quote, columns)) if columns else rows
-
-    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
-        del column, value
-        return self.read(reading, columns)
-
-    def whole(self, reading: Reading, batch: Part | None = None) -> Whole:
-        """All LOADs applied to an empty table, with what each source gave; `batch` is a part of a backfill."""
-        held: DataFrame | None = None
-        reads: list[Read] = []
-        changes: list[Prepared] = []
-        for together in self.rounds:
-            found = _all_read(together, reading, held, self.now, batch)
-            changes.append(put_together(self.table, found))
-            reads += found
-            held = applied(changes[-1].strategy, changes[-1].change, held, self.table.name)
-        _check_order(self.table, reads)
-        assert held is not None  # noqa: S101  there is a LOAD
-        return Whole(_as_one(self.table, changes, held), tuple(reads))
-
-
-@dataclass(frozen=True)
 class Whole:
     """What applying all LOADs to an empty table gives, and what each of them read for it."""
 
     prepared: Prepared
     reads: tuple[Read, ...]
+
+
+def whole_of(source: LoadsSource, reading: Reading, batch: Part | None = None) -> Whole:
+    """All LOADs applied to an empty table, with what each source gave; `batch` is a part of a backfill."""
+    held: DataFrame | None = None
+    reads: list[Read] = []
+    changes: list[Prepared] = []
+    for together in source.rounds:
+        found = _all_read(together, reading, held, source.now, batch)
+        changes.append(put_together(source.table, found))
+        reads += found
+        held = applied(changes[-1].strategy, changes[-1].change, held, source.table.name)
+    _check_order(source.table, reads)
+    assert held is not None  # noqa: S101  there is a LOAD
+    return Whole(_as_one(source.table, changes, held), tuple(reads))
 
 
 def whole_read(
@@ -196,13 +110,6 @@ def put_together(table: Table, reads: Sequence[Read]) -> Prepared:
     return Prepared(
         change, strategy, _rows_read(reads), _columns(reads), _notices(reads, change, newest=cursor is not None)
     )
-
-
-def _part(table: Table, load: Load) -> LoadPart:
-    alone = table.alone(load)
-    if alone.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS:  # a column leaves the table when no source has it
-        alone = replace(alone, schema_policy=SchemaPolicy.APPEND_NEW_COLUMNS)
-    return LoadPart(load, alone, connector_for(load.source))
 
 
 def _all_read(

@@ -21,6 +21,7 @@ from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
 from tidemill.run.producers.function import FunctionRows
 from tidemill.run.producers.join import JoinSource
+from tidemill.run.producers.several import LoadsSource
 from tidemill.sources.measured import sum_of_known
 from tidemill.sources.registry import connector_for
 
@@ -52,8 +53,6 @@ def source_of(
         case Loaded(source):
             return connector_for(source)
         case Loads() as loads:
-            from tidemill.run.producers.loads import LoadsSource  # noqa: PLC0415  it imports Spark
-
             return LoadsSource.of(table, loads, now)
         case Query() as query:
             variable = start_variable(table)

@@ -18,13 +18,8 @@ from tidemill.declare.tables import NullTime, SchemaPolicy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.errors import StateError
 from tidemill.plan.windows import NOT_READ_YET, known_of
-from tidemill.run.producers.loads import (
-    LoadPart,
-    LoadsSource,
-    Read,
-    put_together,
-    ready,
-)
+from tidemill.run.producers.loads import Read, put_together, ready
+from tidemill.run.producers.several import LoadPart, LoadsSource
 from tidemill.run.results import together
 from tidemill.run.steps.meeting import MeetingLoads
 from tidemill.run.steps.prepare import Prepared

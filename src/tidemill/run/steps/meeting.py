@@ -19,13 +19,14 @@ from tidemill.declare.loads import common_cursor
 from tidemill.declare.names import quote
 from tidemill.declare.strategies import Append, Merge
 from tidemill.declare.tables import SchemaPolicy
-from tidemill.run.producers.loads import LoadPart, LoadsSource, Read, is_before, profiled, whole_read
+from tidemill.run.producers.loads import Read, is_before, profiled, whole_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
+    from tidemill.run.producers.several import LoadPart, LoadsSource
     from tidemill.run.steps.prepare import Prepared
     from tidemill.sources.protocol import Reading
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
     from tidemill.plan.windows import WindowPlan
-    from tidemill.run.producers.loads import LoadsSource
+    from tidemill.run.producers.several import LoadsSource
     from tidemill.run.results import StepResult
     from tidemill.run.steps.prepare import Prepared
 

@@ -43,12 +43,8 @@ def by_header(listing: Listing, options: Mapping[str, str]) -> list[Alike]:
     """
     together = tuple(listing.for_spark())
     given = CsvOptions.of(options)
-    if not (given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN):
-        return [Alike(together)]
-    try:
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            headers = list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
-    except OSError:  # Spark says what is wrong with a file that cannot be read
+    headers = headers_of(listing, given)
+    if headers is None:
         return [Alike(together)]
     groups: dict[tuple[str, ...], list[str]] = {}
     for (root, file), header in zip(listing.placed, headers, strict=True):
@@ -68,6 +64,17 @@ def _columns(header: tuple[str, ...], listing: Listing) -> tuple[str, ...] | Non
     """
     is_plain = header and all(map(_PLAIN_NAME.fullmatch, header))
     return header if is_plain and not any("=" in file.path for file in listing.files) else None
+
+
+def headers_of(listing: Listing, given: CsvOptions) -> list[tuple[str, ...]] | None:
+    """The header of each file, in their order; None where they cannot be read here."""
+    if not (given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN):
+        return None
+    try:
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            return list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
+    except OSError:  # Spark says what is wrong with a file that cannot be read
+        return None
 
 
 def _header(root: Root, file: fs.FileInfo, given: CsvOptions) -> tuple[str, ...]:

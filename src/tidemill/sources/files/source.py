@@ -81,16 +81,16 @@ class FileSource:
     name: str = ""
 
     def __str__(self) -> str:
-        return self.name or ", ".join(self._paths)
+        return self.name or ", ".join(self.paths)
 
     @cached_property
     def format(self) -> str:
         """Its kind, or what is there by the names of the files; nothing there, or a mix, is an error."""
         if self.kind:
             return self.kind
-        if self._listing.is_delta:
+        if self.listing.is_delta:
             return "delta"
-        kinds = sorted({FORMATS.get(_suffix(file.base_name), "") for file in self._listing.files})
+        kinds = sorted({FORMATS.get(_suffix(file.base_name), "") for file in self.listing.files})
         if len(kinds) == 1 and kinds[0]:
             return kinds[0]
         raise ArgumentError(
@@ -100,7 +100,7 @@ class FileSource:
         )
 
     def _mix(self, kinds: Sequence[str]) -> str:
-        names = [file.base_name for file in self._listing.files]
+        names = [file.base_name for file in self.listing.files]
         unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in FORMATS][:1]
         told = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
         return " and ".join(told) or "no files"
@@ -108,7 +108,7 @@ class FileSource:
     @property
     def size(self) -> int:
         """Bytes on disk; what a run reads at the most."""
-        return self._listing.size
+        return self.listing.size
 
     def bytes_read(self, start: Cursor | None) -> int | None:
         """The size of all its files; of columnar ones that are read from a value on, nobody knows which are opened."""
@@ -116,13 +116,13 @@ class FileSource:
             return self.size
         if start is not None:
             return None
-        return DeltaLog(self._paths[0]).reach(()).size if self.format == "delta" else self.size
+        return DeltaLog(self.paths[0]).reach(()).size if self.format == "delta" else self.size
 
     @property
     def local_files(self) -> list[str]:
         """The paths of its files; none where they are on no disk of this machine."""
-        local = all("://" not in path for path in self._paths)
-        return [file.path for file in self._listing.files] if local else []
+        local = all("://" not in path for path in self.paths)
+        return [file.path for file in self.listing.files] if local else []
 
     @property
     def settled(self) -> bool:
@@ -141,9 +141,9 @@ class FileSource:
         Text has no types of its own, and what the catalog holds has one path, and all columns.
         """
         whole = not self.columns and not (self.format == "delta" and self.options)
-        if self.format not in _COLUMNAR or len(self._paths) > 1 or not whole:
+        if self.format not in _COLUMNAR or len(self.paths) > 1 or not whole:
             return None
-        found, path = self._now, self._paths[0]
+        found, path = self._now, self.paths[0]
         if "**" in path:  # Spark reads it as *
             return None
         if self.format != "delta" and not self._is_kept:
@@ -161,7 +161,7 @@ class FileSource:
         more = (self.format, json.dumps({**self.options, "columns": self.columns, "types": str(self.types)}))
         if self.format != "delta":
             return self._now.digest(*more)
-        return DeltaLog(self._paths[0]).identity()
+        return DeltaLog(self.paths[0]).identity()
 
     def schema(self, reading: Reading) -> StructType:
         return self.read(reading).schema
@@ -176,20 +176,20 @@ class FileSource:
 
     def _gathered(self, reading: Reading) -> DataFrame:
         """All rows, from one task where they are few: what is computed of them then needs no exchange."""
-        rows, found = self._all(reading), self._listing
+        rows, found = self._all(reading), self.listing
         return rows.coalesce(1) if found.size + _OPENING * len(found.files) <= _ONE_TASK else rows
 
     def _all(self, reading: Reading) -> DataFrame:
         found = self._now
         if self.format == "delta":
-            return reading.spark.read.format("delta").options(**self.options).load(self._paths[0])
+            return reading.spark.read.format("delta").options(**self.options).load(self.paths[0])
         if not found.files:
             return self._nothing(reading)
         if self._is_kept:
             from tidemill.stores.opened import store_at  # noqa: PLC0415  it imports PySpark
 
-            return self._held(store_at(self._paths[0]).read(reading.spark), reading)
-        for path in self._paths:
+            return self._held(store_at(self.paths[0]).read(reading.spark), reading)
+        for path in self.paths:
             finish_interrupted(path)
         found.check()
         options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
@@ -222,7 +222,7 @@ class FileSource:
     @property
     def _is_kept(self) -> bool:
         """Whether it is a dataset with a log of ours: its rows are those of one commit, whoever writes meanwhile."""
-        return self.is_plain and len(self._paths) == 1 and Folder(self._paths[0]).newest() is not None
+        return self.is_plain and len(self.paths) == 1 and Folder(self.paths[0]).newest() is not None
 
     def _nothing(self, reading: Reading) -> DataFrame:
         rows = empty(reading, self.types)
@@ -235,16 +235,16 @@ class FileSource:
         return rows
 
     @property
-    def _paths(self) -> tuple[str, ...]:
+    def paths(self) -> tuple[str, ...]:
         return (self.path,) if isinstance(self.path, str) else self.path
 
     @property
     def _now(self) -> Listing:
         """What is there now; a run may come long after the declaration."""
-        return Listing(self._paths, ConnectorError if self.name else ArgumentError)
+        return Listing(self.paths, ConnectorError if self.name else ArgumentError)
 
     @cached_property
-    def _listing(self) -> Listing:
+    def listing(self) -> Listing:
         return self._now
 
 
