@@ -14,7 +14,7 @@ from tidemill.errors import TidemillError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Wording:
     def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(self.text, texts))
 
-    def result(self, told: Told, *fields: str) -> Told:
+    def result(self, result: Result, *fields: str) -> Result:
         """The same dataclass with its fields of texts, and its error if it has one, as users read them."""
-        error = getattr(told, "error", None)
+        error = getattr(result, "error", None)
         if error is not None:
             self.correct(error)
-        changes: dict[str, Any] = {name: self.texts(getattr(told, name)) for name in fields}
-        return replace(told, **changes)  # type: ignore[type-var]
+        changes: dict[str, Any] = {name: self.texts(getattr(result, name)) for name in fields}
+        return replace(result, **changes)  # type: ignore[type-var]
 
     @contextmanager
     def errors(self) -> Iterator[None]:
