@@ -154,6 +154,7 @@ def _way_of_small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     mixed = request.path.name in BOTH_WAYS and crc32(request.node.nodeid.encode()) % 2
     if not marked and not mixed:
         monkeypatch.setattr(delta_whole, "MOST_ROWS", -1)
+        monkeypatch.setattr(delta_whole, "PART_BYTES", -1)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from tidemill.contracts.records import Record
 from tidemill.contracts.store import Conflict
 from tidemill.declare.strategies import Merge, MergeStrategy, Replace
 from tidemill.declare.tables import Table
+from tidemill.errors import MergeError
 from tidemill.run.steps.step import run_step
 from tidemill.sources.frames import FrameSource
 from tidemill.stores import delta_whole
@@ -62,6 +63,7 @@ COMING = [
     (3, "A", 1.0, Decimal("2.00"), DAY, AT, b"a"),
     (5, "new", None, Decimal("-0.01"), date(1900, 1, 1), AT, b"\xff"),
 ]
+WAYS = {"whole": ["PART_BYTES"], "in part": ["MOST_BYTES"], "by Spark": ["MOST_BYTES", "PART_BYTES"]}
 STRATEGIES = [Replace(), *(Merge(("k",), form) for form in MergeStrategy)]
 
 
@@ -83,19 +85,46 @@ def _jobs(spark: SparkSession) -> int:
 def test_what_becomes_of_the_rows_is_what_spark_makes_of_them(
     spark: SparkSession, tmp_path: Path, strategy: Strategy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NULL, NaN, both zeros, a row without a key: counts and rows are the same both ways."""
+    """NULL, NaN, both zeros, a row without a key: counts and rows are the same, as a whole, in part, and by Spark."""
     found = {}
-    for way, most in (("whole", delta_whole.MOST_ROWS), ("by Spark", -1)):
-        monkeypatch.setattr(delta_whole, "MOST_ROWS", most)
-        path = tmp_path / way
-        deltalake.write_deltalake(path, rows(HELD))
-        result = _step(spark, path, strategy, rows(COMING))
-        again = _step(spark, path, strategy, rows(COMING))
+    for way, switched_off in WAYS.items():
+        with monkeypatch.context() as patch:
+            for bound in switched_off:
+                patch.setattr(delta_whole, bound, -1)
+            path = tmp_path / way
+            deltalake.write_deltalake(path, rows(HELD))
+            result = _step(spark, path, strategy, rows(COMING))
+            again = _step(spark, path, strategy, rows(COMING))
         assert not again.counts.written
         found[way] = (result.counts, result.total, again.counts, sorted(map(repr, delta_rows(path))))
+        by_key = isinstance(strategy, Merge) and strategy.form is not MergeStrategy.FULL_MERGE
+        in_memory = way == "whole" or (way == "in part" and by_key)
         by = deltalake.DeltaTable(path).history(1)[0]["engineInfo"]
-        assert by.startswith("delta-rs" if way == "whole" else "Apache-Spark")
-    assert found["whole"] == found["by Spark"]
+        assert by.startswith("delta-rs" if in_memory else "Apache-Spark")
+    assert found["whole"] == found["in part"] == found["by Spark"]
+
+
+def test_rows_beside_the_range_of_a_change_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    """A table of two files that is too large to be rewritten: the one that the change can meet is."""
+    path = tmp_path / "t"
+    numbers = [range(60_000), range(60_000, 120_000)]
+    for some in numbers:
+        deltalake.write_deltalake(path, pa.table({"K": some, "v": [f"{n} {n * 7}" for n in some]}), mode="append")
+    change = pa.table({"K": [119_999, 120_000, 119_998], "v": ["changed", "new", "119998 839986"]})
+    result = _step(spark, path, Merge(("K",)), change)
+    assert (result.counts.updated, result.counts.inserted, result.counts.unchanged) == (1, 1, 1)
+    assert (result.files_rewritten, result.files_kept) == (1, 1)
+    assert deltalake.DeltaTable(path).history(1)[0]["engineInfo"].startswith("delta-rs")
+    stored = dict(delta_rows(path))
+    assert stored == {n: f"{n} {n * 7}" for n in range(119_999)} | {119_999: "changed", 120_000: "new"}
+
+
+def test_a_key_that_a_part_of_a_table_holds_twice_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    twice = [*range(20_000), 19_999]
+    deltalake.write_deltalake(path, pa.table({"k": twice, "v": ["x"] * len(twice)}))
+    with pytest.raises(MergeError, match="19999"):
+        _step(spark, path, Merge(("k",)), pa.table({"k": [19_999], "v": ["y"]}))
 
 
 def test_a_changed_row_takes_three_spark_jobs(spark: SparkSession, tmp_path: Path) -> None:

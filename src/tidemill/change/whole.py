@@ -1,4 +1,4 @@
-"""A small change meets a small table in memory: what becomes of every row, and the table as it is afterwards.
+"""A small change meets a small table, or the little of a table that it can meet, in memory.
 
 Spark needs a join, two passes and a commit of its own for that, which take a second however few the rows are.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts.changes import Change, Whole
+    from tidemill.contracts.changes import Change, KeyRange, Whole
 
 MOST_ROWS = 10_000
 MOST_BYTES = 4 * 1024 * 1024  # of texts
@@ -40,17 +40,19 @@ def compile_whole(strategy: Strategy, change: Change, whole: Whole, name: str) -
     if _columns(change.rows.schema) != _columns(whole.schema):
         return None
     coming = _in_utc(change.rows.toArrow().select(whole.schema.names))
-    held = whole.rows().cast(coming.schema)
-    if not _is_certain(held) or not _is_certain(coming):
+    held = whole.rows(MOST_ROWS + 1).cast(coming.schema)
+    if held.num_rows > MOST_ROWS or not _is_certain(held) or not _is_certain(coming):
         return None
-    return _compiled(strategy, _Both(held, coming, change.volatile), name)
+    return _compiled(strategy, _Both(held, coming, change.volatile, whole.ranges), name)
 
 
 class _Both:
-    """The rows of a table and those of a change, in the same columns."""
+    """The rows of a table, within some ranges or all of them, and those of a change, in the same columns."""
 
-    def __init__(self, held: pa.Table, coming: pa.Table, volatile: frozenset[str]) -> None:
-        self.held, self.coming = held, coming
+    def __init__(
+        self, held: pa.Table, coming: pa.Table, volatile: frozenset[str], ranges: tuple[KeyRange, ...] = ()
+    ) -> None:
+        self.held, self.coming, self.ranges = held, coming, ranges
         self.compared = [name for name in held.column_names if name.lower() not in volatile]
 
     def keyed(self, columns: Sequence[str]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -62,7 +64,7 @@ class _Both:
         count = self.held.num_rows
         held = [count + replaced[n] if n in replaced else n for n in range(count) if n not in gone]
         places = pa.array([*held, *(count + n for n in new)], pa.int64())
-        return RewriteRows(pa.concat_tables([self.held, self.coming]).take(places))
+        return RewriteRows(pa.concat_tables([self.held, self.coming]).take(places), self.ranges)
 
 
 @singledispatch

@@ -80,14 +80,18 @@ class HeldRows:
 
 
 class Whole(Protocol):
-    """A table of few rows, which fit into memory."""
+    """A table of few rows, or the few rows of a table within `ranges`: they fit into memory."""
+
+    @property
+    def ranges(self) -> tuple[KeyRange, ...]:
+        """What its rows are within; none where it is the whole table."""
 
     @property
     def schema(self) -> StructType:
         """Its columns."""
 
-    def rows(self) -> pa.Table:
-        """All its rows."""
+    def rows(self, most: int) -> pa.Table:
+        """Its rows, no more than so many of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,13 @@ class OverwriteRows:
 
 @dataclass(frozen=True, slots=True)
 class RewriteRows:
-    """A small table becomes `rows`, which are in memory; only onto the very version that they were compared with."""
+    """A small table, or what it holds within `ranges`, becomes `rows`, which are in memory.
+
+    Only onto the very version that they were compared with.
+    """
 
     rows: pa.Table
+    ranges: tuple[KeyRange, ...] = ()
 
 
 Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows | RewriteRows

@@ -17,7 +17,7 @@ from tidemill.engine.translate import has_lost_files, is_conflict, one_line
 from tidemill.errors import ArgumentError, EngineError, SchemaError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
-from tidemill.stores.delta_whole import whole_table
+from tidemill.stores.delta_whole import part_of_table, whole_table
 from tidemill.stores.guarded import refuse_unguarded
 from tidemill.stores.left import room_for
 from tidemill.stores.lock import only_writer
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
+    from tidemill.contracts.changes import KeyRange
     from tidemill.contracts.operations import Operation
     from tidemill.contracts.records import Record
     from tidemill.contracts.snapshots import Commit, Snapshot
@@ -91,6 +92,10 @@ class DeltaStore:
     def whole(self, snapshot: Snapshot) -> WholeTable | None:
         """The table in memory, where it is small and Spark is not needed to write it."""
         return whole_table(self.path, snapshot)
+
+    def part(self, snapshot: Snapshot, ranges: Sequence[KeyRange]) -> WholeTable | None:
+        """What it holds within the ranges, in memory, where that is little and Spark is not needed to write it."""
+        return part_of_table(self.path, snapshot, ranges)
 
     def nearby(self, spark: SparkSession) -> None:
         """Delta skips files by itself."""
@@ -250,7 +255,8 @@ class DeltaStore:
 
     @_write.register(RewriteRows)
     def _(self, operation: RewriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
-        table = whole_table(self.path, snapshot)
+        ranges = operation.ranges
+        table = part_of_table(self.path, snapshot, ranges) if ranges else whole_table(self.path, snapshot)
         if table is None:
             raise NotImplementedError(operation)
         table.write(operation.rows, record)

@@ -147,15 +147,16 @@ class Step:
         input_version = self.source.version() if self.table.producer else None
         self.read_versions = self._versions()
         self.whole = self._whole()
-        reading = Reading(self._session(), self._columns())
+        session = self._session()
+        held = self._held(session)
         with self._reading():
-            rows, window = self._window_of_rows(reading)
-        held = self._held(rows.sparkSession)
+            rows, window = self._window_of_rows(Reading(session, held.schema if held and self.known else None))
+        held = held if rows.sparkSession is session else self._held(rows.sparkSession)
         with self._reading():
             known = held.schema if held and self.known else None
             table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
             seen = self._seen(rows, window)
-            measured = self.whole is not None
+            measured = self._meets_in_memory and (self.whole is not None or isinstance(table.strategy, Merge))
             prepared = prepare(
                 table, rows, window, known, self.known, settled=self.source.settled, seen=seen, measured=measured
             )
@@ -165,19 +166,22 @@ class Step:
         """Where the rows are read; queries, functions and joins make a session for themselves."""
         return paced_session(self.spark) if isinstance(self.table.producer, Loaded | Loads | None) else self.spark
 
+    @property
+    def _meets_in_memory(self) -> bool:
+        """Whether Spark may be left out where rows are few: what the declaration checks or protects, Spark does."""
+        protects = not self.table.reset_allowed or (self.known is not None and self.known.resists_reset)
+        return self.known is not None and not self.table.checks and not protects and not self.source.settled
+
     def _whole(self) -> Whole | None:
-        """The table itself, where it is small enough to be met and written without Spark.
+        """The table itself, where it is small enough to be met and written without Spark."""
+        return self.store.whole(self.known) if self.known and self.store.whole and self._meets_in_memory else None
 
-        What its declaration has to check or to protect, Spark does.
-        """
-        if self.known is None or self.table.checks or not self.table.reset_allowed or self.source.settled:
+    def _part(self, prepared: Prepared) -> Whole | None:
+        """What of the table the change can meet, where that is small enough."""
+        by_key = isinstance(prepared.strategy, Merge) and prepared.strategy.form is not MergeStrategy.FULL_MERGE
+        if self.known is None or not by_key or self.store.part is None or not self._meets_in_memory:
             return None
-        return self.store.whole(self.known) if self.store.whole and not self.known.resists_reset else None
-
-    def _columns(self) -> StructType | None:
-        if self.known is None:
-            return None
-        return self.whole.schema if self.whole else self.store.schema(self.spark)
+        return self.store.part(self.known, prepared.change.profile.ranges)
 
     def _held(self, spark: SparkSession) -> HeldRows | None:
         """The table's rows in the session of the change. Those of a small table may never be asked of Spark."""
@@ -251,12 +255,12 @@ class Step:
         return compiled
 
     def _compiled(self, prepared: Prepared, held: HeldRows, window: WindowPlan | None) -> Compiled:
-        """A small table is compared in memory; `whole` is none of those with a protected history."""
+        """What is small is compared in memory; tables with a protected history are not."""
         beyond = window.beyond if window else None
-        if self.whole is not None and beyond is None:
-            compiled = compile_whole(prepared.strategy, prepared.change, self.whole, self.table.name)
-            if compiled:
-                return compiled
+        met = (self.whole or self._part(prepared)) if beyond is None else None
+        compiled = compile_whole(prepared.strategy, prepared.change, met, self.table.name) if met else None
+        if compiled is not None:
+            return compiled
         return self._compiled_by_spark(prepared.strategy, prepared.change, self._target(prepared, held.rows, window))
 
     def _compiled_by_spark(self, strategy: Strategy, change: Change, target: Target) -> Compiled:

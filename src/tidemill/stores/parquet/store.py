@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class ParquetStore:
     """The dataset at one path, as it was when `snapshot` was last asked for."""
 
-    whole = None  # a small change is taken to its files by `bring`
+    whole = part = None  # a small change is taken to its files by `bring`
 
     def __init__(
         self, path: str, *, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ()
