@@ -1,4 +1,4 @@
-"""What it costs to follow a change of a thousandth, a hundredth and a tenth of a table, against making it anew."""
+"""What it costs to follow a change of a thousandth, a hundredth and a tenth of a table, against rebuilding it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def full_and_incremental(orders: Orders, repeat: int, console: Console, plot: st
     if plot:
         paper = Console(record=True, file=io.StringIO(), width=110)
         paper.print(shown)
-        paper.save_svg(plot, title=f"{orders.rows:,} rows: made anew, and followed")
+        paper.save_svg(plot, title=f"{orders.rows:,} rows: rebuilt, and followed")
     return [_claim(share, full, followed) for share, (full, followed) in costs.items() if share in CLAIMED]
 
 
@@ -124,9 +124,9 @@ def _peaks(folder: Path) -> tuple[float, float]:
 
 
 def _claim(share: float, full: Cost, followed: Cost) -> Claim:
-    detail = f"anew {full.seconds:.2f} s, incremental {followed.seconds:.2f} s"
+    detail = f"rebuilt {full.seconds:.2f} s, incremental {followed.seconds:.2f} s"
     return Claim(
-        f"{share:.1%} changed, against making it anew",
+        f"{share:.1%} changed, against rebuilding it",
         full.seconds / followed.seconds,
         1.0,
         at_least=True,
@@ -138,7 +138,7 @@ def _table(costs: dict[float, list[Cost]]) -> Table:
     table = Table("changed", "", "seconds", "", "Python MB", "JVM MB", box=None, header_style="dim")
     longest = max(cost.seconds for both in costs.values() for cost in both)
     for share, (full, followed) in costs.items():
-        for changed, way, cost in ((f"{share:.1%}", "made anew", full), ("", "incremental", followed)):
+        for changed, way, cost in ((f"{share:.1%}", "rebuilt", full), ("", "incremental", followed)):
             bar = "█" * round(cost.seconds / longest * BAR)
             table.add_row(changed, way, f"{cost.seconds:.2f}", bar, f"{cost.python:,.0f}", f"{cost.jvm:,.0f}")
     return table

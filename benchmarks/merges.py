@@ -114,7 +114,7 @@ def tenth_changed(stage: Stage, repeat: int) -> Claim:
 
 
 def first_load(stage: Stage, repeat: int, *, small: bool) -> Claim:
-    """A table made anew, in a session that has made some before."""
+    """A new table, in a session that has made some before."""
     duel = Duel("first load")
     for n in range(-1 if small else -WARM_UP, repeat):
         plain, ours = stage.folder / "plain_first", stage.folder / "ours_first"

@@ -39,7 +39,7 @@ class Project:
         (self.folder / "pipelines" / "all.sql").write_text("".join(loads))
 
     def write_sources(self, changed: int) -> None:
-        """All files anew; in each, one row is another than usual."""
+        """All files again; in each, one row differs from the usual."""
         (self.folder / "data").mkdir(exist_ok=True)
         for n in range(self.tables):
             names = ("changed" if (row - n) % self.rows == changed else "name" for row in range(self.rows))
@@ -51,13 +51,19 @@ class Project:
 
 
 def one_row_changed(project: Project, repeat: int) -> list[Claim]:
-    """The whole command, from a cold start, both times."""
-    first, changed = [], []
+    """The whole command, from a cold start, each time: on tables that Spark wrote, then on those that we rewrote."""
+    first, changed, again = [], [], []
     for n in range(repeat):
         project.build()
         first.append(project.run())
-        project.write_sources(changed=n)
+        project.write_sources(changed=2 * n)
         changed.append(project.run())
-    detail = f"first run {median(first):.1f} s, one row changed in each {median(changed):.1f} s"
-    what = f"{project.tables} small tables"
-    return [Claim(what, median(changed) / median(first), 0.7, at_least=False, detail=detail)]
+        project.write_sources(changed=2 * n + 1)
+        again.append(project.run())
+    what = f"{project.tables} small tables, one row changed in each"
+    return [_claim(what, first, changed), _claim(f"{what}, again", first, again)]
+
+
+def _claim(what: str, first: list[float], changed: list[float]) -> Claim:
+    detail = f"first run {median(first):.1f} s, changed {median(changed):.1f} s"
+    return Claim(what, median(changed) / median(first), 0.7, at_least=False, detail=detail)

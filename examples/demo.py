@@ -162,7 +162,7 @@ def tell(console: Console, second_feed: Feed, results: list[StepResult]) -> None
 
 
 def prove(console: Console, spark: SparkSession, orders: Table, final: Feed, elsewhere: Path) -> bool:
-    """Builds the table anew from the final source, and compares all rows with all columns."""
+    """Builds the table again from the final source, and compares all rows with all columns."""
     rebuilt = replace(orders, path=str(elsewhere))
     run_step(spark, rebuilt, source(final))
     held, wanted = (DeltaStore(table.path).read(spark) for table in (orders, rebuilt))

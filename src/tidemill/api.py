@@ -346,7 +346,7 @@ def run_merge(
         rows = file_source(source, options)
         rows.format  # noqa: B018  a path that is not there is found before Spark starts
     else:
-        rows = FrameSource(source, adds_naive=table.format == PARQUET)
+        rows = FrameSource(source)
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small, settings=settings or SparkSettings())
         place = _placed if table.format == PARQUET else _located  # a dataset that is not there yet has no name

@@ -42,7 +42,7 @@ _VALUES = (str, int, float, Decimal, date)
 
 @dataclass(frozen=True)
 class Project:
-    """A project's folder, or one pipeline file. Its files are read anew at every call, and Spark starts when it must.
+    """A project's folder, or one pipeline file. Its files are read again at every call, and Spark starts when it must.
 
     `select` and `exclude` take what `--select` and `--exclude` do: a name, a wildcard, `tag:NAME`, `+NAME`, `NAME+`.
     `vars` are variables, which win over all other places.
@@ -58,7 +58,7 @@ class Project:
         from tidemill.project import ProjectSettings, must_exist  # noqa: PLC0415
 
         must_exist(Path(target))
-        ProjectSettings.load(target, profile)  # what is wrong with its file is told at once
+        ProjectSettings.load(target, profile)  # what is wrong with its file is reported at once
         return cls(Path(target).absolute(), profile, _mapping(vars))
 
     @property

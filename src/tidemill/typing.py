@@ -2,7 +2,7 @@
 
 A model is one SELECT in `models/<schema>/<name>.sql`. Its metadata is a dict by the name of `metadata` in the file
 `<name>.py` beside it, or the same as JSON in the first comment of the SQL file, `-- metadata: {…}`, which may go on
-over several `--` lines. Without metadata a model is a table that each run makes anew.
+over several `--` lines. Without metadata a model is a table that each run rebuilds.
 
     from tidemill.typing import ModelMetadata
 
@@ -26,9 +26,9 @@ over several `--` lines. Without metadata a model is a table that each run makes
 
 Checks are a list. Each is a dict with one of `not_null`, `unique`, `accepted_values`, `relationships`, `row_count` or
 `condition`, and beside it, if need be, a `severity` ("error" or "warn") and a `name`. A bare text is a condition. As in
-SQL, only `not_null` minds NULLs: the others pass them over.
+SQL, only `not_null` looks at NULLs: the others ignore them.
 
-`start_date` says where runs start. With "auto" that is the highest time held, less the lookback. A date or timestamp
+`start_date` says where runs start. With "auto" that is the highest time held minus the lookback. A date or timestamp
 bounds every run, the first as well, and so does "CURRENT_DATE", the midnight of the day of the run. With "@name" a
 first run reads everything, and each later one starts at the value of that variable, which has to be given.
 """
@@ -49,7 +49,7 @@ Names: TypeAlias = str | list[str]
 
 
 class Append(TypedDict, total=False):
-    """Rows enter once, by their time: what is not older than the newest row held, less the lookback, is compared."""
+    """Rows enter once, by their time: what is not older than the newest row held minus the lookback is compared."""
 
     time_column: Required[str]
     """The column that orders the rows in time."""
@@ -194,7 +194,7 @@ class ModelMetadata(TypedDict, total=False):
 
     description: str
     materialization: Materialization
-    """What it becomes: a "table" (the default), which each run makes anew, a "view", "incremental", or
+    """What it becomes: a "table" (the default), which each run rebuilds, a "view", "incremental", or
     "incremental_join"."""
     incremental: Incremental
     incremental_join: IncrementalJoin

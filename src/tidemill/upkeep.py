@@ -1,4 +1,4 @@
-"""Backups of tables, ways back and farewells, told to the ledger: one way for the command line and for Python."""
+"""Backup, restore and drop of tables, entered in the ledger: one way for the command line and for Python."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class DropResult:
-    """The table that is gone, and how many rows it had, where its log told."""
+    """The table that is gone, and how many rows it had, where its log says."""
 
     table: str
     path: str
@@ -53,7 +53,7 @@ class DropResult:
 
 
 def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
-    """Copies a table as it is, where nothing may be yet. What is wrong with either is told before Spark starts."""
+    """Copies a table as it is, where nothing may be yet. What is wrong with either is reported before Spark starts."""
     from tidemill.run.upkeep.backup import check_free  # noqa: PLC0415
 
     api.history(table.path, 1)

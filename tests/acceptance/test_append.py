@@ -128,7 +128,7 @@ def test_a_row_later_than_the_lookback_is_not_read_and_a_literal_start_bounds_ev
     late = days((7, "too late"), (8, "just late enough"), (10, "c"))
     result = step(spark, orders, late)
     assert (result.counts.inserted, result.rows_read) == (1, 2)
-    assert result.window.reason == "since 2024-01-10, less 2 days"
+    assert result.window.reason == "since 2024-01-10, lookback 2 days"
 
 
 def test_without_a_time_column_every_row_is_appended(spark: SparkSession, tmp_path: Path) -> None:

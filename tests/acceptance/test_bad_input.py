@@ -102,11 +102,11 @@ def test_duplicate_keys_are_shown_as_they_are_also_on_a_first_run(
     assert error.problem == f"1 key of {path} comes more than once in this change: {shown}."
 
 
-def test_rows_equal_in_every_column_count_once_and_are_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_equal_in_every_column_count_once_and_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     source = rows((1, "eu", None), (1, "eu", None), (2, "us", "b"), (1, "eu", None))
     result = tidemill.merge(source, tmp_path / "t", "id", spark=spark)
     assert (result.inserted, result.total) == (2, 2)
-    assert result.notices == ("2 of 4 rows passed over: one row per key is kept",)
+    assert result.notices == ("2 of 4 rows skipped: one row per key is kept",)
 
 
 WRONG_COLUMNS = {
@@ -287,7 +287,7 @@ def test_a_corrupt_source_file_is_refused(spark: SparkSession, target: Path, tmp
     error = refused(target, lambda: tidemill.merge(path, target, "id", spark=spark))
     assert (type(error), error.code) == (SourceError, "source.unreadable")
     assert error.problem.startswith(f"{path} could not be read: ")
-    assert error.remedy == f"Mend the source and run again. {target} is unchanged."
+    assert error.remedy == f"Fix the source and run again. {target} is unchanged."
     assert "\n" not in str(error)
 
 
@@ -466,18 +466,18 @@ def test_a_time_column_that_the_table_lacks_is_refused(spark: SparkSession, targ
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "name"),
     [(pa.float64(), 1.0, "double"), (pa.bool_(), True, "boolean"), (pa.list_(BIG), [1], "array<bigint>")],
     ids=["double", "boolean", "array"],
 )
 def test_a_time_column_that_cannot_order_rows_is_refused(
-    spark: SparkSession, tmp_path: Path, kind: pa.DataType, value: Any, told: str
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType, value: Any, name: str
 ) -> None:
     path = tmp_path / "t"
     error = refused(path, lambda: step(spark, table(path, Append(), time="at"), frame({"at": kind}, (value,))))
     assert isinstance(error, ValueError)
     assert str(error) == (
-        f"[window.bad_time_column] orders: a {told} column cannot order rows in time, and at is one. "
+        f"[window.bad_time_column] orders: a {name} column cannot order rows in time, and at is one. "
         "Use a date, a timestamp, a whole number, a decimal or a string column."
     )
 

@@ -103,7 +103,7 @@ def test_warnings_let_rows_pass_and_say_so(spark: SparkSession, tmp_path: Path):
             "check not_null(v): 12 of 12 rows that would enter have no v: at=0 v=NULL, at=1 v=NULL, at=2 v=NULL, "
             "at=3 v=NULL, at=4 v=NULL, …"
         ),
-        "check unique(at): 6 values of at would stand more than once in orders: 0, 1, 2, 3, 4, …",
+        "check unique(at): 6 values of at would occur more than once in orders: 0, 1, 2, 3, 4, …",
     )
 
 

@@ -41,7 +41,7 @@ class Situation:
 
 @dataclass
 class Outcome:
-    """What the words of a form say should come out, told by plain Python."""
+    """What the words of a form say should come out, computed by plain Python."""
 
     rows: dict[tuple[Any, ...], tuple[Any, ...]]
     counts: dict[str, int] = field(

@@ -161,9 +161,7 @@ def test_rows_without_a_time_under_delete_insert(
     assert (rows.total(), rows[None, "eu", 2] + rows[None, "eu", 3]) == (2 + nulls, nulls)
 
 
-def test_rows_without_a_time_are_found_though_no_predicate_can_tell_of_them(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_without_a_time_are_found_though_no_predicate_covers_them(spark: SparkSession, tmp_path: Path) -> None:
     path, since = tmp_path / "t", DeleteInsert("day >= DATE '2024-01-01'")
     error = refused(path, lambda: step(spark, table(path, since, time="day"), sales((1, "eu", 1), (None, "eu", 2))))
     assert error.code == "window.null_times"

@@ -55,7 +55,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 
 def expected(strategy: str, policy: str, shape: str) -> tuple[list[str], Counter[tuple[Any, ...]]]:
-    """Columns and rows afterwards, told by plain Python."""
+    """Columns and rows afterwards, computed by plain Python."""
     seen = SHAPES[shape]
     columns = [c for c in ("id", "v", "old") if c in seen or policy != "sync_all_columns"]
     if "new" in seen and policy != "ignore":

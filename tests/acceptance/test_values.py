@@ -206,7 +206,7 @@ def test_deduplicate_keeps_the_highest_with_nulls_last_and_ties_by_all_columns(
         path = tmp_path / str(number)
         source = spark.createDataFrame(frame(types, *order)).repartition(1 + number)
         result = tidemill.merge(source, path, "id", "deduplicate", dedup_order_by="AT", spark=spark)
-        assert (result.inserted, result.notices) == (2, ("5 of 7 rows passed over: one row per key is kept",))
+        assert (result.inserted, result.notices) == (2, ("5 of 7 rows skipped: one row per key is kept",))
         kept = {row["id"]: (row["at"], row["v"], row["m"]) for row in tidemill.read(path, spark=spark).collect()}
         assert kept == {1: (3, "tie b", {"x": 2}), 2: (None, "a", None)}
 

@@ -53,7 +53,7 @@ def statuses(result: Any) -> dict[str, str]:
     return {step.table: step.status for step in result.steps}
 
 
-def test_a_run_tells_of_every_step(spark: SparkSession, folder: Path) -> None:
+def test_a_run_reports_every_step(spark: SparkSession, folder: Path) -> None:
     project = tidemill.Project.load(folder)
     first = project.run(spark=spark)
     assert first.ok
@@ -64,7 +64,7 @@ def test_a_run_tells_of_every_step(spark: SparkSession, folder: Path) -> None:
     assert (raw.deleted, raw.ignored, raw.total, raw.version, raw.strategy) == (0, 0, 4, 1, "merge upsert")
     assert raw.window is not None
     assert (raw.window.column, raw.window.start, raw.window.end) == ("at", datetime(2024, 1, 2, 10, tzinfo=UTC), None)
-    assert raw.window.reason == "since 2024-01-02 12:00:00 UTC, less 2 hours"
+    assert raw.window.reason == "since 2024-01-02 12:00:00 UTC, lookback 2 hours"
     assert raw.watermark == datetime(2024, 1, 3, tzinfo=UTC)
     assert raw.seconds > 0
     assert (raw.error, daily.window, daily.watermark) == (None, None, None)
@@ -148,7 +148,7 @@ def test_a_table_is_backed_up_restored_and_dropped(spark: SparkSession, folder: 
     ]
 
 
-def test_what_cannot_be_copied_restored_or_dropped_is_told_without_spark(folder: Path) -> None:
+def test_what_cannot_be_copied_restored_or_dropped_is_reported_without_spark(folder: Path) -> None:
     (folder / "models/main").mkdir(parents=True)
     (folder / "models/main/stats.sql").write_text("SELECT 1 AS id")
     (folder / "models/main/stats.py").write_text('metadata = {"reset_allowed": False}\n')
@@ -182,7 +182,7 @@ def test_a_plan_and_the_tables_need_no_spark(folder: Path) -> None:
     assert tidemill.Project.load(folder, profile="prod").tables[0].path == str(folder / "lake/main/raw_orders")
 
 
-def test_files_are_read_anew_at_every_call(folder: Path) -> None:
+def test_files_are_read_again_at_every_call(folder: Path) -> None:
     project = tidemill.Project.load(folder)
     (folder / "pipelines" / "more.sql").write_text("CREATE TABLE more AS SELECT 1 AS one;")
     assert len(project.tables) == 3

@@ -33,10 +33,10 @@ def test_help_explains_every_argument_of_a_merge():
 
 
 def test_a_merge_shows_its_notices_and_is_data_for_json():
-    result = tidemill.MergeResult(1, 0, 0, 0, 0, 1_000_000, 1, 0, 0.52, 3, notices=("2 rows were passed over",))
+    result = tidemill.MergeResult(1, 0, 0, 0, 0, 1_000_000, 1, 0, 0.52, 3, notices=("2 rows were skipped",))
     assert repr(result) == (
         "MergeResult(inserted=1, updated=0, deleted=0, unchanged=0, total=1_000_000, files_rewritten=1, files_kept=0, "
-        "seconds=0.5, notices=('2 rows were passed over',))"
+        "seconds=0.5, notices=('2 rows were skipped',))"
     )
     assert json.loads(json.dumps(dataclasses.asdict(result)))["total"] == 1_000_000
 

@@ -66,13 +66,13 @@ def test_accepted_values_are_literals_of_the_column_and_one_that_cannot_be_accep
             ("7",),
             ("1 of 9 rows that would enter has a value in c that shop.customers.id does not have: 7"),
         ),
-        (Unique(("id",)), 9, 1, ("7",), "1 value of id would stand more than once in shop.orders: 7"),
+        (Unique(("id",)), 9, 1, ("7",), "1 value of id would occur more than once in shop.orders: 7"),
         (
             Unique(("id", "r")),
             9,
             2,
             ("(7, 'eu')",),
-            ("2 values of (id, r) would stand more than once in shop.orders: (7, 'eu')"),
+            ("2 values of (id, r) would occur more than once in shop.orders: (7, 'eu')"),
         ),
         (RowCount(1, 5), 0, 1, (), "shop.orders would hold 0 rows after this commit, not 1 at least"),
         (RowCount(1, 5_000), 6_000, 1, (), "shop.orders would hold 6,000 rows after this commit, not 5,000 at most"),
@@ -84,7 +84,7 @@ def test_what_a_check_found_is_a_sentence_that_says_on_which_rows(check, rows, f
 
 def test_of_a_table_as_it_is_nothing_is_about_to_enter():
     assert str(Checked(NotNull(("a",)), HERE, 10, 1)) == "1 of 10 rows has no a"
-    assert str(Checked(Unique(("id",)), HERE, 9, 1)) == "1 value of id stands more than once in shop.orders"
+    assert str(Checked(Unique(("id",)), HERE, 9, 1)) == "1 value of id occurs more than once in shop.orders"
     assert str(Checked(RowCount(most=1), HERE, 2, 1)) == "shop.orders holds 2 rows, not 1 at most"
     assert str(Checked(NotNull(("a",)), HERE, 1)) == "1 row"
     assert str(Checked(Unique(("id",)), COMING, None)) == ""
@@ -122,7 +122,7 @@ def test_one_failed_check_is_an_error_at_its_place_and_several_stand_line_by_lin
     assert str(one) == (
         "[checks.failed] The check not_null(id) of shop.orders failed: "
         "3 of 10 rows that would enter have no id: id=NULL at=7. "
-        'Correct the rows or their query; with "severity": "warn" such rows enter, and are told. '
+        'Correct the rows or their query; with "severity": "warn" such rows enter, and are reported. '
         "shop.orders is unchanged."
     )
     assert (str(one.origin), one.checks, one.exit_code) == ("orders.py:4:6", (ok, id_), 1)

@@ -1,4 +1,4 @@
-"""`tidemill compile`: the statements of a first run and of the next, told without Spark."""
+"""`tidemill compile`: the statements of a first run and of the next, known without Spark."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_merge_is_a_script_of_sql_with_the_watermark_of_the_log(cli, model, ma
         "-- the table is there: a full refresh puts these rows in the place of those that it holds\n"
         "-- different rows with the same id, region are an error, and so is a NULL in a key\n"
         "\n"
-        "-- the next run: since 2024-01-31 21:00:00 UTC, less 3 hours\n"
+        "-- the next run: since 2024-01-31 21:00:00 UTC, lookback 3 hours\n"
         "SELECT * FROM (\n"
         "SELECT id, region, amount, updated_at\nFROM t_project.source_table\nWHERE active\n"
         ")\n"
@@ -127,7 +127,7 @@ def test_json_has_the_same_with_stable_keys(cli, model, make_table):
 def test_before_the_first_run_a_placeholder_stands_for_the_watermark(runs, model):
     model(MERGE)
     _, later = runs()
-    assert later["reason"] == "since <watermark>, less 3 hours"
+    assert later["reason"] == "since <watermark>, lookback 3 hours"
     assert later["filter"] == "(`updated_at` >= <watermark> - INTERVAL 3 HOURS OR `updated_at` IS NULL)"
     assert later["notes"][0] == (
         "<watermark> is the highest updated_at that is committed, and the table is not made yet"
@@ -137,7 +137,7 @@ def test_before_the_first_run_a_placeholder_stands_for_the_watermark(runs, model
 def test_an_append_bounds_both_runs_by_its_start_and_looks_at_the_window_of_the_table(runs, model):
     model(APPEND, "SELECT id, created_at FROM t_project.source_table")
     first, later = runs()
-    taken = "the type of created_at is not known yet: its start, 2024-01-01, is taken for a date"
+    taken = "the type of created_at is not known yet: its start, 2024-01-01, is treated as a date"
     assert (first["reason"], first["filter"]) == (
         "it reads from its start on",
         "(`created_at` >= DATE '2024-01-01' OR `created_at` IS NULL)",
@@ -158,7 +158,7 @@ def test_the_type_of_the_time_column_is_that_of_the_log(runs, model, make_table)
     make_table("my_schema.orders", rows, progress=early, sql_hash=Workspace.load().tables[0].sql_hash)
     first, later = runs()
     bound = "(`created_at` >= TIMESTAMP '2024-01-01T00:00:00.000000Z' OR `created_at` IS NULL)"
-    assert (first["filter"], later["filter"]) == (bound, bound), "the start is later than the watermark less 7 days"
+    assert (first["filter"], later["filter"]) == (bound, bound), "the start is later than the watermark minus 7 days"
 
 
 @pytest.mark.parametrize(

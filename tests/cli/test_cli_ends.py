@@ -103,7 +103,7 @@ def test_an_unknown_command_proposes_the_one_that_was_meant(cli):
     )
 
 
-def test_a_current_folder_that_somebody_has_removed_is_told(folder: Path, cli, monkeypatch: pytest.MonkeyPatch):
+def test_a_current_folder_that_somebody_has_removed_is_reported(folder: Path, cli, monkeypatch: pytest.MonkeyPatch):
     (folder / "gone").mkdir()
     monkeypatch.chdir(folder / "gone")
     (folder / "gone").rmdir()
@@ -129,7 +129,7 @@ def test_a_missing_option_says_which(cli):
         (("merge", "a", "b", "--max-shrink", "x"), "Invalid value for '--max-shrink': 'x' is not a number."),
     ],
 )
-def test_a_value_that_is_no_number_is_told_in_words_of_people(cli, args: tuple[str, ...], said: str):
+def test_a_value_that_is_no_number_is_reported_in_plain_words(cli, args: tuple[str, ...], said: str):
     assert cli(*args).stderr.splitlines()[0] == f"error[cli.usage] {said}"
 
 

@@ -1,4 +1,4 @@
-"""`tidemill graph`: what reads what, with watermarks, freshness and status, told without Spark."""
+"""`tidemill graph`: what reads what, with watermarks, freshness and status, without Spark."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def before(**length: int) -> str:
 
 
 def failed(folder: Path, table: str, at: str) -> None:
-    """A step that the ledger tells of."""
+    """A step that the ledger has."""
     path = str(folder / "warehouse" / "main" / table)
     with Ledger(ledger_file(folder)).run("run") as run:
         run.add(Step(f"main.{table}", path, "replace", "incremental", "failed", at, error_code="source.unreadable"))
@@ -81,7 +81,7 @@ def test_the_graph_is_a_tree_with_what_is_known_of_each_table(shop: Path, cli, m
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
         "  shop · ◇ 3 sources · ■ 3 tables · □ 1 view · ▷ 1 export\n"
-        "  name                      kept by             watermark                changed    status       reads too\n"
+        "  name                      strategy            watermark                changed    status       reads too\n"
         "  ◇ orders                  CSV\n"
         "  └─ ■ raw_orders           merge upsert on id  2024-01-31 21:00:00 UTC  3 h ago    ok\n"
         "     └─ ■ daily             replace                                                 not run yet"
@@ -175,7 +175,7 @@ def test_a_failure_of_a_view_counts_until_it_has_run_again(shop: Path, status):
     assert status()["cheap"] is None
 
 
-def test_a_query_that_is_not_that_of_the_last_commit_is_told(status, make_table):
+def test_a_query_that_is_not_that_of_the_last_commit_is_reported(status, make_table):
     make_table("main.daily", ROWS, sql_hash="0123456789abcdef")
     assert status()["daily"] == "query changed"
 
@@ -248,7 +248,7 @@ def test_thirty_tables_take_less_than_a_second_of_work_and_no_spark(folder: Path
 
 
 @pytest.mark.parametrize(
-    ("length", "told"),
+    ("length", "shown"),
     [
         ({"seconds": 0}, "0 s ago"),
         ({"seconds": 119}, "119 s ago"),
@@ -261,6 +261,6 @@ def test_thirty_tables_take_less_than_a_second_of_work_and_no_spark(folder: Path
         ({"seconds": -5}, "0 s ago"),
     ],
 )
-def test_how_long_ago_is_told_in_one_unit(length: dict[str, int], told: str):
+def test_how_long_ago_is_shown_in_one_unit(length: dict[str, int], shown: str):
     now = datetime(2024, 2, 1, tzinfo=UTC)
-    assert render.ago((now - timedelta(**length)).isoformat(), now) == told
+    assert render.ago((now - timedelta(**length)).isoformat(), now) == shown

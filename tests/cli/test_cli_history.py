@@ -92,7 +92,7 @@ def test_history_as_json_has_every_number(cli):
         "ignored": 0,
         "window": {
             "column": "at",
-            "reason": "since 2024-01-31 04:00:00 UTC, less 2 hours",
+            "reason": "since 2024-01-31 04:00:00 UTC, lookback 2 hours",
             "start": "2024-01-31T02:00:00.000000Z",
             "exclusive": "false",
         },
@@ -151,7 +151,7 @@ def test_a_path_that_nothing_can_read_is_refused(cli):
     )
 
 
-def test_a_path_that_would_be_taken_for_another_is_refused(cli):
+def test_a_path_that_would_be_read_as_another_is_refused(cli):
     result = cli("history", "lake%20of/orders")
     assert (result.exit_code, result.stderr.splitlines()[1]) == (
         1,
@@ -227,7 +227,7 @@ def test_restore_takes_rows_and_watermark_back_and_is_in_history_and_ledger(fold
     assert steps == [(str(lake), "restored", version, "2024-01-31T04:00:00.000000Z")]
 
 
-def test_a_restore_is_told_in_one_line(capsys: pytest.CaptureFixture[str]):
+def test_a_restore_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]):
     show("lake/events", RestoreResult(7, 3, 1041, "2024-01-31 04:00:00 UTC", 2.13, undo=4))
     show("lake/orders/", RestoreResult(4, 0, 1, None, 2.13))
     show("shop.orders", RestoreResult(4, None, 1, None, 2.13, backup="lake/shop/orders_of_2025", undo=3))
@@ -253,7 +253,7 @@ def test_restore_of_nothing_starts_no_spark(shell):
     assert result.stderr.startswith("error[table.missing] There is no table at nowhere.\n")
 
 
-def test_moments_are_told_by_the_clock_of_the_reader():
+def test_moments_are_shown_in_the_time_zone_of_the_reader():
     today = date(2026, 2, 4)
     midday = datetime(2026, 2, 4, 12).astimezone()
     assert render.moment(midday.isoformat(), today) == "today 12:00"

@@ -32,7 +32,7 @@ def test_it_ends_with_the_next_commands_to_type(folder: Path, cli):
     result = cli("init", "shop")
     assert result.exit_code == 0
     assert result.output == (
-        "  ✓ shop is made: 7 files. Next:\n"
+        "  ✓ shop created: 7 files. Next:\n"
         "    cd shop\n"
         "    tidemill run\n"
         "    cp day2/*.csv data/orders/ && tidemill run\n"

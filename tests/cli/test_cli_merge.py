@@ -104,13 +104,13 @@ def test_json_is_one_document_with_stable_keys(orders: Path, cli, write_csv):
     }
 
 
-def test_rows_that_are_passed_over_are_a_notice(folder: Path, cli, write_csv):
+def test_rows_that_are_skipped_are_a_notice(folder: Path, cli, write_csv):
     write_csv(folder / "orders.csv", "1,eu,10.5", "1,eu,11.5", "2,us,20.0")
     args = ("--strategy", "deduplicate", "--dedup-order-by", "amount")
     result = cli("merge", "orders.csv", "lake/orders", "--on", "order_id, region", *args)
     assert without_seconds(result.output) == (
         "  ✓ orders  first run · merged 2 rows on order_id, region · 2 inserted · 2 rows in all\n"
-        "  notice  1 of 3 rows passed over: one row per key is kept"
+        "  notice  1 of 3 rows skipped: one row per key is kept"
     )
 
 

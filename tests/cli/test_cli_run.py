@@ -102,7 +102,7 @@ def test_a_new_project_runs_a_second_day_is_a_small_run_and_then_there_is_nothin
         "  ✓ out/daily.csv  exported  64 rows  # s\n"
         "  ✓ raw_customers  up to date  its inputs are unchanged  # s\n"
         "  ✓ raw_orders  merged  57 rows  on order_id · 41 inserted · 9 updated · 7 unchanged"
-        " · since 2024-01-31 21:00:00 UTC, less 2 hours  # s"
+        " · since 2024-01-31 21:00:00 UTC, lookback 2 hours  # s"
     )
     third = cli("run", "--summary")
     assert third.stdout == "  up to date · nothing read, nothing written\n"
@@ -140,7 +140,7 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
         "total": 5,
         "window": {
             "column": "updated_at",
-            "reason": "since 2024-01-02 09:00:00 UTC, less 2 hours",
+            "reason": "since 2024-01-02 09:00:00 UTC, lookback 2 hours",
             "start": "2024-01-02T07:00:00.000000Z",
             "exclusive": "false",
         },
@@ -178,7 +178,7 @@ def test_a_failing_third_step_ends_with_1_and_the_first_two_stay(shop: Path, cli
     assert "no_such_column" in lines[3]
     assert lines[-2:] == [
         "  - report      not run: it reads broken, which this run could not make",
-        "  1 failed · 1 not run · 2 tables changed · what is done stays: mend the rest and run again",
+        "  1 failed · 1 not run · 2 tables changed · what is done stays: fix the rest and run again",
     ]
     assert sorted(path.name for path in (shop / "warehouse/main").iterdir()) == ["daily", "raw_orders"]
     silent = cli("run", "--quiet")

@@ -49,6 +49,7 @@ def test_a_run_is_remembered_with_errors_reasons_and_what_was_skipped(shop: Path
     assert (visits["mode"], visits["reason"], visits["rows_read"]) == ("first", "first run", 2)
     assert visits["bytes_read"] == (shop / "visits.csv").stat().st_size
     assert (pages["status"], pages["rows_read"], pages["bytes_read"]) == ("failed", None, None)
+    assert (pages["mode"], pages["reason"]) == ("first", "first run")
     assert pages["error"] == "The source pages could not be read: There is nothing at ***/pages.csv."
     assert "s3cret" not in json.dumps(run)
     assert (per_page["status"], per_page["mode"]) == ("not run", "skipped")

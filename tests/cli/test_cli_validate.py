@@ -1,4 +1,4 @@
-"""`tidemill validate`: whatever is wrong in any file is told at once, and no Spark is asked."""
+"""`tidemill validate`: whatever is wrong in any file is reported at once, and no Spark is asked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_export_of_a_table_that_nobody_knows_is_one_mistake(folder: Path, cli
     ]
 
 
-def test_files_of_a_source_that_are_not_there_are_told_and_may_be_yet_to_come(folder: Path, cli):
+def test_files_of_a_source_that_are_not_there_are_reported_and_may_be_yet_to_come(folder: Path, cli):
     (folder / "p.sql").write_text(
         'SOURCE a TYPE CSV PARAMS { "path": "gone/*.csv" };\nLOAD a FROM a;\n'
         'SOURCE b TYPE CSV PARAMS { "path": "s3://shop/b.csv" };\nLOAD b FROM b;\n'
@@ -72,7 +72,7 @@ def test_files_of_a_source_that_are_not_there_are_told_and_may_be_yet_to_come(fo
 
 
 @pytest.mark.parametrize("project", [True, False])
-def test_a_file_that_cannot_be_run_is_told_as_that_in_a_project_too(folder: Path, cli, project: bool):
+def test_a_file_that_cannot_be_run_is_reported_as_that_in_a_project_too(folder: Path, cli, project: bool):
     (folder / "notes.txt").write_text("mine")
     if project:
         (folder / "tidemill.toml").write_text("")

@@ -75,9 +75,9 @@ def test_facts_that_do_not_fit_stand_below_each_other(screens: dict[str, Seen]):
         == """\
   Tidemill 0.1 · shop · embedded Spark · 2 steps
   ✓ raw_orders    merged           3 rows   on order_id · 1 inserted · 1 updated
-                                            since 2024-01-20 09:00:00 UTC, less
-                                            2 hours   … s
-  notice  1 of 3 rows passed over: one row per key is kept
+                                            since 2024-01-20 09:00:00 UTC,
+                                            lookback 2 hours   … s
+  notice  1 of 3 rows skipped: one row per key is kept
   ✓ large_orders  replaced         2 rows   2 inserted · 1 deleted
                                             3 checks passed   … s
   done in … s · 2 tables changed
@@ -91,7 +91,7 @@ def test_verify(screens: dict[str, Seen]):
         screens["verify"].text
         == """\
   ✓ raw_orders equals a full load (3 rows)
-    1 of 4 rows passed over: one row per key is kept
+    1 of 4 rows skipped: one row per key is kept
   ✓ large_orders equals its query (2 rows)
 """
     )
@@ -123,7 +123,7 @@ def test_a_backfill_shows_which_batch_it_has_come_to(screens: dict[str, Seen]):
   ✓ raw_orders  unchanged        4 rows   on order_id · 3 unchanged · 3 batches
                                           backfill from 2024-01-01 to 2024-01-31
                                           by 14 days   … s
-  notice  1 of 2 rows passed over: one row per key is kept
+  notice  1 of 2 rows skipped: one row per key is kept
   done in … s · 0 tables changed
 """
     )
@@ -149,15 +149,15 @@ def test_a_step_that_fails(screens: dict[str, Seen]):
   Tidemill 0.1 · shop · embedded Spark · 2 steps
   ✓ raw_orders    merged           2 rows   on order_id · 1 inserted
                                             1 unchanged
-                                            since 2024-01-31 09:00:00 UTC, less
-                                            2 hours   … s
+                                            since 2024-01-31 09:00:00 UTC,
+                                            lookback 2 hours   … s
   ✗ large_orders  error[checks.failed] The check amount < 30 of
     main.large_orders failed: 1 of 3 rows that would enter makes it false:
     order_id=3 amount=30.
     models/main/large_orders.py:1:72
     Correct the rows or their query; with "severity": "warn" such rows enter,
-    and are told. main.large_orders is unchanged.
-  1 failed · 1 table changed · what is done stays: mend the rest and run again
+    and are reported. main.large_orders is unchanged.
+  1 failed · 1 table changed · what is done stays: fix the rest and run again
 """
     )
     assert screens["failure"].colour("✗") == "red"

@@ -172,7 +172,7 @@ def test_what_others_did_before_is_still_known_after_a_compaction(folder: Folder
     assert (last.operation, last.adds_rows, last.removes_rows) == ("OPTIMIZE", True, True)
 
 
-def test_the_history_of_a_dataset_tells_of_a_compaction(folder: Folder) -> None:
+def test_the_history_of_a_dataset_shows_a_compaction(folder: Folder) -> None:
     compact(folder, 1_000_000)
     shown = CliRunner().invoke(tidemill, ["history", str(folder)]).output.splitlines()[1:]
     assert [(line.split()[0], line.split()[-1]) for line in shown] == [("1", "compact")]
@@ -210,7 +210,7 @@ def test_a_disk_that_is_full_leaves_the_dataset_as_it_was(folder: Folder) -> Non
             compact(folder, 1_000_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert caught.value.remedy == "Mend that and run again. The dataset is as it was."
+    assert caught.value.remedy == "Fix that and run again. The dataset is as it was."
     assert rows_of(folder) == before
     assert list(folder.staging.iterdir()) == []
 

@@ -132,14 +132,14 @@ def test_a_file_goes_with_its_checksum_and_its_folder(folder: Folder) -> None:
     assert [each.name for each in (folder.root / "day=1").iterdir()] == [".other.crc"]
 
 
-def test_a_file_that_another_tool_wrote_anew_may_have_a_checksum_of_the_old_one(folder: Folder) -> None:
+def test_a_file_that_another_tool_rewrote_may_have_a_checksum_of_the_old_one(folder: Folder) -> None:
     file, checksum = folder.root / "day=1" / "a.parquet", folder.root / "day=1" / ".a.parquet.crc"
     assert corrupt(str(folder), str(file), "bad").remedy.startswith("Put it back from a backup")
     checksum.write_text("crc")
     assert f"remove the checksum of the old one, {checksum}. Else put it back" in corrupt("", str(file), "bad").remedy
 
 
-def test_what_others_did_to_the_files_is_told(folder: Folder) -> None:
+def test_what_others_did_to_the_files_is_reported(folder: Folder) -> None:
     base, _, entry = rewrite(folder, "day=1/a.parquet", "A")
     protocol.walk(protocol.committing(folder, base, entry))
     (folder.root / "day=2" / "b.parquet").write_text("changed by hand")
@@ -235,7 +235,7 @@ def test_a_disk_that_is_full_at_the_commit_point_leaves_the_dataset_as_it_was(
     assert texts(folder) == ["a", "b"]
 
 
-def test_an_entry_that_is_made_but_cannot_be_written_through_is_told_as_a_commit(
+def test_an_entry_that_is_made_but_cannot_be_written_through_is_reported_as_a_commit(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")
@@ -255,7 +255,7 @@ def test_an_entry_that_is_made_but_cannot_be_written_through_is_told_as_a_commit
     assert texts(folder) == ["A", "b"]
 
 
-def test_a_commit_whose_files_cannot_be_put_in_place_is_told_and_finished_later(
+def test_a_commit_whose_files_cannot_be_put_in_place_is_reported_and_finished_later(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, attempt, entry = rewrite(folder, "day=1/a.parquet", "A")

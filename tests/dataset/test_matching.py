@@ -122,7 +122,7 @@ def test_json_and_views_are_compared_as_the_texts_that_they_are(ground: Ground) 
     assert ground.rows(report)[1] == {"id": 2, "view": "[]", "json": "[1]"}
 
 
-def test_files_without_a_key_of_the_change_are_not_told_of(ground: Ground) -> None:
+def test_files_without_a_key_of_the_change_are_not_reported(ground: Ground) -> None:
     ground.add([{"id": 1}])
     ground.add([{"id": None}])
     assert ground.bring(pa.Table.from_pylist([{"id": 2}], schema=SENT), ("id",), COMPARED) == []
@@ -169,7 +169,7 @@ def test_a_key_that_is_a_partition_is_looked_for_in_its_folder_only(ground: Grou
     assert [(report["instead_of"], report["replaced"]) for report in reports] == [(ground.files[1][0], 1)]
 
 
-def test_a_key_that_stands_twice_is_told_twice(ground: Ground) -> None:
+def test_a_key_that_occurs_twice_is_reported_twice(ground: Ground) -> None:
     ground.add([{"id": 1}, {"id": 1}])
     ground.add([{"id": 1}])
     change = pa.Table.from_pylist([{"id": 1, "yes": True}], schema=SENT)

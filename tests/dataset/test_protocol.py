@@ -246,7 +246,7 @@ def test_no_order_of_steps_and_no_kill_loses_doubles_or_tears_a_row(names: str, 
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "problem"),
     [
         ("is_pending", "rows are lost, doubled or torn"),
         ("lock", "rows are lost, doubled or torn"),
@@ -254,7 +254,9 @@ def test_no_order_of_steps_and_no_kill_loses_doubles_or_tears_a_row(names: str, 
         ("order", "somebody who only lists the folder misses a row"),
     ],
 )
-def test_the_checker_finds_what_a_broken_protocol_does(monkeypatch: pytest.MonkeyPatch, broken: str, told: str) -> None:
+def test_the_checker_finds_what_a_broken_protocol_does(
+    monkeypatch: pytest.MonkeyPatch, broken: str, problem: str
+) -> None:
     """Each part of the protocol is needed: without it, the checker tells the schedule that tears the dataset."""
     match broken:
         case "is_pending":  # nobody rolls an interrupted commit forward
@@ -266,7 +268,7 @@ def test_the_checker_finds_what_a_broken_protocol_does(monkeypatch: pytest.Monke
             monkeypatch.setattr(protocol, "opening", _careless_opening)
         case "order":
             monkeypatch.setattr(protocol, "_moves", _removals_first)
-    with pytest.raises(pytest.fail.Exception, match=told):
+    with pytest.raises(pytest.fail.Exception, match=problem):
         explore("vw" if broken == "lock" else "vr", 1)
 
 

@@ -186,7 +186,7 @@ def test_a_file_gets_room_for_fields_digits_and_nulls_that_it_had_none_for(tmp_p
 
 
 def test_old_times_of_spark_stay_what_they_are(tmp_path: Path, staging: Path) -> None:
-    """INT96 is what Spark writes unless told otherwise."""
+    """INT96 is what Spark writes by default."""
     path = tmp_path / "f.parquet"
     moment = dt.datetime(2024, 1, 1, 12, 0, 0, 123456, tzinfo=dt.UTC).replace(tzinfo=None)
     pq.write_table(pa.table({"id": [1, 2], "at": [moment, None]}), path, use_deprecated_int96_timestamps=True)

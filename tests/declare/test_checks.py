@@ -1,4 +1,4 @@
-"""Checks are told in metadata much as dbt's tests are, and say what they are."""
+"""Checks are declared in metadata much as dbt's tests are, and say what they are."""
 
 from __future__ import annotations
 

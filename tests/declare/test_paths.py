@@ -7,7 +7,7 @@ from pathlib import Path
 from tidemill.declare.paths import absolute
 
 
-def test_home_and_the_current_folder_are_told_and_what_only_looks_like_a_home_is_a_name(tmp_path, monkeypatch):
+def test_home_and_the_current_folder_are_known_and_what_only_looks_like_a_home_is_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/me")
     assert absolute("~/lake") == "/home/me/lake"

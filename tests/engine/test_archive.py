@@ -46,7 +46,7 @@ def test_an_archive_made_with_another_java_is_not_used(own_jars):
     assert archive_path(Java(java.executable, "17.0.99"), own_jars) != archive_path(java, own_jars)
 
 
-def test_a_build_that_fails_is_told_and_remembered_and_leaves_nothing_behind(own_jars, monkeypatch):
+def test_a_build_that_fails_is_reported_and_remembered_and_leaves_nothing_behind(own_jars, monkeypatch):
     monkeypatch.setenv("TIDEMILL_DRIVER_MEMORY", "1k")
     reason = build_archive(find_java(), own_jars)
     assert "Spark did not start: Error occurred during initialization of VM: Too small maximum heap." in reason

@@ -72,7 +72,7 @@ def test_doctor_prints_a_line_for_each_and_exits_with_1_if_one_fails(quiet: list
     assert "  ✗ java       Java 1.8.0_392 (" in result.output
     assert f"\n               → {REMEDY}\n" in result.output
     assert "  ✓ python     3." in result.output
-    assert "\n  2 to mend" in result.output
+    assert "\n  2 to fix" in result.output
 
 
 def test_doctor_gives_the_same_as_json(tmp_path: Path):

@@ -7,7 +7,7 @@ from tidemill.engine.settings import DELTA, engine_settings
 FOLDER, JARS = Path("/folder"), [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
 
-def test_without_a_word_of_the_user_the_settings_are_for_one_machine():
+def test_the_default_settings_are_for_one_machine():
     found = engine_settings({}, FOLDER, JARS)
     assert found.items() >= {**DELTA, "spark.master": "local[*]", "spark.driver.host": "127.0.0.1"}.items()
     assert found["spark.sql.warehouse.dir"] == "file:///folder/warehouse"

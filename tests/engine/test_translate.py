@@ -198,20 +198,20 @@ def test_an_error_in_a_users_function_is_that_error(spark: SparkSession):
     assert error.value.problem == "reading orders failed: ZeroDivisionError: division by zero"
 
 
-def test_what_a_table_refuses_is_told_with_the_values():
+def test_what_a_table_refuses_is_reported_with_the_values():
     told = "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint pos (v > 0) violated by row with values:\n - v : -5"
     error = as_tidemill(RuntimeError(f"{told}\n - w : 1"), doing="Merging into orders")
     assert isinstance(error, TableError)
     assert str(error) == (
         "[table.refuses] Merging into orders failed: CHECK constraint pos (v > 0) violated by row with values: "
-        "v : -5, w : 1. The table has this rule: mend the rows in the source, or change the table. It is unchanged."
+        "v : -5, w : 1. The table has this rule: correct the rows in the source, or change the table. It is unchanged."
     )
     told = "[UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE] The a.B@3ba3 datasource doesn't support `v`. SQLSTATE: 0A000"
     error = as_tidemill(RuntimeError(told), doing="Merging")
     assert error.problem == "Merging failed: The table's format doesn't support `v`."
 
 
-def test_files_whose_schemas_cannot_be_merged_are_told_with_the_columns():
+def test_files_whose_schemas_cannot_be_merged_are_reported_with_the_columns():
     told = (
         "[CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"
         '"STRUCT<id: BIGINT, v: STRING, at: DATE, x: DECIMAL(9,2)>"\n'

@@ -104,6 +104,6 @@ def test_the_example_runs_as_its_readme_says(spark: SparkSession, tmp_path: Path
 
 
 def reloaded(found: Orders) -> set[tuple[str, ...]]:
-    """The rows of orders_reloaded that a run since `SINCE` takes anew."""
+    """The rows of orders_reloaded that a run since `SINCE` computes again."""
     columns = ("id", "region", "amount", "updated_at")
     return {tuple(row[column] for column in columns) for row in found.values() if row["updated_at"] >= SINCE}

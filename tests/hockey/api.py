@@ -73,7 +73,7 @@ def example_league() -> Any:
 
 @dataclass
 class Hockey:
-    """What the server answers. `trouble` is the share of addresses that fail before they answer, each day anew."""
+    """What the server answers. `trouble` is the share of addresses that fail first, chosen again each day."""
 
     today: date
     trouble: float = 0.3

@@ -54,7 +54,7 @@ def test_all_that_a_function_may_give_is_rows():
     )
 
 
-def test_what_is_asked_for_and_not_given_is_told():
+def test_what_is_asked_for_and_not_given_is_reported():
     with pytest.raises(tidemill.TidemillError) as caught:
         run_table(lambda run: run.read("bronze.games"))
     assert str(caught.value) == (

@@ -186,7 +186,7 @@ def refused(call: Any) -> str:
     return str(caught.value)
 
 
-def test_what_is_wrong_is_told_with_a_remedy(spark: SparkSession) -> None:
+def test_what_is_wrong_is_reported_with_a_remedy(spark: SparkSession) -> None:
     a, b = bank(spark, ("x", 6, 1)), bank(spark, ("x", 6, 1))
     stamped = b.withColumn("process_date", F.col("process_date").cast("timestamp"))
     timeless = a.unionByName(a.withColumn("process_date", F.lit(None).cast("date")))

@@ -200,7 +200,7 @@ def test_the_same_words_in_the_metadata_of_a_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "problem"),
     [
         (
             '"6 days"',
@@ -221,10 +221,10 @@ def test_the_same_words_in_the_metadata_of_a_model() -> None:
         ('"tags"', '"null_time": "skip", "tags"', "incremental_join takes no null_time"),
     ],
 )
-def test_a_mistake_in_metadata_is_told(old: str, new: str, told: str) -> None:
+def test_a_mistake_in_metadata_is_reported(old: str, new: str, problem: str) -> None:
     with pytest.raises(FileErrors) as caught:
         model(MODEL.replace(old, new))
-    assert told in "\n".join(str(error) for error in caught.value.errors)
+    assert problem in "\n".join(str(error) for error in caught.value.errors)
 
 
 def test_the_query_of_such_a_model_names_columns_only() -> None:

@@ -68,6 +68,11 @@ class Bank:
         columns = ("reference", "process_date", "sepa_amount", "target_time", "join_status")
         return sorted(delta_rows(self.shop.path("payments"), *columns), key=repr)
 
+    def size(self, table: str, last: int) -> int:
+        """The size of the files that begin before a day of March, or on it."""
+        files = pa.table(deltalake.DeltaTable(str(self.shop.path(table))).get_add_actions(flatten=True)).to_pylist()
+        return sum(file["size_bytes"] for file in files if file["min.process_date"].day <= last)
+
     def meant(self, last: int) -> list[tuple[Any, ...]]:
         """What the join means up to a day of March, by the oracle."""
         a, b = ([Row(n, key, day) for n, (key, day) in enumerate(self.rows[name])] for name in ("bank", "sepa"))
@@ -121,6 +126,8 @@ def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of
     assert bank.plan().startswith("2024-03-08 … 2024-03-28 · sepa holds it back: its newest is 2024-03-29")
     second = bank.run()
     assert (second.status, second.counts.inserted, second.counts.deleted) == ("changed", 7, 0)
+    assert second.bytes_read == bank.size("bank", 28) + bank.size("sepa", 28)
+    assert bank.size("bank", 28) < bank.size("bank", 31)
     assert bank.held() == bank.meant(28)
     assert bank.state() == (1, "2024-03-28")
     assert [row[4] for row in bank.held()].count("outdated") == 2

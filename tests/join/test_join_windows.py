@@ -1,4 +1,4 @@
-"""Which window a join's next run has, and which side holds it back: told by logs, without Spark."""
+"""Which window a join's next run has, and which side holds it back: known from logs, without Spark."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_backfill_never_reaches_beyond_what_both_sides_have_and_moves_progress
     assert (gap.moves_on, gap.next_watermark(None, NOW)) == (False, cursor(DATE, "2024-03-07"))
 
 
-def test_rows_that_somebody_removed_are_joined_again_and_a_reset_begins_anew() -> None:
+def test_rows_that_somebody_removed_are_joined_again_and_a_reset_starts_over() -> None:
     robbed = Commit(3, "", "DELETE", {}, None, removes_rows=True)
     snapshot = replace(done(DATE, "2024-03-07"), foreign=(robbed,))
     found = window(known(DATE, snapshot, "2024-03-10", "2024-03-10", low="2024-03-04"))
@@ -155,7 +155,7 @@ def days(*numbers: int) -> pa.Table:
     return pa.table({"day": pa.array([date(2024, 3, number) for number in numbers], pa.date32())})
 
 
-def test_a_table_of_ours_tells_by_its_progress_less_its_lookback_and_a_join_by_its_own(
+def test_a_table_of_ours_is_complete_to_its_progress_minus_its_lookback_and_a_join_to_its_own(
     make_table: Callable[..., Path],
 ) -> None:
     path = make_table("main.a", days(1, 7), progress={"in": cursor(DATE, "2024-03-07")})

@@ -77,7 +77,7 @@ def test_inputs_are_in_the_order_of_the_query():
         *("SELECT * FROM IDENTIFIER('a.b')", "SELECT * FROM f(TABLE(t))", "(" * 3000 + "SELECT 1" + ")" * 3000),
     ],
 )
-def test_what_cannot_be_told_is_none_and_says_nothing_on_the_terminal(query, capfd, caplog):
+def test_what_is_not_known_is_none_and_says_nothing_on_the_terminal(query, capfd, caplog):
     assert inputs_of(query) is None
     assert volatile_columns(query) == ()
     assert (*capfd.readouterr(), caplog.text) == ("", "", "")

@@ -20,7 +20,7 @@ APPEND = """metadata = {"materialization": "incremental", "incremental": {
 
 @pytest.fixture
 def changed(load, query, has_run):
-    """A model that was kept by a merge on `updated_at`, and is to be kept by an append on `created_at`."""
+    """A model that was maintained by a merge on `updated_at`, and is to be by an append on `created_at`."""
     (merged,) = load({"orders.sql": query, "orders.py": MERGE}).tables
     known = {"sql_hash": merged.sql_hash, "config_hash": merged.config_hash, "kept_by": merged.kept_by}
     has_run("orders", "merge upsert", progress=READ, window={"column": "updated_at"}, **known)
@@ -37,8 +37,8 @@ def test_by_default_the_plan_says_what_to_expect(cli):
     assert cli("plan").stdout == (
         "  table             strategy  reads\n"
         "  my_schema.orders  append    since its highest created_at\n"
-        "  notice  my_schema.orders was kept by merge upsert on id, and is by append from this run on: its rows stay, "
-        "and a row that is corrected enters beside the one that is here. Make all of it so with: "
+        "  notice  my_schema.orders was maintained by merge upsert on id, and is by append from this run on: its rows "
+        "stay, and a row that is corrected enters beside the one that is here. Make all of it so with: "
         "tidemill run -s my_schema.orders --full-refresh\n"
     )
 
@@ -57,7 +57,7 @@ def test_as_an_error_it_stops_everything_before_anything_runs(cli, command, monk
 
 
 @pytest.mark.usefixtures("changed")
-def test_a_changed_kind_a_changed_strategy_and_a_missing_variable_are_told_at_once(cli, load, query, has_run):
+def test_a_changed_kind_a_changed_strategy_and_a_missing_variable_are_reported_at_once(cli, load, query, has_run):
     behaves("error")
     has_run("seen", "replace")
     load(
@@ -73,7 +73,7 @@ def test_a_changed_kind_a_changed_strategy_and_a_missing_variable_are_told_at_on
 
 
 @pytest.mark.usefixtures("changed")
-def test_ignored_it_is_not_told(cli):
+def test_ignored_it_is_not_reported(cli):
     behaves("ignore")
     assert "notice" not in cli("plan").stdout
 

@@ -104,7 +104,7 @@ def test_a_project_without_checks_says_so_and_starts_no_spark(load, query):
     assert json.loads(cli("test", "--format", "json").stdout) == {"project": "shop", "ok": True, "tables": []}
 
 
-def test_what_has_checks_is_known_without_spark_and_a_wrong_name_is_told(load):
+def test_what_has_checks_is_known_without_spark_and_a_wrong_name_is_reported(load):
     assert [node.name for node in load(MODELS).checked] == ["my_schema.orders", "my_schema.large"]
     wrong = cli("test", "-s", "my_schema.order")
     assert (wrong.exit_code, "Did you mean my_schema.orders?" in wrong.stderr) == (2, True)
@@ -163,7 +163,7 @@ def test_bad_rows_never_enter_and_what_is_there_already_is_found_by_the_command(
     assert lines[0] == "7 of 8 checks of my_schema.orders failed:"
     assert [line.strip() for line in lines[1:]] == [
         f"not_null(id, status): 1 of 3 rows that would enter has no id or no status: id=4 status=NULL · {place}:5:10",
-        f"unique(number): 1 value of number would stand more than once in my_schema.orders: 'A' · {place}:7:10",
+        f"unique(number): 1 value of number would occur more than once in my_schema.orders: 'A' · {place}:7:10",
         (
             "accepted_values(status): 1 of 3 rows that would enter has a value in status that is not accepted: "
             f"'opne' · {place}:8:10"
@@ -210,9 +210,9 @@ def test_bad_rows_never_enter_and_what_is_there_already_is_found_by_the_command(
         1,
         [
             "  ✓ my_schema.orders  not_null(id, status)  5 rows",
-            "  ✗ my_schema.orders  unique(id)  1 value of id stands more than once in my_schema.orders: 1",
+            "  ✗ my_schema.orders  unique(id)  1 value of id occurs more than once in my_schema.orders: 1",
             f"    {place}:6:10",
-            "  ✗ my_schema.orders  unique(number)  1 value of number stands more than once in my_schema.orders: 'B'",
+            "  ✗ my_schema.orders  unique(number)  1 value of number occurs more than once in my_schema.orders: 'B'",
             f"    {place}:7:10",
             "  ✓ my_schema.orders  accepted_values(status)  5 rows",
             "  ✓ my_schema.orders  relationships(customer → my_schema.customers.id)  5 rows",

@@ -873,7 +873,7 @@ error[language.missing_variable] ${region} has no value
 SELECT id FROM
 IDENTIFIER('main.t')""",
         """
-error[models.unknown_inputs] what this query reads cannot be told: it names tables by a function
+error[models.unknown_inputs] what this query reads is not known: it names tables by a function
   models/my_schema/orders.sql:1:1
     1 │ SELECT id FROM
       │ ^^^^^^ name its tables in the metadata: "reads": ["my_schema.orders"]
@@ -907,18 +907,18 @@ error[models.view_with_variables] a view is read when no run is there to give @r
 """)
 
 
-def test_rows_that_cannot_be_told_apart_are_not_appended(error):
+def test_rows_that_differ_from_run_to_run_are_not_appended(error):
     metadata = """{"materialization": "incremental", "incremental": {
     "strategy": "append", "append": {"time_column": "at"}}}"""
     assert error(metadata, "SELECT id, collect_list(x) AS xs, max(at) AS at FROM t_project.source_table") == shown("""
-error[models.unrepeatable] collect_list may give the same rows another value in the next run, and append would take them for new
+error[models.unrepeatable] collect_list may give the same rows another value in the next run, and append would treat them as new
   models/my_schema/orders.py:2:5
     2 │     "strategy": "append", "append": {"time_column": "at"}}}
       │     ^^^^^^^^^^ order what collect_list reads, or use merge
 """)  # noqa: E501
 
 
-def test_a_file_that_gives_no_model_a_name_is_told(errors):
+def test_a_file_that_gives_no_model_a_name_is_reported(errors):
     files = ("models/orders.sql", "models/a/b/orders.sql", "models/a/my-orders.sql", "models/a/.cache/x.sql")
     assert errors(dict.fromkeys(files, "SELECT 1")) == [
         f"error[models.bad_name] {file} gives no model a name\n"
@@ -927,7 +927,7 @@ def test_a_file_that_gives_no_model_a_name_is_told(errors):
     ]
 
 
-def test_metadata_without_a_query_is_told_and_other_python_files_are_not(errors, query):
+def test_metadata_without_a_query_is_reported_and_other_python_files_are_not(errors, query):
     files = {
         "orders_active.sql": query,
         "orders_actve.py": "metadata = {}",
@@ -952,7 +952,7 @@ error[models.no_query] there is no orders_actve.sql beside this metadata
     ]
 
 
-def test_a_file_that_is_no_text_is_told(folder):
+def test_a_file_that_is_no_text_is_reported(folder):
     (folder / "models/my_schema").mkdir(parents=True)
     (folder / "models/my_schema/a.sql").write_bytes(b"SELECT '\xff'")
     (folder / "models/my_schema/b.sql").write_bytes(b"SELECT 1")

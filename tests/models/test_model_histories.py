@@ -65,7 +65,7 @@ def test_three_strategies_take_each_row_once_and_what_comes_later_than_the_lookb
         "placed": (0, 0, 0, active(orders, 132)),
         "reloaded": (0, 0, 0, active(orders, 96)),
     }
-    assert again["merged"].result.window.reason == "since 2024-01-13 12:00:00 UTC, less 3 hours"
+    assert again["merged"].result.window.reason == "since 2024-01-13 12:00:00 UTC, lookback 3 hours"
     assert again["reloaded"].result.window.reason == "since 2024-01-05 00:00:00 UTC (from @start_date)"
     assert [shop.version(name) for name in ALL] == [0, 1, 0]  # the description of placed is a commit of its own
 
@@ -180,9 +180,7 @@ def test_a_model_that_fails_leaves_its_table_and_all_downstream_as_they_were_and
     failed = cli("run")
     assert failed.exit_code == 1
     assert "an order is that large" in failed.stdout
-    assert (
-        "\n    models/my_schema/strict.sql:1:1\n    Mend the query, or what it reads, and run again." in failed.stdout
-    )
+    assert "\n    models/my_schema/strict.sql:1:1\n    Fix the query, or what it reads, and run again." in failed.stdout
     assert "not run: it reads my_schema.strict, which this run could not make" in failed.stdout
     assert [shop.version(name) for name in ("merged", "strict", "report")] == [1, 0, 0]
     assert (len(shop.rows("strict")), shop.rows("report")) == (2, [(2, 20)])
@@ -235,10 +233,10 @@ def test_a_change_of_mind_keeps_history_and_goes_on_by_the_new_time_column(shop:
     found = shop.run()["orders"]
     assert isinstance(found.result, StepResult)
     assert (counts(found), found.result.status, found.result.version) == ((0, 0, 0, 2), "unchanged", 1)
-    assert found.result.window.reason == "since its highest created_at 2024-01-01 02:00:00 UTC, less 7 days"
+    assert found.result.window.reason == "since its highest created_at 2024-01-01 02:00:00 UTC, lookback 7 days"
     (notice,) = found.result.notices
-    assert notice.startswith("my_schema.orders was kept by merge upsert on id, and is by append from this run on")
-    again = shop.run()["orders"].result  # it is told once, though nothing came
+    assert notice.startswith("my_schema.orders was maintained by merge upsert on id, and is by append from this run on")
+    again = shop.run()["orders"].result  # it is reported once, though nothing came
     assert (again.status, again.version, again.notices) == ("up to date", 1, ())
     shop.source(Order(1, 1, 200), Order(2, 2, 2).corrected(201), Order(3, 3, 3))
     assert counts(shop.run()["orders"]) == (2, 0, 0, 1)

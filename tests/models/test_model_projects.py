@@ -147,7 +147,7 @@ def test_a_pipeline_file_is_all_that_counts_when_it_is_named(shop):
     assert "error[language.unknown_table] no table is called my_schema.orders_active" in str(failure.value)
 
 
-def test_a_model_alone_is_not_taken_for_a_pipeline(shop):
+def test_a_model_alone_is_not_treated_as_a_pipeline(shop):
     del shop
     with pytest.raises(ArgumentError) as failure:
         Workspace.load("models/my_schema/orders_active.sql")

@@ -1,4 +1,4 @@
-"""Variables that a run of models needs: what is missing or wrong is told before Spark starts, and nothing is run."""
+"""Variables that a run of models needs: what is missing or wrong is reported before Spark starts, and nothing runs."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_the_type(cli):
     assert result.stderr == (
         """error[window.bad_value] @start_date is "1' OR '1'='1; --", which is no timestamp.\n"""
         "  models/my_schema/daily.py:10:13\n"
-        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone.\n"
+        "  Write a timestamp as 2024-01-31T10:30:00Z; a bare date is that day in the session's zone.\n"
     )
 
 
 @pytest.mark.usefixtures("daily")
-def test_all_that_is_missing_is_told_at_once(cli, load, query):
+def test_all_that_is_missing_is_reported_at_once(cli, load, query):
     load({"other.sql": f"{query} AND status = @kind"})
     result = cli("run")
     assert result.exit_code == 2
@@ -95,7 +95,7 @@ def test_all_that_is_missing_is_told_at_once(cli, load, query):
 
 @pytest.mark.usefixtures("daily")
 @pytest.mark.parametrize("command", ["run", "plan"])
-def test_a_refresh_that_is_not_allowed_is_told_beside_what_is_missing(cli, load, query, has_run, command):
+def test_a_refresh_that_is_not_allowed_is_reported_beside_what_is_missing(cli, load, query, has_run, command):
     load(
         {
             "other.sql": f"{query} AND status = @kind",
@@ -130,18 +130,18 @@ def test_a_run_that_knows_where_to_start_is_planned(cli, args, reason):
 
 @pytest.mark.usefixtures("daily")
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "problem"),
     [
         (("--start", "soon"), "error[window.bad_value] --start is 'soon', which is no timestamp.\n  Write a"),
         (("--start", "2024-02-01", "--end", "2024-01-01"), "error[backfill.empty] Nothing lies between 2024-02-01 and"),
     ],
 )
-def test_bounds_of_a_backfill_that_mean_nothing_are_told_once(cli, load, query, has_run, args, told):
+def test_bounds_of_a_backfill_that_mean_nothing_are_reported_once(cli, load, query, has_run, args, problem):
     load({"other.sql": query, "other.py": DAILY})
     has_run("other", "delete_insert", progress=READ)
     result = cli("run", *args)
     assert (result.exit_code, result.stdout, result.stderr.count("error[")) == (2, "", 1)
-    assert result.stderr.startswith(told)
+    assert result.stderr.startswith(problem)
 
 
 @pytest.mark.usefixtures("daily")

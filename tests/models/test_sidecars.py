@@ -70,12 +70,12 @@ def test_a_key_is_found_however_the_dict_is_made(errors, query, sidecar):
         "x = x2 = {}\n\n\nmetadata = [{'tags': 5}][0]\n",
     ],
 )
-def test_a_key_that_is_made_by_code_is_told_at_metadata(errors, query, sidecar):
+def test_a_key_that_is_made_by_code_is_reported_at_metadata(errors, query, sidecar):
     (found,) = errors({"orders.sql": query, "orders.py": sidecar})
     assert "models/my_schema/orders.py:4:1\n" in found
 
 
-def test_metadata_that_no_line_of_the_file_names_is_told_at_its_beginning(errors, query):
+def test_metadata_that_no_line_of_the_file_names_is_reported_at_its_beginning(errors, query):
     (found,) = errors({"orders.sql": query, "orders.py": "\nfor metadata in [{'tags': 5}]:\n    pass\n"})
     assert "models/my_schema/orders.py:1:1\n" in found
 

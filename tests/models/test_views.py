@@ -303,7 +303,7 @@ def test_state_and_status_know_views(shop):
 
 @pytest.mark.usefixtures("shop")
 @pytest.mark.parametrize("command", ["plan", "state", "status"])
-def test_nothing_of_spark_is_imported_to_tell_of_views(command):
+def test_nothing_of_spark_is_imported_to_report_views(command):
     commit("orders")
     was_run(view(Workspace.load()), orders=version(Workspace.load(), "orders") or "")
     code = (
@@ -358,7 +358,7 @@ def results() -> tuple[Outcome, ...]:
     )
 
 
-def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
+def test_a_run_reports_views_like_other_steps(shop, capsys):
     commit("orders")
     shown = Shown(shop, Live("", quiet=True))
     for outcome in results():
@@ -389,7 +389,7 @@ def test_a_run_tells_of_views_as_of_other_steps(shop, capsys):
 
 
 def test_steps_of_views_are_in_the_ledger(shop, folder):
-    failed = Outcome("my_schema.pricey", error=ArgumentError("view.bad_query", "wrong", "mend it"))
+    failed = Outcome("my_schema.pricey", error=ArgumentError("view.bad_query", "wrong", "fix it"))
     with keeping_run(folder, shop.graph.in_order(), "run", shop.masking, shop.short) as kept:
         for outcome in (*results()[:2], failed):
             kept.ended(outcome)
@@ -414,7 +414,7 @@ def notices(workspace: Workspace) -> dict[str, tuple[str, ...]]:
     return {step.table.removeprefix("my_schema."): step.notices for step in workspace.plan() if step.notices}
 
 
-def test_a_table_that_becomes_a_view_is_told_until_the_view_has_run(shop, folder):
+def test_a_table_that_becomes_a_view_is_reported_until_the_view_has_run(shop, folder):
     commit("open_orders")
     notice = (
         "my_schema.open_orders was a table, and is a view now: its rows are those of its query. The table stays on "
@@ -436,7 +436,7 @@ def test_a_table_that_becomes_a_view_is_told_until_the_view_has_run(shop, folder
     assert notices(strict) == notices(shop) == {}
 
 
-def test_a_view_that_becomes_a_table_is_told_until_the_table_has_run(shop):
+def test_a_view_that_becomes_a_table_is_reported_until_the_table_has_run(shop):
     orders, report = (table.path for table in shop.tables)
     for path in (orders, report):
         keep_view(path, Record("run", "it", 1, "view", AT))
@@ -557,7 +557,7 @@ def test_a_changed_view_changes_what_reads_it_and_a_wrong_one_stops_it(spark: Sp
         done.stdout
     )
     assert "amuont" in done.stdout
-    assert "\n    models/my_schema/open_orders.sql:3:1\n    Mend it, or what it reads, and run again.\n" in done.stdout
+    assert "\n    models/my_schema/open_orders.sql:3:1\n    Fix it, or what it reads, and run again.\n" in done.stdout
     assert "- my_schema.report       not run: it reads my_schema.pricey, which this run could not make" in done.stdout
     alone = Workspace.load().choose(["my_schema.report"]).run(spark).outcomes[0].error
     assert alone is not None

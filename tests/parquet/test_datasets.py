@@ -61,7 +61,7 @@ def plain(path: Path, *tables: pa.Table) -> None:
         pq.write_table(table, path / f"theirs-{number}.parquet")
 
 
-def test_a_dataset_is_made_and_kept_by_a_few_calls(
+def test_a_dataset_is_created_and_maintained_with_a_few_calls(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

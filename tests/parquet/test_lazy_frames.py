@@ -48,14 +48,14 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore:toPandas attempted Arrow")  # PySpark says so, and raises the error
-def test_whoever_runs_a_frame_whose_files_have_gone_is_told_to_read_again(
+def test_a_frame_whose_files_have_gone_fails_with_the_advice_to_read_again(
     spark: SparkSession, path: Path, tmp_path: Path
 ) -> None:
     frame = tidemill.read(path, spark=spark)
     tidemill.merge(rows((3, "c")), path, on="id", spark=spark)
     assert sorted(map(tuple, frame.collect())) == [(1, "a"), (2, "b")]
     tidemill.merge(rows((1, "A")), path, on="id", spark=spark)
-    step_session(spark)  # PySpark sets up its own errors anew with every session
+    step_session(spark)  # PySpark sets up its own errors again with every session
     actions: dict[str, Callable[[], object]] = {
         "collect": frame.collect,
         "a count of a part": frame.where("id > 0").count,

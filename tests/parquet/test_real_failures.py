@@ -49,9 +49,9 @@ def large(tmp_path: Path) -> Path:
     return tmp_path / "large"
 
 
-def test_what_may_not_be_read_or_written_is_told_and_the_dataset_stays_as_it_was(path: Path, large: Path) -> None:
+def test_what_may_not_be_read_or_written_is_reported_and_the_dataset_stays_as_it_was(path: Path, large: Path) -> None:
     as_it_was = "The dataset is as it was."
-    again = f"Mend that and run again. {as_it_was}"
+    again = f"Fix that and run again. {as_it_was}"
     denied = "[Errno 13] Permission denied: "
     file = f"{path}/day=1/theirs.parquet"
     expected = {

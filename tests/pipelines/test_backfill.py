@@ -1,4 +1,4 @@
-"""A backfill reads from one time to another, in batches if asked; a full refresh makes a table anew."""
+"""A backfill reads from one time to another, in batches if asked; a full refresh rebuilds a table."""
 
 from __future__ import annotations
 

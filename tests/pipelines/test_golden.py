@@ -3,7 +3,7 @@
 A folder in golden/ is a scenario, and the folders in it are its steps. All that a step holds, but for its texts, is
 copied over the working folder. Then the commands in its commands.sh, or in the scenario's, are run; what they print
 (`> plan.txt`), and what is in the tables and exports afterwards (state.txt), are the texts that stand there.
-`pytest tests/pipelines/test_golden.py --renew-golden` writes them anew: look at the difference before it is committed.
+`pytest tests/pipelines/test_golden.py --renew-golden` writes them again: look at the difference before it is committed.
 """
 
 from __future__ import annotations

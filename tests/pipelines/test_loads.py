@@ -60,6 +60,10 @@ def held(shop: Shop) -> list[tuple[int, int, str]]:
     return sorted((key, at.day, name) for key, at, name in shop.rows("users"))
 
 
+def sizes(shop: Shop, *names: str) -> int:
+    return sum((shop.folder / "data" / f"{name}.csv").stat().st_size for name in names)
+
+
 def verified(shop: Shop) -> bool | None:
     (found,) = shop.load().verify(["users"], shop.spark)
     assert found.error is None, found.error
@@ -91,6 +95,7 @@ def test_a_leading_replace_gives_what_all_loads_give_to_an_empty_table(shop: Sho
     assert (again.status, again.rows_read, shop.version("users")) == ("up to date", 0, 0)
     shop.data("corrections.csv", "user_id name", (1, "Ann"))
     changed = shop.step("users")
+    assert changed.bytes_read == sizes(shop, "users", "new", "corrections")
     assert (changed.counts.updated, changed.counts.written, changed.counts.unchanged) == (2, 2, 1)
     assert shop.rows("users") == [(1, "Ann"), (2, "bob"), (3, "cid")]
     assert (shop.version("users"), verified(shop)) == (1, True)
@@ -108,10 +113,11 @@ def test_merges_with_a_common_cursor_take_the_newest_row_and_ties_go_to_the_late
     first = shop.step("users")
     assert held(shop) == [(1, 5, "us"), (2, 3, "eu"), (3, 1, "eu"), (4, 9, "us")]
     assert (first.counts.inserted, first.rows_read, str(first.watermark)) == (4, 6, "2024-01-05 00:00:00 UTC")
-    assert first.notices == ("2 rows passed over: another source has a newer row of the same key",)
+    assert first.notices == ("2 rows skipped: another source has a newer row of the same key",)
     # Only eu has changed: what it ties with in us, which its window reads again, still goes to us.
     feed(shop, eu=[(1, 5, "eu"), (2, 3, "eu"), (3, 1, "eu"), (5, 5, "eu"), (4, 8, "eu")])
     second = shop.step("users")
+    assert second.bytes_read == sizes(shop, "eu", "us")
     assert held(shop) == [(1, 5, "us"), (2, 3, "eu"), (3, 1, "eu"), (4, 9, "us"), (5, 5, "eu")]
     assert (second.counts.inserted, second.counts.updated, second.counts.unchanged) == (1, 0, 2)
     assert [each["watermark"][:10] for each in asked(shop, "show-watermarks")["watermarks"]] == [
@@ -121,6 +127,7 @@ def test_merges_with_a_common_cursor_take_the_newest_row_and_ties_go_to_the_late
     # us begins behind all that eu has: eu is as it was, and is not read.
     feed(shop, us=[(1, 5, "us"), (2, 2, "us"), (4, 9, "us"), (2, 10, "us")])
     third = shop.step("users")
+    assert third.bytes_read == sizes(shop, "us")
     assert (third.rows_read, third.counts.updated, shop.step("users").status) == (2, 1, "up to date")
     assert verified(shop) is True
     assert shop.load().plan()[0].reason == "up to date: its inputs are unchanged"
@@ -263,7 +270,7 @@ def test_loads_whose_result_would_be_in_doubt_are_refused_with_their_place(tmp_p
     assert "shop.sql:5" in str(caught.value) or "shop.sql:4" in str(caught.value)
 
 
-def test_a_record_tells_of_each_source_and_one_without_that_is_read_as_before() -> None:
+def test_a_record_has_each_source_and_one_without_that_is_read_as_before() -> None:
     low, high = (Cursor(CursorKind.DATE, date(2024, 1, number)) for number in (1, 9))
     each = {
         "shop.eu": InputRecord(("id", "at"), "at", floor=low, highest=high, config_hash="x"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from delta_rows import delta_rows
 
-from tidemill.run.names import Names
+from tidemill.run.names import Names, NameUser
 from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -99,20 +99,36 @@ def test_a_table_of_the_users_own_keeps_its_name(spark: SparkSession, tmp_path: 
     assert copied == [1, 2]  # a query reads the project's table, whatever the session calls so
 
 
+def test_a_run_inside_of_a_function_may_share_names_and_is_an_error_where_it_would_wait_for_ever(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    inner = "import tidemill as t; done = t.Project.load({!r}).run(spark=spark); assert done.ok, done.steps[-1].error"
+    project(tmp_path / "two", [77])
+    outcome = project(tmp_path / "one", [1], fails=inner.format(str(tmp_path / "two"))).run(spark)
+    (error,) = [each.error for each in outcome.outcomes if each.error]
+    told = "The run whose function started this one has other tables called dev.copied, dev.seen, dev.t: each would"
+    assert f"[table.name_in_use] {told} wait for the other." in str(error)
+    assert not spark.catalog.tableExists("dev.t")
+    same = inner.format(str(tmp_path / "two")).replace(".run(", '.run(select=["dev.copied"], ')
+    assert errors(project(tmp_path / "two", [78], fails=same).run(spark)) == {}
+    assert rows(tmp_path / "two") == {"seen": [78], "copied": [78]}
+
+
 def test_a_name_is_shared_by_runs_that_mean_the_same_and_waited_for_by_others() -> None:
     names, removed, other = Names(), [], threading.Event()
-    names.reserve({"dev.t": "/one", "dev.u": "/one/u"})
-    names.reserve({"dev.t": "/one"})
+    one, same, two = NameUser(), NameUser(), NameUser()
+    names.reserve({"dev.t": "/one", "dev.u": "/one/u"}, one)
+    names.reserve({"dev.t": "/one"}, same)
     names.give("dev.t", lambda: lambda: removed.append("dev.t"))
     names.give("dev.t", lambda: pytest.fail("it is given once"))
 
     def reserve() -> None:
-        names.reserve({"dev.u": "/two/u", "dev.t": "/two"})
+        names.reserve({"dev.u": "/two/u", "dev.t": "/two"}, two)
         other.set()
 
     waiting = threading.Thread(target=reserve, daemon=True)
     waiting.start()
-    names.release(["dev.t", "dev.u"])
+    names.release(["dev.t", "dev.u"], one)
     assert (removed, other.wait(0.1)) == ([], False)
-    names.release(["dev.t"])
+    names.release(["dev.t"], same)
     assert (removed, other.wait(10)) == (["dev.t"], True)

@@ -32,7 +32,7 @@ def test_the_newest_of_several_versions_of_a_row_wins_and_ties_are_an_error(shop
         (1, "2024-01-01 10:00:00", "2024-01-01 09:00:00", 5),
     )
     result = shop.step("raw_orders")
-    assert result.notices == ("2 of 3 rows passed over: one row per key is kept",)
+    assert result.notices == ("2 of 3 rows skipped: one row per key is kept",)
     assert [(row[0], row[3]) for row in shop.rows("raw_orders")] == [(1, 99)]
     shop.data("orders/b.csv", COLUMNS, (1, "2024-01-01 10:00:00", "2024-01-01 11:00:00", 100))
     error = shop.run()["raw_orders"].error

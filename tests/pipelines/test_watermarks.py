@@ -65,7 +65,7 @@ def test_a_reset_reads_everything_again_and_doubles_nothing(fed: Shop) -> None:
     assert content(fed) == before, "whoever reads them has nothing to do"
 
 
-def test_a_new_column_of_a_source_whose_rows_are_here_is_told_once(fed: Shop) -> None:
+def test_a_new_column_of_a_source_whose_rows_are_here_is_reported_once(fed: Shop) -> None:
     def again() -> tuple[int, tuple[str, ...]]:
         fed.data("events.csv", "id at extra", *((*row, 7) for row in ROWS))  # a file that was never seen before
         result = fed.step("appended")
@@ -82,7 +82,7 @@ def test_a_watermark_that_is_set_is_where_the_next_run_begins(fed: Shop) -> None
     assert shown(fed) == ["2024-01-03T10:00:00.000000Z", "2024-01-02T10:00:00.000000Z"]
     fed.data("events.csv", "id at", *ROWS, (4, "2024-01-02 11:00:00"))
     result = {name: outcome.result for name, outcome in fed.run().items()}
-    assert result["merged"].window.reason == "since 2024-01-02 10:00:00 UTC, less 1 hour"
+    assert result["merged"].window.reason == "since 2024-01-02 10:00:00 UTC, lookback 1 hour"
     assert [len(fed.rows(name)) for name in ("appended", "merged")] == [3, 4]
 
 

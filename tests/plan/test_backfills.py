@@ -111,7 +111,7 @@ def test_bounds_that_mean_nothing_are_errors(start, end, batch, kind, text):
 
 
 @pytest.mark.parametrize("end", ["2024-01-01", "2024-01-02T00:00", "2024-01-02 01:00+02:00"])
-def test_times_in_the_wrong_order_are_told_before_any_column_is_looked_at(end):
+def test_times_in_the_wrong_order_are_reported_before_any_column_is_looked_at(end):
     with pytest.raises(ArgumentError) as caught:
         backfill_of("2024-01-02", end, None)
     assert str(caught.value) == (

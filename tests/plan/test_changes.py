@@ -34,7 +34,7 @@ def committed(before: Table, what: str | None = None, **more) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "expected"),
     [
         (MERGE, Append(), "merge upsert on id, and is by append from this run on: its rows stay, and a row that is"),
         (Append(), MERGE, "append, and is by merge upsert on id from this run on: its rows stay until one of the same"),
@@ -47,11 +47,11 @@ def committed(before: Table, what: str | None = None, **more) -> Snapshot:
         (MERGE, Merge(("id",), MergeStrategy.UPDATE), "its rows stay and follow those of the same id, and no others"),
     ],
 )
-def test_another_strategy_and_other_keys_are_seen_and_the_notice_says_what_to_expect(before, now, told):
+def test_another_strategy_and_other_keys_are_seen_and_the_notice_says_what_to_expect(before, now, expected):
     change = change_of_mind(table(now), committed(table(before)), USUAL)
     assert change is not None
-    assert change.notice.startswith("my_schema.orders was kept by ")
-    assert told in change.notice
+    assert change.notice.startswith("my_schema.orders was maintained by ")
+    assert expected in change.notice
     assert change.notice.endswith(". Make all of it so with: tidemill run -s my_schema.orders --full-refresh")
     assert not change.refused
 
@@ -63,7 +63,7 @@ def test_what_leaves_strategy_and_keys_alone_is_no_change_of_mind():
     assert change_of_mind(table(Append()), Snapshot(0, 0, None, None), USUAL) is None
 
 
-def test_a_full_refresh_makes_the_table_anew_so_there_is_nothing_to_say():
+def test_a_full_refresh_rebuilds_the_table_so_there_is_nothing_to_say():
     assert change_of_mind(table(Append()), committed(table(MERGE)), Request(full_refresh=True)) is None
 
 
@@ -90,7 +90,7 @@ def test_an_error_names_both_ways_and_three_ways_out():
     assert change is not None
     assert (change.error.exit_code, change.error.origin) == (2, THERE)
     assert str(change.error) == (
-        "[plan.changed_mind] my_schema.orders was kept by merge upsert on id, and is now declared to be kept by append."
+        "[plan.changed_mind] my_schema.orders was maintained by merge upsert on id, and is now declared as append."
         " Take the change back, rebuild it (tidemill run -s my_schema.orders --full-refresh), or go on with its rows "
         'as they are: materialization_change_behavior = "warn" under [flags] in tidemill.toml.'
     )
@@ -101,9 +101,9 @@ def test_history_that_is_to_be_kept_is_not_replaced_by_a_change_of_mind():
     found = change_of_mind(declared, committed(table(Append())), USUAL)
     assert found is not None
     assert str(found.error) == (
-        "[table.reset_refused] my_schema.orders was kept by append, and a run would now replace all of it; but its "
-        "history is to be kept (reset_allowed = false). Take the change back, or allow it where the table is declared, "
-        "and on the table itself, first."
+        "[table.reset_refused] my_schema.orders was maintained by append, and a run would now replace all of it; but "
+        "its history is to be kept (reset_allowed = false). Take the change back, or allow it where the table is "
+        "declared, and on the table itself, first."
     )
     on_table = replace(committed(table(Append())), properties={RESET_ALLOWED: "False"})
     assert [

@@ -1,4 +1,4 @@
-"""What is read is made before what reads it, and what cannot be is told before anything runs."""
+"""What is read is made before what reads it, and what cannot be is reported before anything runs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_a_misspelled_variable_is_recognized():
     assert error.remedy.startswith("strat_date is given: did you mean start_date? Give it on the command line:")
 
 
-def test_variables_of_conditions_and_queries_are_needed_in_every_run_and_each_is_told_once():
+def test_variables_of_conditions_and_queries_are_needed_in_every_run_and_each_is_reported_once():
     condition = Condition(("region = ", " AND day < ", ""), ("region", "end_date"), THERE)
     query = Query(
         ("SELECT ", " WHERE day >= ", " AND region = ", ""), ("kind", "start_dt", "region"), Origin("q.sql", 2)
@@ -64,7 +64,7 @@ def test_a_bound_that_no_window_gives_has_to_be_given():
     assert missing_variables(table(window=BY_LITERAL), {}, first_run=False) == []
 
 
-def test_a_run_that_is_told_where_to_start_needs_no_variable_for_that():
+def test_a_run_that_is_given_its_start_needs_no_variable_for_that():
     query = Query(("SELECT * FROM e WHERE at >= ", ""), ("start_date",))
     asking = table(window=BY_VARIABLE, producer=query)
     assert missing_variables(asking, {}, first_run=False, started=True) == []
@@ -90,7 +90,7 @@ def read_up_to(moment: str) -> Snapshot:
     ],
     ids=["usual", "first run", "full refresh", "--start", "--end"],
 )
-def test_a_value_of_the_wrong_type_is_told_before_the_run_where_the_log_knows_the_type(request_, snapshot, wrong):
+def test_a_value_of_the_wrong_type_is_reported_before_the_run_where_the_log_has_the_type(request_, snapshot, wrong):
     declared, given = table(window=BY_VARIABLE), {"start_date": "yesterday"}
     found = bad_variables(declared, snapshot, request_, given, NOW)
     assert [error.problem for error in found] == ["@start_date is 'yesterday', which is no timestamp."] * wrong

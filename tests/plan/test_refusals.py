@@ -37,7 +37,7 @@ def test_history_that_is_to_be_kept_is_not_refreshed_whoever_says_so():
     assert told(table(), THERE) == []
 
 
-def test_an_update_neither_makes_a_table_nor_makes_one_anew():
+def test_an_update_neither_creates_nor_rebuilds_a_table():
     updating = table(Merge(("id",), MergeStrategy.UPDATE))
     assert told(updating, None, USUAL) == ["shop.orders is not there, and update changes only rows that are."]
     assert told(updating, THERE, USUAL) == []

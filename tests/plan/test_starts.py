@@ -44,7 +44,7 @@ BY_DAY = Window("at", lookback=lookback("3 hours"), moving_start=CurrentDate())
 BY_LITERAL = Window("at", "2024-01-01", lookback("3 hours"))
 
 
-def test_a_run_starts_at_the_watermark_less_the_lookback():
+def test_a_run_starts_at_the_watermark_minus_the_lookback():
     assert start(Window("at", lookback=lookback("3 hours")), "2024-03-01") == Start(at("2024-02-29T21:00:00Z"))
     assert start(Window("at"), first_run=True) == Start(None)
 
@@ -123,12 +123,12 @@ def test_a_value_of_the_wrong_type_names_its_variable_and_its_place():
         start(BY_VARIABLE, "2024-03-01", start_date="'; DROP TABLE t")
     assert str(failure.value) == (
         '[window.bad_value] @start_date is "\'; DROP TABLE t", which is no timestamp. '
-        "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone."
+        "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is that day in the session's zone."
     )
     assert failure.value.origin == THERE
 
 
-def test_a_run_that_is_told_where_to_start_needs_no_variable_and_no_day():
+def test_a_run_that_is_given_its_start_needs_no_variable_and_no_day():
     for window in (BY_VARIABLE, BY_DAY):
         assert window_for(conditioned(window), {}, first_run=False, started=True).moving_start is None
 

@@ -31,11 +31,11 @@ def step(
 @pytest.mark.parametrize(
     ("strategy", "window", "reason"),
     [
-        (MERGE, Window("at", lookback=lookback("3 hours")), "since 2024-01-15 10:30:00 UTC, less 3 hours"),
+        (MERGE, Window("at", lookback=lookback("3 hours")), "since 2024-01-15 10:30:00 UTC, lookback 3 hours"),
         (
             Append(),
             Window("at", "2024-01-01", lookback("7 days")),
-            "since 2024-01-15 10:30:00 UTC, less 7 days · ties and late rows enter once",
+            "since 2024-01-15 10:30:00 UTC, lookback 7 days · ties and late rows enter once",
         ),
         (MERGE, Window("at", "2024-01-20"), "since 2024-01-20 00:00:00 UTC, its start"),
         (MERGE, Window("at", moving_start=CurrentDate()), "since 2024-06-01 00:00:00 UTC (CURRENT_DATE)"),
@@ -67,7 +67,7 @@ def test_a_gap_between_the_watermark_and_the_start_is_a_notice():
     assert step(MERGE, BY_VARIABLE, start_date="2024-01-15").notices == ()
 
 
-def test_a_first_run_and_one_that_is_told_where_to_start_have_no_use_for_the_variable():
+def test_a_first_run_and_one_that_is_given_its_start_have_no_use_for_the_variable():
     first = plan_step(Table("t", "t", SINCE_START, BY_VARIABLE), None)
     assert first.reason == "first run"
     asked = Request(backfill=backfill_of("2024-01-01", None, None))

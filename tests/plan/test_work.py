@@ -1,4 +1,4 @@
-"""Flags of the JVM follow what a log tells of the work: how much a change can meet, and how it is written."""
+"""Flags of the JVM follow what a log says of the work: how much a change can meet, and how it is written."""
 
 from __future__ import annotations
 

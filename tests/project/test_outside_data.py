@@ -1,4 +1,4 @@
-"""Outside data is declared in the project file; what is wrong with it is told at its line, without Spark."""
+"""Outside data is declared in the project file; what is wrong with it is reported at its line, without Spark."""
 
 from __future__ import annotations
 

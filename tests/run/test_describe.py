@@ -44,7 +44,7 @@ def test_a_table_is_laid_out_in_one_way_and_by_four_columns_at_most():
         table(cluster_by=tuple("abcde"))
 
 
-def test_a_property_that_spark_keeps_for_itself_is_told_where_the_table_is_declared():
+def test_a_property_that_spark_reserves_is_reported_where_the_table_is_declared():
     with pytest.raises(ArgumentError) as taken:
         table(properties={"owner": "bi", "team": "bi", "location": "here"})
     assert str(taken.value) == (

@@ -1,4 +1,4 @@
-"""An export that would write what is there already is not written; told without Spark."""
+"""An export that would write what is there already is not written; known without Spark."""
 
 from __future__ import annotations
 

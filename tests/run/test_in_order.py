@@ -1,4 +1,4 @@
-"""What Arrow tells of keys that stand in order is what Spark would tell; where they do not, Spark is asked."""
+"""What Arrow says of keys that are in order is what Spark would say; where they are not, Spark is asked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def put(folder: Path, *files: tuple[pa.DataType, object]) -> str:
 
 
 @pytest.mark.parametrize("files", [*IN_ORDER.values(), *NOT_IN_ORDER.values()], ids=[*IN_ORDER, *NOT_IN_ORDER])
-def test_a_profile_is_told_without_spark_where_keys_stand_in_order(spark: SparkSession, tmp_path: Path, files) -> None:
+def test_a_profile_is_known_without_spark_where_keys_are_in_order(spark: SparkSession, tmp_path: Path, files) -> None:
     source = FileSource(put(tmp_path / "s", *files))
     rows = source.read(Reading(spark))
     told = profile_in_order(source, rows, ["KEY"])

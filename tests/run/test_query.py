@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_its_version_changes_with_a_commit_and_when_a_table_that_it_reads_is_dropped_and_made_again(tmp_path: Path):
+def test_its_version_changes_with_a_commit_and_when_a_table_that_it_reads_is_dropped_and_created_again(tmp_path: Path):
     table, rows = tmp_path / "orders", pa.table({"id": [1]})
     catalog = Catalog(lambda _: str(table))
     query = QuerySource("main.daily", Query(("SELECT * FROM orders",)), ("orders",), catalog, datetime.now(UTC))

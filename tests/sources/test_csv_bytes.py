@@ -100,6 +100,6 @@ def test_what_cannot_be_read_is_left_to_spark_to_tell(tmp_path: Path) -> None:
     assert isinstance(told(tmp_path), bool)
 
 
-def test_a_file_that_was_written_anew_is_looked_at_anew(tmp_path: Path) -> None:
+def test_a_file_that_was_rewritten_is_looked_at_again(tmp_path: Path) -> None:
     assert told(tmp_path, b'1,"one"\n')
     assert not told(tmp_path, b'1,"one\ntwo"\n')

@@ -126,7 +126,7 @@ def test_a_column_that_the_table_does_not_have_is_inferred(spark, tmp_path):
     assert types(spark, files(tmp_path, "csv"), "id STRING") == {"id": "string", "new": "bigint"}
 
 
-def test_types_can_be_told(spark, tmp_path):
+def test_types_can_be_given(spark, tmp_path):
     put(tmp_path, "data/a.csv", "id,zip", "1,01234")
     assert types(spark, files(tmp_path, "csv", types={"zip": "string"})) == {"id": "bigint", "zip": "string"}
     with pytest.raises(ConnectorError, match=r"The source orders has no column zpi. Did you mean zip\?"):

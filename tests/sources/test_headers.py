@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.files.headers import by_header
+from tidemill.sources.files.headers import Alike, by_header
 from tidemill.sources.files.listing import Listing
 
 if TYPE_CHECKING:
@@ -48,4 +48,11 @@ def test_a_header_that_names_no_columns_apart_is_an_error(tmp_path: Path, header
 def test_a_separator_that_is_named_is_the_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id;v\n")
     listing = Listing((str(tmp_path),))
-    assert by_header(listing, {"sep": ","}) == by_header(listing, {"Delimiter": ";"}) == [[str(tmp_path)]]
+    assert by_header(listing, {"Delimiter": ";"}) == [Alike((str(tmp_path),), ("id", "v"))]
+    assert by_header(listing, {"sep": ","}) == [Alike((str(tmp_path),))], "a name with a sign in it is left to Spark"
+
+
+def test_folders_of_partitions_leave_the_columns_to_spark(tmp_path: Path) -> None:
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "a.csv").write_text("id,v\n1,x\n")
+    assert by_header(Listing((str(tmp_path),)), {}) == [Alike((str(tmp_path),))]

@@ -219,6 +219,6 @@ def test_a_failure_is_not_remembered(api):
         ({"url": "https://host", "retries": -1}, "retries of an Api cannot be -1."),
     ],
 )
-def test_settings_that_cannot_be_are_told_at_once(given, problem):
+def test_settings_that_cannot_be_are_reported_at_once(given, problem):
     with pytest.raises(ValueError, match=problem):
         tidemill.Api(**given)

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 import tidemill
+from tidemill.errors import SchemaError
+from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,8 +63,39 @@ def test_naive_times_are_moments_of_the_sessions_zone_where_the_table_holds_mome
     assert moment == 1_719_849_600_000_005  # 12:00 in New York is 16:00 of UTC
 
 
-def test_a_naive_column_may_be_added_to_a_table(spark: SparkSession, tmp_path: Path) -> None:
-    tidemill.merge(FRAME[["id"]], tmp_path / "lake", on="id", spark=spark)
-    wide = FRAME[["id", "at"]]
-    added = tidemill.merge(wide, tmp_path / "lake", on="id", schema_policy="append_new_columns", spark=spark)
-    assert added.updated == 2
+@pytest.mark.parametrize("given", ["memory", "parquet"])
+@pytest.mark.parametrize("rows", [FRAME, FRAME.assign(id=[2, 3])], ids=["updated", "and inserted"])
+def test_a_naive_column_that_is_added_to_a_table_is_without_zone(
+    spark: SparkSession, tmp_path: Path, given: str, rows: pd.DataFrame
+) -> None:
+    """Delta wants a feature for the first such column of a table."""
+    target, wide = tmp_path / "lake", rows[["id", "at"]]
+    wide.to_parquet(tmp_path / "rows.parquet")
+    tidemill.merge(FRAME[["id"]], target, on="id", spark=spark)
+    source = wide if given == "memory" else tmp_path / "rows.parquet"
+    added = tidemill.merge(source, target, on="id", schema_policy="append_new_columns", spark=spark)
+    assert (added.updated, added.inserted, added.total) == ((2, 0, 2) if rows is FRAME else (1, 1, 3))
+    found = tidemill.read(target, spark=spark)
+    assert dict(found.dtypes) == {"id": "bigint", "at": "timestamp_ntz"}
+    assert [row.at for row in found.where("at IS NOT NULL").orderBy("id").collect()] == list(FRAME["at"])
+    again = tidemill.merge(source, target, on="id", spark=spark)
+    assert (again.status, again.unchanged) == ("unchanged", 2)
+
+
+def test_a_replaced_table_may_get_a_naive_column(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "lake"
+    tidemill.merge(FRAME[["id"]], target, on="id", spark=spark)
+    wide = {"strategy": "full_merge", "schema_policy": "append_new_columns"}
+    assert tidemill.merge(FRAME[["id", "at"]].iloc[1:], target, on="id", spark=spark, **wide).deleted == 1
+    assert dict(tidemill.read(target, spark=spark).dtypes) == {"id": "bigint", "at": "timestamp_ntz"}
+
+
+@pytest.mark.parametrize("given", ["memory", "parquet"])
+def test_a_table_made_elsewhere_keeps_its_features(spark: SparkSession, tmp_path: Path, given: str) -> None:
+    target, wide = str(tmp_path / "lake"), FRAME[["id", "at"]]
+    wide.to_parquet(tmp_path / "rows.parquet")
+    spark.sql("SELECT 1L AS id").write.format("delta").save(target)
+    source = wide if given == "memory" else tmp_path / "rows.parquet"
+    with pytest.raises(SchemaError, match=r"made elsewhere.*TIMESTAMP_NTZ.*delta\.feature\.timestampNtz"):
+        tidemill.merge(source, target, on="id", schema_policy="append_new_columns", spark=spark)
+    assert [commit.operation for commit in DeltaLog(target).commits()] == ["WRITE"]

@@ -56,6 +56,11 @@ def test_an_empty_text_is_none_as_the_password_of_a_server_that_wants_none_is():
         ("POSTGRES", {**POSTGRES, "query": "SELECT 1"}, "The source orders needs a table or a query, not both."),
         ("JDBC", {"url": "jdbc:x:y"}, "The source orders needs a table or a query."),
         (
+            "POSTGRES",
+            {"url": POSTGRES["url"], "tabel": "t"},
+            "The source orders of kind POSTGRES has no param tabel.",
+        ),
+        (
             "REST",
             {"url": "ftp://h/"},
             "url of the source orders must be an address that begins with https:// or http://.",

@@ -109,7 +109,7 @@ def test_asking_before_anything_was_kept_gives_nothing(ledger: Ledger):
     assert not ledger.file.exists()
 
 
-def test_a_deleted_ledger_is_made_again(ledger: Ledger):
+def test_a_deleted_ledger_is_created_again(ledger: Ledger):
     keep(ledger, STEP)
     ledger.file.unlink()
     keep(ledger, STEP)

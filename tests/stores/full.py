@@ -1,4 +1,4 @@
-"""A process of its own that writes to disks that are full, and prints what it is told as JSON."""
+"""A process of its own that writes to disks that are full, and prints the errors as JSON."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_settings_of_a_session_change_neither_rows_nor_counts(
     with pytest.raises(EngineError) as caught:
         feed(theirs, table, events((9, 1, "z")))
     assert str(caught.value) == (
-        f"[engine.no_metrics] The Spark session has {METRICS} = false, and rows are counted by what Delta tells of its "
+        f"[engine.no_metrics] The Spark session has {METRICS} = false, and rows are counted by Delta's metrics of its "
         "commits. Leave the setting out, or set it to true. Nothing was written."
     )
     assert version(path) == 2

@@ -68,7 +68,7 @@ def test_a_foreign_append_of_rows_that_the_source_gives_too_doubles_nothing(
     assert held(path) == WHOLE
 
 
-def test_rows_that_somebody_keeps_in_a_cache_are_not_taken_for_the_table(spark: SparkSession, path: Path) -> None:
+def test_rows_that_somebody_keeps_in_a_cache_are_not_read_as_the_table(spark: SparkSession, path: Path) -> None:
     """Spark gives what it has cached of a table also after another process has written to it."""
     table = keyed(path)
     fed(spark, table, FIRST)
@@ -92,7 +92,7 @@ def test_an_optimize_changes_nothing(spark: SparkSession, path: Path, strategy: 
     result = feed(spark, table, ALL, meanwhile=None if when == "between" else optimize)
     assert held(path) == WHOLE
     assert result.window is not None
-    assert result.window.reason == "since 2024-01-01 03:00:00 UTC, less 3 hours"
+    assert result.window.reason == "since 2024-01-01 03:00:00 UTC, lookback 3 hours"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_rows_that_somebody_deleted_from_the_end_come_back(
         delete()
         result = feed(spark, table, source)
         assert result.window is not None
-        assert result.window.reason == "somebody else removed rows: since 2024-01-01 02:00:00 UTC, less 1 hour"
+        assert result.window.reason == "somebody else removed rows: since 2024-01-01 02:00:00 UTC, lookback 1 hour"
     else:
         feed(spark, table, source, meanwhile=delete)
         feed(spark, table, source)

@@ -1,4 +1,4 @@
-"""A project whose tables are kept by functions, and a stand-in for the API that they ask: a file of games by day."""
+"""A project whose tables are maintained by functions, and a stand-in for the API that they ask: games by day."""
 
 from __future__ import annotations
 

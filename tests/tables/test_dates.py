@@ -1,4 +1,4 @@
-"""Which dates a function is asked for: from its progress less the lookback to today, whatever rows came."""
+"""Which dates a function is asked for: from its progress minus the lookback to today, whatever rows came."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_first_run_goes_from_the_start_to_today_both_included() -> None:
     assert spans(planned(table(start=None), None)) == ["2026-02-03 … 2026-02-04"]
 
 
-def test_later_runs_go_on_at_the_last_date_fetched_less_the_lookback() -> None:
+def test_later_runs_go_on_at_the_last_date_fetched_minus_the_lookback() -> None:
     (fetch,) = planned(table(), fetched("2026-02-03"))
     assert (spans([fetch]), fetch.mode) == (["2026-02-03 … 2026-02-04"], "incremental")
     assert spans(planned(table(lookback="3 days"), fetched("2026-02-03"))) == ["2026-01-31 … 2026-02-04"]
@@ -135,7 +135,7 @@ def test_a_backfill_that_was_cut_short_goes_on_behind_its_last_batch() -> None:
     assert second.mark is not None
     cut = fetched("2026-02-03", backfill=second.mark)
     assert spans(planned(table(), cut, *asked)) == ["2026-01-15 … 2026-01-20"]
-    assert len(planned(table(), cut, *asked[:2], "5 days")) == 4  # another one begins anew
+    assert len(planned(table(), cut, *asked[:2], "5 days")) == 4  # another one starts over
 
 
 def test_a_table_without_a_record_goes_on_from_its_highest_time() -> None:
@@ -193,7 +193,7 @@ def test_a_plan_tells_the_dates_as_far_as_the_log_does() -> None:
 
     assert told(table(batch="7 days"), None) == "first run: 2026-01-01 … 2026-02-04, 35 dates in 5 batches"
     since = told(table(lookback="1 day"), fetched("2026-02-03"))
-    assert since == "since 2026-02-03, less 1 day: 2026-02-02 … 2026-02-04, 3 dates"
+    assert since == "since 2026-02-03, lookback 1 day: 2026-02-02 … 2026-02-04, 3 dates"
     assert told(table(), fetched("2026-02-04")) == "since 2026-02-04: 2026-02-04, 1 date"
     assert told(table(), Snapshot(0, 0, None, None)) == "adopted: since its highest gameDate, to today"
     assert told(table(), fetched("2026-02-04", FOREIGN)) == "since its highest gameDate, to today"
@@ -205,7 +205,7 @@ def test_a_plan_tells_the_dates_as_far_as_the_log_does() -> None:
     assert told(once, None) == "first run: its function is called once"
 
 
-def test_a_run_has_its_dates_and_tells_of_them_as_they_come() -> None:
+def test_a_run_has_its_dates_and_reports_them_as_they_come() -> None:
     told: list[date] = []
     run = Run(date(2026, 1, 30), date(2026, 2, 2), told=told.append)
     assert (len(run.dates), run.dates[-1], run.dates[1:3]) == (

@@ -1,4 +1,4 @@
-"""Tables kept by functions, on real Spark: history stays, corrections enter, and dates are fetched as few as they must.
+"""Tables maintained by functions, on real Spark: history stays, corrections enter, only needed dates are fetched.
 
 Each test lives through several days, because a step on Spark costs a second or two.
 """
@@ -121,7 +121,7 @@ def test_history_stays_through_corrections_empty_days_and_changed_code(league: L
     (failed,) = workspace.choose(["bronze.stats"]).run(league.spark).outcomes
     assert failed.error is not None
     assert "RuntimeError: no ***" in workspace.masking.mask(failed.error.problem)
-    assert str(Workspace.load(".").plan()[0].reason).startswith("since 2026-02-05, less 1 day: 2026-02-04 … ")
+    assert str(Workspace.load(".").plan()[0].reason).startswith("since 2026-02-05, lookback 1 day: 2026-02-04 … ")
 
 
 def test_history_cannot_be_dropped_where_that_is_declared(league: League, cli: Callable[..., Result]) -> None:
@@ -134,7 +134,7 @@ def test_history_cannot_be_dropped_where_that_is_declared(league: League, cli: C
     league.api({f"2026-02-{n:02}": [row(1, f"2026-02-{n:02}", n)] for n in range(1, 7)})
     league.asked()
     assert league.run("2026-02-06")["stats"].batches == 2
-    assert league.asked() == [f"2026-02-0{n}" for n in range(3, 7)]  # from the last finished batch, less the lookback
+    assert league.asked() == [f"2026-02-0{n}" for n in range(3, 7)]  # from the last finished batch minus the lookback
     assert len(league.rows("stats")) == 6
 
     with pytest.raises(ArgumentError, match="6 rows of history would be replaced") as refused:
@@ -232,7 +232,7 @@ def games(run):
     assert len(league.rows("players")) == 11
 
 
-def test_a_read_error_taken_for_a_first_run_loses_no_protected_history(league: League) -> None:
+def test_a_read_error_treated_as_a_first_run_loses_no_protected_history(league: League) -> None:
     players = """
 @tidemill.table(strategy="replace", reset_allowed=False)
 def players():
@@ -256,7 +256,7 @@ def players():
     assert len(league.rows("players")) == 2
 
 
-def test_rows_of_one_key_are_told_unless_it_is_said_which_wins(league: League) -> None:
+def test_rows_of_one_key_are_reported_unless_it_is_declared_which_wins(league: League) -> None:
     keyed = '@tidemill.table(keys="player", schema="player BIGINT, goals INT", {})\ndef {}(run):\n    return {}\n'
     appended = '@tidemill.table(strategy="append", time_column="day", start="2026-02-01")\ndef log(run):\n'
     body = "    for day in run.dates:\n        yield [{'day': day, 'n': n} for n in range(2)]\n"

@@ -1,4 +1,4 @@
-"""Functions with `@tidemill.table` become the same declarations as all else, and everything wrong is told at once."""
+"""Functions with `@tidemill.table` become the same declarations as others, and everything wrong is reported at once."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_files_that_do_not_import_tidemill_are_not_run(load: Callable[..., Works
     assert load({"nhl.py": STATS, "helper.py": "raise SystemExit('run')"}).tables
 
 
-def test_everything_that_is_wrong_is_told_at_once(errors: Callable[..., list[str]]) -> None:
+def test_everything_that_is_wrong_is_reported_at_once(errors: Callable[..., list[str]]) -> None:
     wrong = """
 import tidemill
 
@@ -213,7 +213,7 @@ def last(run): ...
     assert "^^^^ did you mean keys?" in found[1]
 
 
-def test_arguments_of_other_types_are_told_with_what_to_write(errors: Callable[..., list[str]]) -> None:
+def test_arguments_of_other_types_are_reported_with_what_to_write(errors: Callable[..., list[str]]) -> None:
     text = "import tidemill\n@tidemill.table(keys=5, comment=7, table_properties=3)\ndef f(run): ..."
     found = errors({"nhl.py": text})
     assert [line for each in found for line in each.split("\n")[::3]] == [
@@ -247,7 +247,7 @@ def test_a_file_of_a_project_can_be_named_and_a_sidecar_cannot(cli: Callable[...
     assert "target.is_model" in cli("list", "models/bronze/model.py").stderr
 
 
-def test_a_table_that_cannot_be_read_is_not_taken_for_a_first_run(cli: Callable[..., Result]) -> None:
+def test_a_table_that_cannot_be_read_is_not_treated_as_a_first_run(cli: Callable[..., Result]) -> None:
     log = "warehouse/bronze/games/_delta_log/00000000000000000000.json"
     write({"nhl.py": STATS, log: "half a comm"})
     found = cli("plan", "-s", "bronze.games")

@@ -1,4 +1,4 @@
-"""Rows under a declared schema: values that say the same in other words fit, others are told by row and column."""
+"""Rows under a declared schema: values that say the same in other words fit, others are reported by row and column."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_fields_that_records_lack_are_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "problem"),
     [
         ("goals", "two", "has 'two' in goals, which is INT"),
         ("goals", 1.5, "has 1.5 in goals, which is INT"),
@@ -91,12 +91,12 @@ def test_fields_that_records_lack_are_null() -> None:
         ("id", None, "has NULL in id, which is BIGINT NOT NULL"),
     ],
 )
-def test_a_row_that_does_not_fit_is_told_by_row_column_and_value(column: str, value: Any, told: str) -> None:
+def test_a_row_that_does_not_fit_is_reported_by_row_column_and_value(column: str, value: Any, problem: str) -> None:
     rows = [{"id": 1, "day": None}, {"id": 2, "day": None} | {column: value}]
     for give in (typed().records, lambda rows: typed().table(pa.table(_columns(rows)))):
         with pytest.raises(SchemaError) as failure:
             give(rows)
-        assert f"Row 2 of what the function games gave {told}" in failure.value.problem
+        assert f"Row 2 of what the function games gave {problem}" in failure.value.problem
     if column not in {"id", "day"}:
         assert failure.value.problem.endswith("(id=2, day=NULL).")
 

@@ -22,7 +22,7 @@ def table(strategy: Append | Merge, **more: Any) -> Table:
 def test_rows_below_the_window_came_late_unless_the_query_was_another():
     found = {Kind.MISSING: Found(3, late=2), Kind.DIFFERENT: Found(1, late=1)}
     soon, missing, different = remedies(table(Merge(("id",))), found, REACH)
-    assert soon == "1 row has not been read yet or was changed here by somebody else: tidemill run mends it"
+    assert soon == "1 row has not been read yet or was changed here by somebody else: tidemill run corrects it"
     assert missing == (
         f"2 rows came later than the lookback, {BELOW}: a longer lookback takes such rows in time, a backfill "
         "(tidemill run --start) takes these"

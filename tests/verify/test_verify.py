@@ -37,7 +37,7 @@ def counts(found: Verified) -> tuple[int, int, int, int]:
     return found.missing.count, found.extra.count, found.different.count, found.kept.count
 
 
-def test_tables_equal_a_full_run_until_rows_come_late_are_corrected_or_go_and_then_each_is_told(shop: Shop) -> None:
+def test_tables_equal_a_full_run_until_rows_come_late_are_corrected_or_go_and_then_each_is_reported(shop: Shop) -> None:
     shop.says(PIPELINE).data("names.csv", "id name", (1, "a"), (2, None), (3, "c"))
     shop.data("orders/1.csv", COLUMNS, (1, "2024-01-01 10:00:00", 1), (2, "2024-01-02 10:00:00", 2))
     nothing = verified(shop)

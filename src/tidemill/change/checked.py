@@ -34,7 +34,7 @@ class Place:
 class Checked:
     """How one check fared on so many `rows`: for `row_count` all of the table's, None where none had to be read.
 
-    `failures` counts the rows that break it, for `unique` the values that stand more than once. `samples` are some of
+    `failures` counts the rows that break it, for `unique` the values that occur more than once. `samples` are some of
     them, as texts; `more` says that there are others.
     """
 
@@ -85,8 +85,8 @@ class Checked:
             case Unique(columns):
                 what = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
                 values = "1 value" if self.failures == 1 else f"{self.failures:,} values"
-                stand = "stands" if self.failures == 1 and not would else "stand"
-                return f"{values} of {what} {would}{stand} more than once in {self.place.table}"
+                occur = "occurs" if self.failures == 1 and not would else "occur"
+                return f"{values} of {what} {would}{occur} more than once in {self.place.table}"
             case RowCount(least, most):
                 hold = f"would hold {rows} after this commit" if would else f"holds {rows}"
                 few = least is not None and (self.rows or 0) < least

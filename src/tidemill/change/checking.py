@@ -50,8 +50,8 @@ class Checking:
 
     One job counts the rows that break row-wise checks, and finds the ranges by which the others prune what they read;
     `unique` and `relationships` take a job each, and so do the samples of a check that does not hold. `parent` gives
-    the rows of a table by its name, `unique_on` are columns of which it is known that they are unique, `told_by` those
-    that tell a row from others. `total` is how many rows the table has; None means those that it `held`, and `rows`.
+    the rows of a table by its name, `unique_on` are columns of which it is known that they are unique, `known_by` those
+    that identify a row. `total` is how many rows the table has; None means those that it `held`, and `rows`.
     """
 
     place: Place
@@ -59,7 +59,7 @@ class Checking:
     parent: Callable[[str], DataFrame]
     beside: DataFrame | None = None
     unique_on: tuple[str, ...] = ()
-    told_by: tuple[str, ...] = ()
+    known_by: tuple[str, ...] = ()
     total: int | None = None
     held: int = 0
 
@@ -85,7 +85,7 @@ class Checking:
                 return self._seen(check, look)
 
     def _is_known(self, check: Check) -> bool:
-        """Whether it can be told without looking at any row."""
+        """Whether it can be decided without reading any row."""
         match check:
             case RowCount():
                 return self.total is not None
@@ -107,8 +107,8 @@ class Checking:
         broken = self.rows.where(self._violation(check))
         if isinstance(check, AcceptedValues):
             return Checked(check, self.place, look.rows, failures, *samples(broken, check.columns, as_value))
-        told_by = self.told_by or tuple(broken.columns[:_FEW_COLUMNS])
-        names = [spelled(name, broken.columns) for name in (*told_by, *check.columns)]
+        known_by = self.known_by or tuple(broken.columns[:_FEW_COLUMNS])
+        names = [spelled(name, broken.columns) for name in (*known_by, *check.columns)]
         shown = list(dict.fromkeys(name for name in names if name is not None))
         return Checked(check, self.place, look.rows, failures, *samples(broken, shown, as_row))
 
@@ -161,7 +161,7 @@ class Checking:
     # what has to be looked up
 
     def _repeated(self, check: Unique, look: _Look) -> DataFrame:
-        """The values that stand more than once among the rows and those beside them, which are read in their range."""
+        """The values that occur more than once among the rows and those beside them, which are read in their range."""
         columns = check.columns
         coming = _whole(self.rows, columns)
         if self.beside is None or not all(spelled(column, self.beside.columns) for column in columns):

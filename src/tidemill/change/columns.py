@@ -35,7 +35,7 @@ class Fit:
 
 
 def unambiguous(rows: DataFrame, name: str) -> None:
-    """Two columns whose names differ only in case cannot be told apart."""
+    """Two columns whose names differ only in case cannot be distinguished."""
     seen: dict[str, str] = {}
     for column in rows.columns:
         twin = seen.get(column.lower())

@@ -83,7 +83,7 @@ class Difference:
 
 
 def difference(left: DataFrame, right: DataFrame, volatile: frozenset[str]) -> Difference:
-    """Counts the rows that only one side holds, each as often as it stands there; one pass over both."""
+    """Counts the rows that only one side holds, each as often as it occurs; one pass over both."""
     sign = "__tidemill_sign"
     both = left.select(*comparable(left, volatile), F.lit(1).alias(sign)).unionByName(
         right.select(*comparable(right, volatile), F.lit(-1).alias(sign))

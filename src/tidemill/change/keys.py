@@ -41,7 +41,7 @@ def duplicate_keys(rows: DataFrame, keys: Sequence[str], name: str) -> MergeErro
 
 
 def held_twice(held: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The keys that stand more than once, one row each."""
+    """The keys that occur more than once, one row each."""
     return _repeated(held, keys)
 
 

@@ -17,6 +17,7 @@ from tidemill.errors import TableError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from tidemill.contracts.changes import Change, Target
     from tidemill.declare.cursors import Cursor
@@ -76,7 +77,7 @@ def _reaches_above(highest: Cursor | None, held: Cursor | None) -> bool:
 def _(strategy: Replace, change: Change, target: Target) -> Compiled:
     _check_shrink(strategy.max_shrink, target, change.profile.rows)
     notices = EMPTIED if change.profile.rows == 0 else ()
-    if column_types(change.rows) != column_types(target.rows):
+    if column_types(change.rows.schema) != column_types(target.rows.schema):
         counts = Counts(inserted=change.profile.rows, deleted=target.rows.count())
     else:
         apart = difference(change.rows, target.rows, change.volatile)
@@ -119,9 +120,9 @@ def _replaced(strategy: DeleteInsert, change: Change, target: Target) -> Compile
 ALL_COUNTS = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
 
 
-def column_types(rows: DataFrame) -> list[tuple[str, str]]:
-    """Names and types of its columns, whatever their order."""
-    return sorted((field.name.lower(), field.dataType.simpleString()) for field in rows.schema.fields)
+def column_types(schema: StructType) -> list[tuple[str, str]]:
+    """Names and types of the columns, whatever their order."""
+    return sorted((field.name.lower(), field.dataType.simpleString()) for field in schema.fields)
 
 
 def _check_shrink(share: float | None, target: Target, rows: int) -> None:

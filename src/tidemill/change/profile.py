@@ -137,7 +137,7 @@ def _by_key(
 def _group(packed: Ranged | None) -> list[Column]:
     """Whole numbers are grouped by sixty-fours, with a bit for each.
 
-    Keys that count up, as most do, are so told apart by a sixty-fourth of the groups.
+    Keys that count up, as most do, are so distinguished by a sixty-fourth of the groups.
     """
     return [F.shiftright(_number(packed), 6).alias("__group")] if packed else []
 

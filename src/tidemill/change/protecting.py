@@ -44,7 +44,8 @@ def _rows_lost(compiled: Compiled, change: Change, target: Target) -> int:
     """How many rows go that an upsert would keep: those whose key goes; without keys, those that the result lacks."""
     if compiled.operation is None or compiled.counts.deleted == compiled.collapsed:
         return 0
-    if isinstance(compiled.operation, OverwriteRows) and column_types(change.rows) != column_types(target.rows):
+    is_alike = column_types(change.rows.schema) == column_types(target.rows.schema)
+    if isinstance(compiled.operation, OverwriteRows) and not is_alike:
         return difference(_as_held(change.rows, target.rows), target.rows, change.volatile).only_right
     return compiled.counts.deleted - compiled.collapsed
 

@@ -1,4 +1,4 @@
-"""Rows that are computed once: later passes over them read the same."""
+"""Rows that are computed once: all later reads see the same."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from tidemill.contracts.changes import Change, Target
+    from tidemill.contracts.changes import Change, Whole
 
 MOST_ROWS = 10_000
 MOST_BYTES = 4 * 1024 * 1024  # of texts
@@ -33,17 +33,17 @@ _NAN = "NaN"  # among numbers no other value is equal to it
 _CERTAIN = (date(1900, 1, 1), datetime(1900, 1, 1))  # noqa: DTZ001  what is older may be by another calendar in a file
 
 
-def compile_whole(strategy: Strategy, change: Change, target: Target) -> Compiled | None:
+def compile_whole(strategy: Strategy, change: Change, whole: Whole, name: str) -> Compiled | None:
     """The table as the change makes it; None where the change or the table is not for here."""
-    if target.whole is None or target.beyond or not _is_small(change):
+    if not _is_small(change):
         return None
-    if _columns(change.rows.schema) != _columns(target.whole.schema):
+    if _columns(change.rows.schema) != _columns(whole.schema):
         return None
-    coming = _in_utc(change.rows.toArrow().select(target.whole.schema.names))
-    held = target.whole.rows().cast(coming.schema)
+    coming = _in_utc(change.rows.toArrow().select(whole.schema.names))
+    held = whole.rows().cast(coming.schema)
     if not _is_certain(held) or not _is_certain(coming):
         return None
-    return _compiled(strategy, _Both(held, coming, change.volatile), target)
+    return _compiled(strategy, _Both(held, coming, change.volatile), name)
 
 
 class _Both:
@@ -66,16 +66,16 @@ class _Both:
 
 
 @singledispatch
-def _compiled(strategy: Strategy, both: _Both, target: Target) -> Compiled | None:  # noqa: ARG001  dispatched on
+def _compiled(strategy: Strategy, both: _Both, name: str) -> Compiled | None:  # noqa: ARG001  dispatched on
     return None
 
 
 @_compiled.register(Replace)
-def _(strategy: Replace, both: _Both, target: Target) -> Compiled:
-    """Rows are told apart by all that is compared, each as often as it stands there."""
+def _(strategy: Replace, both: _Both, name: str) -> Compiled:
+    """Rows are distinguished by all that is compared, each as often as it occurs."""
     count, before = both.coming.num_rows, both.held.num_rows
     if strategy.max_shrink is not None:
-        refuse_shrink(strategy.max_shrink, before - count, before, target.name)
+        refuse_shrink(strategy.max_shrink, before - count, before, name)
     held, coming = map(Counter, both.keyed(both.compared))
     same = (held & coming).total()
     counts = Counts(inserted=count - same, deleted=before - same, unchanged=same)
@@ -85,7 +85,7 @@ def _(strategy: Replace, both: _Both, target: Target) -> Compiled:
 
 
 @_compiled.register(Merge)
-def _(strategy: Merge, both: _Both, target: Target) -> Compiled | None:
+def _(strategy: Merge, both: _Both, name: str) -> Compiled | None:
     """None where the table holds a key of the change twice: that collapses, or is an error."""
     met = _met(strategy, both)
     if met is None or strategy.only_newer is not None:
@@ -105,7 +105,7 @@ def _(strategy: Merge, both: _Both, target: Target) -> Compiled | None:
             same = len(met) - len(differing)
             counts = Counts(inserted=len(new), updated=len(differing), deleted=len(gone), unchanged=same)
     if strategy.max_shrink is not None:
-        refuse_shrink(strategy.max_shrink, len(gone), both.held.num_rows, target.name)
+        refuse_shrink(strategy.max_shrink, len(gone), both.held.num_rows, name)
     operation = both.after(differing, gone, new) if differing or gone or new else None
     notices = EMPTIED if gone and not both.coming.num_rows else ()
     return Compiled(operation, counts, ALL_COUNTS, unique=True, notices=notices)

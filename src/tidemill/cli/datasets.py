@@ -60,8 +60,8 @@ def _show_check(target: str, on: tuple[str, ...], found: CheckedKeys, *, err: bo
     facts = [f"{render.rows(found.rows)}"]
     facts.append(f"{found.null_keys:,} without {keys}" if found.null_keys else f"none without {keys}")
     if found.duplicate_keys:
-        stand = "1 key stands" if found.duplicate_keys == 1 else f"{found.duplicate_keys:,} keys stand"
-        facts.append(f"{stand} more than once, in {render.rows(found.extra_rows)} too many")
+        occur = "1 key occurs" if found.duplicate_keys == 1 else f"{found.duplicate_keys:,} keys occur"
+        facts.append(f"{occur} more than once, in {render.rows(found.extra_rows)} too many")
     else:
         facts.append("each key once")
     if found.ok:

@@ -38,7 +38,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 )
 @output
 def doctor(warehouse: Path, form: str, quiet: bool) -> int:
-    """Say what is right on this machine, and what to do about the rest. Ends with 1 when something is to mend."""
+    """Say what is right on this machine, and what to do about the rest. Ends with 1 when something has to be fixed."""
     from tidemill.engine.doctor import examine  # noqa: PLC0415  slow to import
 
     checks = examine(warehouse)
@@ -58,7 +58,7 @@ def _show(checks: list[Check]) -> None:
             render.say(f"    {'':<{width}}  → {check.remedy}", hang=width + 8)
     failed = sum(check.health == "fail" for check in checks)
     warned = sum(check.health == "warn" for check in checks)
-    worked = "all is well" if not failed else f"{failed} to mend"
+    worked = "all is well" if not failed else f"{failed} to fix"
     render.say(f"  {worked}" + (f" · {warned} to look at" if warned else ""))
 
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tidemill.drawing import Picture
     from tidemill.workspace import Workspace
 
-HEADINGS = ("name", "kept by", "watermark", "changed", "status", "reads too")
+HEADINGS = ("name", "strategy", "watermark", "changed", "status", "reads too")
 _LOOKS = Looks(
     gives={
         "reads too": ("wrap", 12),
-        "kept by": ("wrap", 12),
+        "strategy": ("wrap", 12),
         "watermark": ("wrap", 12),
         "changed": ("drop", 0),
         "name": ("cut", 20),

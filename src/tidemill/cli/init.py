@@ -90,6 +90,6 @@ def _next(name: str) -> list[str]:
 
 
 def _show(name: str, files: dict[str, str]) -> None:
-    render.say(f"{render.INDENT}✓ {name} is made: {len(files)} files. Next:")
+    render.say(f"{render.INDENT}✓ {name} created: {len(files)} files. Next:")
     for command in _next(name):
         render.say(f"{render.INDENT * 2}{command}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """Told from any thread what began and what ended. Where nobody watches it does nothing."""
+    """Shows what began and what ended, called from any thread. Where nobody watches it does nothing."""
 
     def __init__(self, first: str, *, quiet: bool) -> None:
         self._first = first

@@ -98,7 +98,7 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
     if log_at(path).snapshot() is None:
         if workspace is None:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
-        workspace.select([table])  # a misspelled name is told here
+        workspace.select([table])  # a misspelled name is an error here
         raise ArgumentError(
             "table.not_made", f"{table} is declared, and not made yet.", f"Make it: {workspace.command('run')}."
         )

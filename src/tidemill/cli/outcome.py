@@ -175,7 +175,7 @@ class Shown:
         tables = f"{_count(changed, 'table')} changed" + (f" · {_count(views, 'view')} checked" if views else "")
         if failed:
             passed = [f"{skipped} not run"] if skipped else []
-            return [f"{failed} failed", *passed, tables, "what is done stays: mend the rest and run again"]
+            return [f"{failed} failed", *passed, tables, "what is done stays: fix the rest and run again"]
         told = [f"done in {render.duration(outcome.seconds)}", tables]
         return [*told, f"next: {self.workspace.command('status')}"] if self._first else told
 

@@ -60,7 +60,7 @@ def verify(
 
     target, names = target_and_tables(tables, target)
     workspace = load(target)
-    workspace.select(names)  # a wrong name is told before Spark starts
+    workspace.select(names)  # a wrong name is an error before Spark starts
     dates = backfill_of(start, end, None)
     shown = _Shown(workspace, lines=form == "text" and not quiet, failures=form == "text")
     results = _verified(workspace, names, dates, shown)

@@ -96,7 +96,7 @@ def set_watermark(
     form: str,
     quiet: bool,
 ) -> None:
-    """Let the next run read SOURCE from VALUE on (less its lookback). It is a commit in the table's own log.
+    """Let the next run read SOURCE from VALUE on (minus its lookback). It is a commit in the table's own log.
 
     A model is known as the pipeline "models" and the source of its own name.
     """

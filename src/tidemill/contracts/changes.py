@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -58,6 +59,26 @@ class Change:
     copies: int = 0
 
 
+class HeldRows:
+    """The rows of a table as they are before a step: its columns are known, and its rows are read when asked for."""
+
+    def __init__(self, schema: StructType, read: Callable[[], DataFrame]) -> None:
+        self.schema, self._read = schema, read
+
+    @property
+    def columns(self) -> list[str]:
+        return self.schema.fieldNames()
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        return self._read()
+
+    @property
+    def none(self) -> DataFrame:
+        """Its columns without a row, for a commit that changes no row."""
+        return self.rows.where("false")
+
+
 class Whole(Protocol):
     """A table of few rows, which fit into memory."""
 
@@ -77,7 +98,7 @@ class Target:
     `highest` the highest time that the table can hold, where known. `beyond` holds for rows that the window ends
     before: they stay as they are. `near` gives the rows of those files only that a change with such keys can meet, with
     their PLACE, where the store can tell them. `bring` lets the store meet a small change by itself, where it can: None
-    where it has to be Spark. `whole` is a small table that the store can read and write without Spark.
+    where it has to be Spark.
     """
 
     name: str
@@ -90,7 +111,6 @@ class Target:
     beyond: str | None = None
     near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
     bring: Callable[[Bringing], Brought | None] | None = None
-    whole: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)

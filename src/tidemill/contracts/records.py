@@ -122,9 +122,9 @@ class Record:
         return self.with_(columns=known.columns, floor=known.floor, highest=known.highest, window=window)
 
     def by_column(self, column: str, name: str) -> Record:
-        """What it still tells of an input that is read by this time column from now on.
+        """What it still says of an input that is read by this time column from now on.
 
-        How far it was read by another column says nothing; an append that had a floor has to find it anew.
+        How far it was read by another column says nothing; an append that had a floor has to find it again.
         """
         if self.window.get("column", column).lower() == column.lower():
             return self

@@ -1,4 +1,4 @@
-"""Days before 1582, which Spark before 3.0, and later ones that are told to, count in the calendar of that time.
+"""Days before 1582, which Spark before 3.0, and later ones with that setting, count in the calendar of that time.
 
 They say so in the file, and Arrow does not know of it. Goes to Spark's workers by value.
 """
@@ -34,7 +34,7 @@ def without_notes(schema: pa.Schema) -> pa.Schema:
 
 
 def refuse_old_days(rows: pa.Table, notes: Mapping[bytes, bytes] | None, path: str) -> None:
-    """An error where rows of a file hold a day that Arrow would take for another."""
+    """An error where rows of a file hold a day that Arrow would read as another."""
     for name in rows.column_names if is_old(notes) else ():
         kind, lowest = rows.column(name).type, None
         if pa.types.is_date(kind):
@@ -44,5 +44,5 @@ def refuse_old_days(rows: pa.Table, notes: Mapping[bytes, bytes] | None, path: s
         if lowest is not None and lowest.is_valid and pc.less(lowest, bound).as_py():
             raise pa.ArrowInvalid(
                 f"{path} was written by Spark in the calendar before 1582, and its {name} holds {lowest}, which would "
-                "become another day; write the file anew with Spark, whose datetimeRebaseModeInWrite is CORRECTED"
+                "become another day; write the file again with a Spark whose datetimeRebaseModeInWrite is CORRECTED"
             )

@@ -73,8 +73,8 @@ class Entry:
             raise TableError(
                 "dataset.unreadable_log",
                 f"{path} is no entry of a dataset's log.",
-                "Put it back from a backup. If there is none, delete the folder _tidemill: the dataset is then taken "
-                "for one made elsewhere, and its progress is read from its rows.",
+                "Put it back from a backup. If there is none, delete the folder _tidemill: the dataset is then "
+                "treated as one created elsewhere, and its progress is read from its rows.",
             ) from failure
 
 

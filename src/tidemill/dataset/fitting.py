@@ -28,8 +28,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
         return column.cast(field.type)
     except pa.ArrowInvalid as failure:
-        told = f"{field.name} is kept as {field.type}, which has no room for a value: {failure}"
-        raise pa.ArrowInvalid(told) from failure
+        problem = f"{field.name} is kept as {field.type}, which has no room for a value: {failure}"
+        raise pa.ArrowInvalid(problem) from failure
 
 
 def unified(schemas: Sequence[pa.Schema]) -> pa.Schema:

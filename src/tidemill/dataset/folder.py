@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-OURS = "_tidemill"  # readers of datasets pass over names that begin with an underscore
+OURS = "_tidemill"  # readers of datasets skip names that begin with an underscore
 SUFFIXES = (".parquet", ".parq", ".pq")
 _MAGIC = b"PAR1"
 _ALIVE = "alive"
@@ -76,7 +76,7 @@ class Folder:
         return (self.staging / entry.attempt).is_dir()
 
     def files(self) -> dict[str, DataFile]:
-        """The data files that are there, by path; names that readers pass over are left out."""
+        """The data files that are there, by path; names that readers skip are left out."""
         return by_path(self._found(str(self.root), ""))
 
     def check_alone(self) -> None:
@@ -90,7 +90,7 @@ class Folder:
                 )
 
     def begin(self) -> Attempt:
-        """A staging folder of its own. Called under the lock, so that nobody takes it for a dead writer's."""
+        """A staging folder of its own. Called under the lock, so that nobody treats it as a dead writer's."""
         name = uuid.uuid4().hex
         folder = self.staging / name
         folder.mkdir(parents=True)
@@ -198,7 +198,7 @@ class Folder:
                 children = sorted(entries, key=lambda each: each.name)
         except (FileNotFoundError, NotADirectoryError):
             return
-        if inside and any(is_passed_over(child.name) for child in children) and (kind := _table_in(folder)):
+        if inside and any(is_skipped(child.name) for child in children) and (kind := _table_in(folder)):
             raise TableError(
                 "dataset.holds_another",
                 f"{folder} is {kind}, so its files are not rows of {self}, in which it lies.",
@@ -206,7 +206,7 @@ class Folder:
             )
         for child in children:
             path = f"{inside}{child.name}"
-            if is_passed_over(child.name):
+            if is_skipped(child.name):
                 continue
             if child.is_dir():
                 yield from self._found(child.path, f"{path}/")
@@ -231,7 +231,7 @@ def not_written(path: object, why: object) -> TableError:
     return TableError(
         "dataset.not_written",
         f"{path} could not be written to: {' '.join(str(why).split())}",
-        "Mend that and run again. The dataset is as it was.",
+        "Fix that and run again. The dataset is as it was.",
     )
 
 
@@ -269,6 +269,6 @@ def is_data(path: str) -> bool:
         return False
 
 
-def is_passed_over(name: str) -> bool:
+def is_skipped(name: str) -> bool:
     """Whether readers of datasets take a file or a folder of this name for something else than rows."""
     return name.startswith((".", "_")) and not (name.startswith("_") and "=" in name)  # a partition may be _day=1

@@ -74,11 +74,11 @@ def _spans(found: pq.FileMetaData) -> dict[str, tuple[Span | None, ...]]:
 
 
 def _span(group: pq.RowGroupMetaData, number: int) -> Span | None:
-    told = group.column(number).statistics
-    if told is None or not told.has_min_max:
+    statistics = group.column(number).statistics
+    if statistics is None or not statistics.has_min_max:
         return None
     try:
-        return told.min, told.max
+        return statistics.min, statistics.max
     except (pa.ArrowException, ValueError, OverflowError):  # a type, or a value, that Arrow's statistics do not know
         return None
 
@@ -95,8 +95,8 @@ def holding(root: Path, files: Iterable[DataFile], wanted: Mapping[str, Sequence
 
 
 def _may_lie_in(file: DataFile, wanted: Mapping[str, Sequence[Span]]) -> bool:
-    told = {name.lower(): text for name, text in values_of(file.path).items()}
-    return all(_may_be(told[name], spans) for name, spans in wanted.items() if name in told)
+    values = {name.lower(): text for name, text in values_of(file.path).items()}
+    return all(_may_be(values[name], spans) for name, spans in wanted.items() if name in values)
 
 
 def _may_be(text: str | None, wanted: Sequence[Span]) -> bool:
@@ -114,12 +114,12 @@ def _may_be(text: str | None, wanted: Sequence[Span]) -> bool:
 def _may_hold(file: DataFile, footer: Footer, wanted: Mapping[str, Sequence[Span]]) -> bool:
     """A row lies in one row group, so all columns have to be possible in the same one."""
     inside = {name.lower() for name in values_of(file.path)}
-    told = {name: footer.spans[name] for name in wanted if name in footer.spans and name not in inside}
-    if not told:
+    known = {name: footer.spans[name] for name in wanted if name in footer.spans and name not in inside}
+    if not known:
         return True
     return any(
-        all(_meets(spans, wanted[name]) for name, spans in zip(told, group, strict=True))
-        for group in zip(*told.values(), strict=True)
+        all(_meets(spans, wanted[name]) for name, spans in zip(known, group, strict=True))
+        for group in zip(*known.values(), strict=True)
     )
 
 

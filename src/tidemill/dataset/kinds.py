@@ -27,7 +27,7 @@ def only_int96(schema: pa.Schema, int96: Collection[str]) -> bool:
 def with_times(schema: pa.Schema, int96: Collection[str], *, old: bool) -> pa.Schema:
     """The columns with their times as they are written: as INT96 again, where they are `old`, or as instants.
 
-    INT96 stands for an instant, and Arrow takes it for a time without a zone. Arrow writes all times of a file so, or
+    INT96 stands for an instant, and Arrow reads it as a time without a zone. Arrow writes all times of a file so, or
     none.
     """
     return _with_types(schema, int96, _in_micros if old else _instant)

@@ -30,12 +30,12 @@ def is_whole_number(text: str) -> bool:
 def misread(name: str, paths: Iterable[str]) -> dict[str, str]:
     """What Spark takes some values of a partition's column for, and what they are.
 
-    Arrow, pandas and DuckDB escape the bytes of UTF-8 in the names of folders; Spark takes each byte for a letter.
+    Arrow, pandas and DuckDB escape the bytes of UTF-8 in the names of folders; Spark reads each byte as a letter.
     """
     parts = (part.partition("=")[::2] for path in paths for part in path.split("/")[:-1])
     texts = {text for column, text in parts if unquote(column) == name}
-    told = {_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text): unquote(text) for text in texts}
-    return {taken: value for taken, value in told.items() if taken != value}
+    values = {_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text): unquote(text) for text in texts}
+    return {taken: value for taken, value in values.items() if taken != value}
 
 
 def columns_of(paths: Iterable[str], root: str) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def _publishing(folder: Folder, entry: Entry) -> Steps[None]:
         raise TableError(
             "dataset.unfinished",
             f"Commit {entry.number} of {folder} is made, but not all of its files could be put in place: {failure}",
-            f"Mend that, then run: tidemill recover {folder}. Until then it cannot be read through Tidemill.",
+            f"Fix that, then run: tidemill recover {folder}. Until then it cannot be read through Tidemill.",
         ) from failure
 
 

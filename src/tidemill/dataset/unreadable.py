@@ -50,7 +50,7 @@ def gone(root: str, file: str) -> FilesGoneError:
 
 def corrupt(root: str, file: str, why: object) -> FileError:
     checksum = checksum_of(Path(file))
-    stale = f"If another tool wrote it anew, remove the checksum of the old one, {checksum}. Else put"
+    stale = f"If another tool rewrote it, remove the checksum of the old one, {checksum}. Else put"
     return FileError(
         "dataset.corrupt_file",
         f"{file} cannot be read as a Parquet file: {_first_line(why)}.",
@@ -66,12 +66,12 @@ def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
     for path, schema in schemas.items():
         for field in schema:
             kinds.setdefault(field.name.lower(), {}).setdefault(str(field.type), f"{field.type} in {path}")
-    told = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
-    if not told:
+    clashes = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
+    if not clashes:
         return _unknown_to_spark(root, schemas, why)
     return FileError(
         "dataset.unlike_files",
-        f"The files of {root} cannot be read as one table: {told}.",
+        f"The files of {root} cannot be read as one table: {clashes}.",
         f"Write files with the same types, which Spark knows; tidemill compact {root} joins small files of a folder to "
         "such ones, where a type holds the values of all. The dataset is as it was.",
         path=root,
@@ -106,7 +106,7 @@ def unopened(root: str, why: object) -> FileError:
     return FileError(
         "dataset.not_readable",
         f"{root} cannot be read: {_first_line(why)}.",
-        "Mend that and run again. The dataset is as it was.",
+        "Fix that and run again. The dataset is as it was.",
         path=root,
     )
 

@@ -15,7 +15,7 @@ Accepted = str | int | float | bool
 
 
 class Severity(StrEnum):
-    """What a check does that fails: it fails the step before its commit, or it is only told."""
+    """What a check does that fails: it fails the step before its commit, or it is only reported."""
 
     ERROR = "error"
     WARN = "warn"

@@ -162,7 +162,7 @@ def cursor(kind: CursorKind | str, text: str, zone: tzinfo | None = UTC) -> Curs
 
 _EXAMPLES = {
     CursorKind.DATE: "Write a date as 2024-01-31.",
-    CursorKind.TIMESTAMP: "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is midnight in the session's zone.",
+    CursorKind.TIMESTAMP: "Write a timestamp as 2024-01-31T10:30:00Z; a bare date is that day in the session's zone.",
     CursorKind.TIMESTAMP_NTZ: "Write a timestamp without a zone as 2024-01-31T10:30:00.",
     CursorKind.INTEGER: "Write a whole number.",
     CursorKind.DECIMAL: "Write a number such as 12.50.",

@@ -30,7 +30,7 @@ def table(function: Callable[..., Any] | None = None, /, **given: object) -> Any
 
     It is called with a `tidemill.Run`, or without anything if it has no parameters. Its rows enter by their `keys`
     (`strategy="merge"`), beside what is here ("append"), or in the place of it ("replace"). With a `time_column` it is
-    asked for dates: on the first run from `start` to today, later from the last date fetched, less the `lookback`.
+    asked for dates: on the first run from `start` to today, later from the last date fetched minus the `lookback`.
     `tidemill.typing.TableArguments` has all that may be given.
 
         @tidemill.table(name="bronze.stats", keys=["player", "game"], time_column="day", start="2026-02-01")

@@ -137,7 +137,7 @@ class Loads:
                 raise ArgumentError(
                     "load.other_cursor",
                     f"{load.source.name} is read {_by(load)}, and {appends[0].source.name}, which is appended to the "
-                    f"same table, {_by(appends[0])}: a row that is here already could not be told from a new one.",
+                    f"same table, {_by(appends[0])}: a row that is here already would look like a new one.",
                     "Read all sources that are appended to a table by the same cursor column (INCREMENTAL BY), or let "
                     "the first LOAD be MODE REPLACE.",
                     origin=load.origin,

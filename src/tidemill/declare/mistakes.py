@@ -98,7 +98,7 @@ def in_order(errors: Iterable[Error]) -> list[Error]:
 
 @dataclass
 class Mistakes:
-    """What is wrong with some files beside what is wrong with others, so that all is told at once.
+    """What is wrong with some files beside what is wrong with others, so that all is reported at once.
 
     `whole`: it is known what all of them declare.
     """

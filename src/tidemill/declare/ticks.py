@@ -24,9 +24,9 @@ Length = str | int | timedelta | Duration
 Moment = str | int | date | datetime
 
 
-def check_kinds(a: CursorKind | None, b: CursorKind | None, told: tuple[str, str]) -> CursorKind:
-    """The kind that the times of both sides have; `told` names each side's column with its type."""
-    for kind, column in zip((a, b), told, strict=True):
+def check_kinds(a: CursorKind | None, b: CursorKind | None, columns: tuple[str, str]) -> CursorKind:
+    """The kind that the times of both sides have; `columns` names each side's column with its type."""
+    for kind, column in zip((a, b), columns, strict=True):
         if kind not in _KINDS:
             raise ArgumentError(
                 "join.bad_time",
@@ -36,7 +36,7 @@ def check_kinds(a: CursorKind | None, b: CursorKind | None, told: tuple[str, str
     if a is not b or a is None:
         raise ArgumentError(
             "join.mixed_times",
-            f"{told[0]} and {told[1]} are times of two types, which have no distance.",
+            f"{columns[0]} and {columns[1]} are times of two types, which have no distance.",
             "Cast one of them to the type of the other.",
         )
     return a

@@ -18,7 +18,7 @@ class Shape(StrEnum):
 class Box:
     """One source, table, view or export. `reads` are the ids of other boxes.
 
-    `kind` is what it is kept by, `changed_at` the moment of its last commit and `fresh` how long ago that was.
+    `kind` is how it is maintained, `changed_at` the moment of its last commit and `fresh` how long ago that was.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Box:
 
     @property
     def lines(self) -> list[str]:
-        """What is told below its name."""
+        """What is shown below its name."""
         since = f"up to {self.watermark}" if self.watermark else ""
         last = " · ".join(word for word in (f"changed {self.fresh}" if self.fresh else "", self.status) if word)
         return [line for line in (self.kind, since, last) if line]

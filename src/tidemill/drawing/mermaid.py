@@ -24,7 +24,7 @@ _CLASSES = (
 
 
 def mermaid(picture: Picture) -> str:
-    """The text of a flowchart, from left to right. No name can end a label, or be taken for a word of Mermaid's."""
+    """The text of a flowchart, from left to right. No name can end a label, or be read as a word of Mermaid's."""
     ids = {box.id: f"n{number}" for number, box in enumerate(picture.boxes)}
     nodes = [f"  {ids[box.id]}{_node(box)}" for box in picture.boxes]
     edges = [f"  {ids[start]} --> {ids[end]}" for start, end in picture.edges]

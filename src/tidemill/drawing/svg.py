@@ -98,10 +98,10 @@ def _box(box: Box, spot: Spot) -> str:
         f'<text{style} x="{spot.x + _INSIDE:.1f}" y="{top + 20 + number * _LINE:.1f}">{xml(_cut(text))}</text>'
         for number, (style, text) in enumerate(zip(styles, (box.name, *box.lines), strict=True))
     ]
-    told = xml("\n".join([box.name, *box.lines]))
+    title = xml("\n".join([box.name, *box.lines]))
     style = f"box {box.shape}{' failed' if last else ''}"
     shape = _outline(box, spot.x, top, spot.size)
-    return f'<g><title>{told}</title><path class="{style}" d="{shape}"/>{"".join(lines)}</g>'
+    return f'<g><title>{title}</title><path class="{style}" d="{shape}"/>{"".join(lines)}</g>'
 
 
 def _outline(box: Box, x: float, y: float, size: Size) -> str:

@@ -45,7 +45,7 @@ class Check:
 
 
 def examine(warehouse: Path) -> list[Check]:
-    """All checks, in the order in which a user would mend them."""
+    """All checks, in the order in which a user would fix them."""
     looks: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("python", _python),
         ("java", _java),

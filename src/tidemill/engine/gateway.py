@@ -73,18 +73,18 @@ def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mappin
     """Starts a JVM with these options and settings; its output goes to a new log file."""
     log = _new_log()
     with tempfile.TemporaryDirectory(prefix="tidemill-") as folder:
-        told = Path(folder) / "gateway"
+        info = Path(folder) / "gateway"
         with log.open("ab") as output:
             process = subprocess.Popen(  # noqa: S603 - the user's own Java
                 _command(java, jars, options, conf),
                 stdin=subprocess.PIPE,  # Spark's gateway ends with its stdin: no JVM outlives us
                 stdout=output,
                 stderr=output,
-                env=_environment(told, conf),
+                env=_environment(info, conf),
                 process_group=0,  # Ctrl-C on the terminal is for us, and we stop Spark
             )
         atexit.register(process.kill)  # a JVM that cannot tell its port any more would stay for ever
-        port, secret = _wait_for(told, process, log)
+        port, secret = _wait_for(info, process, log)
         atexit.unregister(process.kill)
     return Gateway(process, _connect(port, secret), log)
 
@@ -130,7 +130,7 @@ def _command(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Map
     ]
 
 
-def _environment(told: Path, conf: Mapping[str, str]) -> dict[str, str]:
+def _environment(info: Path, conf: Mapping[str, str]) -> dict[str, str]:
     own_machine = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local(conf.get("spark.master", LOCAL)) else {}
     return {
         **own_machine,
@@ -139,14 +139,14 @@ def _environment(told: Path, conf: Mapping[str, str]) -> dict[str, str]:
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_CONNECT_MODE": "0",
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info),
     }
 
 
-def _wait_for(told: Path, process: subprocess.Popen[bytes], log: Path) -> tuple[int, str]:
+def _wait_for(info: Path, process: subprocess.Popen[bytes], log: Path) -> tuple[int, str]:
     """Spark's gateway writes its port and its secret into a file, which appears whole."""
     deadline = time.monotonic() + START_SECONDS
-    while not told.exists():
+    while not info.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
             raise EngineError(
@@ -155,7 +155,7 @@ def _wait_for(told: Path, process: subprocess.Popen[bytes], log: Path) -> tuple[
                 f"`tidemill doctor` checks what it needs; its own words are in {log}.",
             )
         time.sleep(0.01)
-    content = told.read_bytes()
+    content = info.read_bytes()
     port, length = struct.unpack_from(">ii", content)
     return port, content[8 : 8 + length].decode()
 

@@ -163,12 +163,12 @@ def _reason(output: str) -> str:
     """The first line of Ivy's report that says what went wrong, without its tables and banners."""
     _, _, errors = output.partition(":::: ERRORS")
     lines = [line.strip() for line in (errors or output).splitlines()]
-    told = [
+    reasons = [
         re.sub(r"^\w+Handler: | url=\S+$", "", line)
         for line in lines
         if re.search(r"fail|not found|exception|denied|unknown host|timed out|error", line, re.IGNORECASE)
     ]
-    return next(iter(told), "") or "; ".join(line for line in lines[-3:] if line)
+    return next(iter(reasons), "") or "; ".join(line for line in lines[-3:] if line)
 
 
 def _unavailable(reason: str, wanted: Jar) -> EngineError:

@@ -62,8 +62,10 @@ def session_for(
     an active session too, since a process can have one Spark only.
     """
     if spark is not None and not hasattr(spark, "createDataFrame"):  # those of Spark Connect are of another class
-        told = f"spark is a {type(spark).__name__}, and no SparkSession."
-        raise ArgumentError("engine.no_session", told, "Give a session, or leave it out: then one is found or started.")
+        problem = f"spark is a {type(spark).__name__}, and no SparkSession."
+        raise ArgumentError(
+            "engine.no_session", problem, "Give a session, or leave it out: then one is found or started."
+        )
     found = spark or (None if _engine else _active_session())
     if found is None and settings.remote and _engine is None:
         found = connect(settings, settings.remote)
@@ -84,10 +86,16 @@ def step_session(spark: SparkSession) -> SparkSession:
         own: SparkSession = spark.cloneSession()  # type: ignore[attr-defined] # the type is that of classic ones
     else:
         own = spark.newSession()
-        for name, value in carried_settings(spark.conf.getAll).items():
+        for name, value in carried_settings(_settings_of(spark)).items():
             own.conf.set(name, value)
     _of_steps.add(own)
     return own
+
+
+def _settings_of(spark: SparkSession) -> dict[str, str]:
+    """What `conf.getAll` gives, by one answer of the JVM: each of its some fifty settings would be two."""
+    pairs = spark._jsparkSession.conf().getAll().mkString("\0")  # noqa: SLF001  a classic session
+    return dict(pair.split(" -> ", 1) for pair in pairs.split("\0") if pair)
 
 
 def paced_session(spark: SparkSession) -> SparkSession:

@@ -30,7 +30,7 @@ _EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
 }
 # For small work: code that Spark generates costs a fifth of it and runs too briefly to be worth that, and what is
-# planned anew after every stage is planned for as few rows as before. For a step on its own, or for a whole engine.
+# planned again after every stage is planned for as few rows as before. For a step on its own, or for a whole engine.
 SMALL = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
 LARGE = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.adaptive.enabled": "true"}
 # Spark keeps for its web interface what ran, with every plan as a text, whether the interface is there or not.
@@ -106,7 +106,7 @@ def _one_machine(folder: Path) -> dict[str, str]:
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        # A step's small queries are hundreds of generated classes; by the default of 100 each step compiled them anew.
+        # A step's small queries are hundreds of generated classes; by the default of 100 each step compiled them again.
         "spark.sql.codegen.cache.maxEntries": "2000",
         # Opening a local file costs little: by the default of 4 MiB a few small files outweigh a big one, and one of
         # two cores gets more of the big ones than the other.

@@ -87,7 +87,7 @@ def has_lost_files(error: BaseException) -> bool:
 
 
 def no_room(error: BaseException) -> str | None:
-    """What the system said of a full disk, where that is the cause; wrappers around it tell of other things."""
+    """What the system said of a full disk, where that is the cause; wrappers around it speak of other things."""
     return next((told for _, _, message in _chain(error) if (told := told_of_room(message))), None)
 
 
@@ -135,7 +135,7 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
         return TableError(
             "table.refuses",
             f"{doing} failed: {one_line(error)}",
-            "The table has this rule: mend the rows in the source, or change the table. It is unchanged.",
+            "The table has this rule: correct the rows in the source, or change the table. It is unchanged.",
         )
     return EngineError(
         "engine.spark_failed",

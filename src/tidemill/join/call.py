@@ -69,7 +69,7 @@ def rows_of(sides: Sides, joining: Callable[[], Joining]) -> DataFrame:
 
 
 def call_of(a: DataFrame, b: DataFrame, on: On, how: str, times: tuple[str, str], waits: tuple[Length, Length]) -> Call:
-    """Everything that can be wrong with the frames, their times and the type of the join is told here."""
+    """Everything that can be wrong with the frames, their times and the type of the join is reported here."""
     return Call(Sides.of(a, b, times), on, join_type(how), waits)
 
 

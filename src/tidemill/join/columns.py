@@ -26,8 +26,8 @@ def named_columns(
 ) -> tuple[Named, ...]:
     """All columns: those of `a`, of `b` and the join's own; names that both sides have get their suffixes."""
     if len(suffixes) != len(("a", "b")) or not all(isinstance(each, str) for each in suffixes):
-        told = f"suffixes is {suffixes!r}."
-        raise ArgumentError("join.bad_suffixes", told, 'Give two texts, one for each side: ("", "_b").')
+        problem = f"suffixes is {suffixes!r}."
+        raise ArgumentError("join.bad_suffixes", problem, 'Give two texts, one for each side: ("", "_b").')
     found = [*_of_side("a", a, b, suffixes[0]), *_of_side("b", b, a, suffixes[1])]
     found += [Named(None, name, name) for name in own]
     seen: dict[str, Named] = {}
@@ -36,7 +36,7 @@ def named_columns(
         if twin is not each:
             raise ArgumentError(
                 "join.ambiguous_columns",
-                f"The join would have two columns of the name {each.name}: {_told(twin)} and {_told(each)}.",
+                f"The join would have two columns of the name {each.name}: {_described(twin)} and {_described(each)}.",
                 "Rename one of them before, give other suffixes, or name the join's own by time= and status=.",
             )
     return tuple(found)
@@ -69,5 +69,5 @@ def _of_side(side: str, own: Sequence[str], other: Sequence[str], suffix: str) -
         yield Named(side, name, f"{name}{suffix}" if spelled(name, other) is not None else name)
 
 
-def _told(column: Named) -> str:
+def _described(column: Named) -> str:
     return f"{column.side}.{column.column}" if column.side else f"the join's own {column.column}"

@@ -36,7 +36,7 @@ class Sides:
     def of(cls, a: DataFrame, b: DataFrame, times: tuple[str, str], names: tuple[str, str] = ("a", "b")) -> Sides:
         """Raises whatever is wrong with columns and types; reads no rows."""
         first, second = _side(a, names[0], times[0]), _side(b, names[1], times[1])
-        return cls(first, second, check_kinds(_kind(first), _kind(second), (_told(first), _told(second))))
+        return cls(first, second, check_kinds(_kind(first), _kind(second), (_described(first), _described(second))))
 
     def of_result(self, how: JoinType) -> tuple[list[str], list[str]]:
         """The columns of either side that a join of this type has: an anti join has those of one."""
@@ -72,11 +72,11 @@ class Sides:
 
 def _side(rows: DataFrame, name: str, time: str) -> Side:
     if not isinstance(rows, DataFrame):
-        told = f"{name} is a {type(rows).__name__}, and no DataFrame."
-        raise ArgumentError("join.no_frame", told, "Read it first: tidemill.read(path_or_name).")
+        problem = f"{name} is a {type(rows).__name__}, and no DataFrame."
+        raise ArgumentError("join.no_frame", problem, "Read it first: tidemill.read(path_or_name).")
     if not isinstance(time, str):
-        told = f"{name}_time is {time!r}, and no column."
-        raise ArgumentError("join.no_time", told, f"Name the column that says when a row of {name} came.")
+        problem = f"{name}_time is {time!r}, and no column."
+        raise ArgumentError("join.no_time", problem, f"Name the column that says when a row of {name} came.")
     unambiguous(rows, name)
     return Side(rows, name, require([time], rows.columns, "The time column", name)[0])
 
@@ -85,7 +85,7 @@ def _kind(side: Side) -> CursorKind | None:
     return kind_of(side.rows.schema[side.time].dataType)
 
 
-def _told(side: Side) -> str:
+def _described(side: Side) -> str:
     return f"{side.name}.{side.time} ({side.rows.schema[side.time].dataType.simpleString()})"
 
 

@@ -1,4 +1,4 @@
-"""What a query reads, and what of its rows cannot be told apart from run to run. The SQL is parsed by sqlglot."""
+"""What a query reads, and which of its rows cannot be recognised from run to run. The SQL is parsed by sqlglot."""
 
 from __future__ import annotations
 

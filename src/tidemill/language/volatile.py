@@ -69,7 +69,7 @@ def volatile_columns(query: str) -> tuple[str, ...]:
     """The names of output columns that are made by `current_timestamp()`, `uuid()`, `rand()` and the like alone.
 
     Followed through CTEs, subqueries and `*`. A column that mixes them with data is not one. Where it cannot be
-    known (unparsed SQL, columns of tables), a column is taken for data.
+    known (unparsed SQL, columns of tables), a column is treated as data.
     """
     tree = parsed(query)
     columns = _of_query(tree, {}) if tree else _UNKNOWN

@@ -110,7 +110,7 @@ class Arguments:
         return Merge(self._names("keys"), _FORMS[word], self._names("dedup_order_by"), max_shrink=shrink)
 
     def _check_belongs(self, word: str) -> None:
-        """Arguments that the strategy would pass over without a word."""
+        """Arguments that the strategy would silently ignore."""
         taken = {
             "keys": word in _FORMS,
             "dedup_order_by": word in _FORMS,

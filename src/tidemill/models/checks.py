@@ -24,7 +24,7 @@ KINDS = ("not_null", "unique", "accepted_values", "relationships", "row_count", 
 def read_checks(document: Document, given: list[Any], naming: Naming) -> list[tuple[Key, Check]]:
     """Each check with the key under which it stands; `naming` says what names of tables mean.
 
-    None in `given` is a check with which something is wrong, and that has been told.
+    None in `given` is a check with which something is wrong, and that has been reported.
     """
     reader = _Reader(document, naming)
     found = [reader.check(("checks", index), each) for index, each in enumerate(given) if each is not None]

@@ -125,18 +125,18 @@ def _check_query(query: Query, meaning: Meaning) -> None:
         meaning.note(("materialization",), "view_with_variables", problem, f"write ${{{name}}}, or make it a table")
     unsteady = query.unrepeatable if meaning.kind == "append" else None
     if unsteady:
-        problem = f"{unsteady} may give the same rows another value in the next run, and append would take them for new"
+        problem = f"{unsteady} may give the same rows another value in the next run, and append would treat them as new"
         meaning.note(("incremental", "strategy"), "unrepeatable", problem, f"order what {unsteady} reads, or use merge")
 
 
 def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...], naming: Naming) -> tuple[str, ...]:
     """What the query reads, what its author says that it reads, and what its checks look at."""
     found = inputs_in(query.text, naming)
-    told = [naming.key(each) for each in meaning.names("reads")]
-    if found is None and not told:
+    named = [naming.key(each) for each in meaning.names("reads")]
+    if found is None and not named:
         meaning.document.errors.append(_unknown_inputs(query))
     checked = [check.to for check in checks if isinstance(check, Relationships) and check.to != name.lower()]
-    return tuple(dict.fromkeys([*(found or ()), *told, *checked]))
+    return tuple(dict.fromkeys([*(found or ()), *named, *checked]))
 
 
 def _unknown_inputs(query: Named) -> ModelError:
@@ -144,5 +144,5 @@ def _unknown_inputs(query: Named) -> ModelError:
     if wrong := syntax_error(query):
         place, why = wrong
         return ModelError("models.syntax", f"the query cannot be parsed: {why}", f"correct it, or {reads}", span=place)
-    problem = "what this query reads cannot be told: it names tables by a function"
+    problem = "what this query reads is not known: it names tables by a function"
     return ModelError("models.unknown_inputs", problem, reads, span=query.span)

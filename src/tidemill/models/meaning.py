@@ -69,7 +69,7 @@ class Meaning:
     # the kind, and what belongs to it
 
     def _kind(self) -> str:
-        """view, table, or a strategy; nothing where that cannot be told."""
+        """view, table, or a strategy; nothing where that is not known."""
         kind: str = self.metadata.get("materialization", "table")
         if (kind == _JOIN) is not (_JOIN in self.metadata):
             return self._half_a_join(kind)

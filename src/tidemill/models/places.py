@@ -79,7 +79,7 @@ def _entry(key: ast.expr | ast.keyword | None, value: ast.expr, names: Mapping[s
 
 
 def _repeated(text: Text, value: ast.expr, names: Mapping[str, ast.expr]) -> Iterator[tuple[str, Span]]:
-    """Keys that one pair of braces has twice: the first of them would be lost without a word."""
+    """Keys that one pair of braces has twice: the first of them would be lost silently."""
     inside = [value, *(names[each.id] for each in ast.walk(value) if isinstance(each, ast.Name) and each.id in names)]
     for braces in (each for whole in inside for each in ast.walk(whole) if isinstance(each, ast.Dict)):
         seen: set[str] = set()

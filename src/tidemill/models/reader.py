@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tidemill.language.cursor import Named
     from tidemill.models.files import ModelFile, ModelFiles
 
-_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be told of the rest
+_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be said of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class _Reader:
         return None if document.errors else found
 
     def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
-        """What can be told of a model though some of its keys are wrong is told all the same."""
+        """What is known of a model is reported although some of its keys are wrong."""
         given = fitted(document, ModelMetadata, _DECISIVE)
         if given is None:
             return None
@@ -97,8 +97,8 @@ class _Reader:
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""
         before = len(self.errors)
-        comment = self._told(lambda: read_comment(text))
-        sidecar = self._told(lambda: _of_file(file))
+        comment = self._noted(lambda: read_comment(text))
+        sidecar = self._noted(lambda: _of_file(file))
         if comment and sidecar:
             problem = f"metadata stands here and in {file.sidecar}"
             self.errors.append(ModelError("models.two_metadata", problem, "keep one of them", span=comment.places.root))
@@ -106,7 +106,7 @@ class _Reader:
             return None
         return comment or sidecar or Document({}, Places(text.span(0, 1)))
 
-    def _told(self, read: Callable[[], Document | None]) -> Document | None:
+    def _noted(self, read: Callable[[], Document | None]) -> Document | None:
         try:
             return read()
         except (ModelError, LanguageError) as error:

@@ -33,7 +33,7 @@ def fitted(document: Document, shape: Any, decisive: set[str]) -> dict[str, Any]
     """What of the value fits this type, by its keys as they were meant; None where a `decisive` one does not.
 
     Each mistake is noted at its place. A misspelled key counts as the one that it looks like, so that what else is
-    wrong can be told too.
+    wrong can be reported too.
     """
     checker = _Checker(document)
     found: Any = checker.check(document.value, shape, ())

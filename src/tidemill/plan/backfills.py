@@ -41,7 +41,7 @@ class Backfill:
         return {name: str(value) for name in ("start", "end", "batch") if (value := getattr(self, name)) is not None}
 
     def parts(self, kind: CursorKind, now: datetime, done: Mapping[str, str]) -> list[Part]:
-        """Its batches on a cursor of this kind, without those that `done` tells of: an earlier try of the same."""
+        """Its batches on a cursor of this kind, without those that `done` lists: an earlier try of the same."""
         start, end = self.bounds(kind, now.tzinfo)
         begin = self._reached(kind, done)
         parts = list(self._cut(start, end, kind, now))

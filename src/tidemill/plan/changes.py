@@ -31,7 +31,7 @@ class ChangeOfMind:
         """What the next run does about it, and what to expect."""
         again = f". Make all of it so with: {self.node.command} --full-refresh"
         return (
-            f"{self.node.name} was kept by {self.before}, and is by {self.node.kept_by} from this run on: "
+            f"{self.node.name} was maintained by {self.before}, and is by {self.node.kept_by} from this run on: "
             f"{_expected(self.node.strategy)}{again if self.node.reset_allowed else ''}"
         )
 
@@ -41,15 +41,15 @@ class ChangeOfMind:
         if self.refused:
             return ArgumentError(
                 "table.reset_refused",
-                f"{self.node.name} was kept by {self.before}, and a run would now replace all of it; but its history "
-                "is to be kept (reset_allowed = false).",
+                f"{self.node.name} was maintained by {self.before}, and a run would now replace all of it; but its "
+                "history is to be kept (reset_allowed = false).",
                 "Take the change back, or allow it where the table is declared, and on the table itself, first.",
                 origin=self.node.origin,
             )
         rebuild = f"rebuild it ({self.node.command} --full-refresh), or "
         return ArgumentError(
             "plan.changed_mind",
-            f"{self.node.name} was kept by {self.before}, and is now declared to be kept by {self.node.kept_by}.",
+            f"{self.node.name} was maintained by {self.before}, and is now declared as {self.node.kept_by}.",
             f"Take the change back, {rebuild if self.node.reset_allowed else 'or '}go on with its rows as they are: "
             'materialization_change_behavior = "warn" under [flags] in tidemill.toml.',
             origin=self.node.origin,
@@ -57,7 +57,7 @@ class ChangeOfMind:
 
 
 def change_of_mind(table: Table, snapshot: Snapshot | None, request: Request) -> ChangeOfMind | None:
-    """The change since the last commit, where there is one; a full refresh makes the table anew, so it has none."""
+    """The change since the last commit, where there is one; a full refresh rebuilds the table, so it has none."""
     record = snapshot.record if snapshot else None
     if snapshot is None or record is None or request.full_refresh or record.config_hash == table.config_hash:
         return None

@@ -115,7 +115,7 @@ def progress_of(
     if known is not None and known.kind is not CursorKind.DATE:
         known = Cursor(CursorKind.DATE, _day(table, function, known))
     if known is not None and not snapshot.robbed:
-        return Progress(known, f"since {known}{_less(window)}")
+        return Progress(known, f"since {known}{_lookback(window)}")
     tops = [held_highest(version) for version in snapshot.robbed or (snapshot.version,)]
     found = [_day(table, function, top) for top in tops if top is not None]
     if len(found) < len(tops):
@@ -123,9 +123,9 @@ def progress_of(
     held = Cursor(CursorKind.DATE, min([*found, function.today(now)]))
     if known is None:
         whose = "" if record else "adopted: "
-        return Progress(held, f"{whose}since its highest {window.time_column} {held}{_less(window)}", adopted=True)
+        return Progress(held, f"{whose}since its highest {window.time_column} {held}{_lookback(window)}", adopted=True)
     lower = min(known, held)
-    return Progress(lower, f"somebody else changed rows: since {lower}{_less(window)}", adopted=True)
+    return Progress(lower, f"somebody else changed rows: since {lower}{_lookback(window)}", adopted=True)
 
 
 def fetches_of(
@@ -275,5 +275,5 @@ def _day(table: Table, function: Function, value: Cursor) -> date:
     )
 
 
-def _less(window: Window) -> str:
-    return f", less {window.lookback}" if window.lookback else ""
+def _lookback(window: Window) -> str:
+    return f", lookback {window.lookback}" if window.lookback else ""

@@ -1,4 +1,4 @@
-"""The graph of a run: which table must be there before which, told before anything runs."""
+"""The graph of a run: which table must be there before which, known before anything runs."""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ def ground_of(
         looking.at(node)
     wrong = {str(each): each for each in looking.wrong}  # of a flag, several tables say the same
     refuse([*wrong.values(), *(each.error for each in looking.changes if each.refused or on_change == "error")])
-    told: dict[str, tuple[str, ...]] = {}
+    notices: dict[str, tuple[str, ...]] = {}
     for change in looking.changes if on_change != "ignore" else ():
-        told[change.node.name] = (*told.get(change.node.name, ()), change.notice)
-    return Ground(looking.snapshots, told, tuple(looking.unreadable))
+        notices[change.node.name] = (*notices.get(change.node.name, ()), change.notice)
+    return Ground(looking.snapshots, notices, tuple(looking.unreadable))
 
 
 class _Looking:

@@ -32,7 +32,7 @@ _STEPWISE = (CursorKind.DATE, CursorKind.INTEGER)  # a value of these stands for
 class SideState:
     """How far one side is known to go. Rows before `complete` are all there; None where it has none at all.
 
-    `newest` is what that was told by: its highest time, or its progress.
+    `newest` is how that is known: its highest time, or its progress.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Known:
 
 
 def told_by_log(table: Table | None, name: str, time: str) -> SideState | None:
-    """How far an input goes that Tidemill keeps by the very column that the join goes by; None where nothing tells.
+    """How far an input goes that Tidemill maintains by the join's own time column; None where that is not known.
 
     Rows that tie with a watermark, and late ones within the lookback, may still come. A join's own windows are final.
     """
@@ -162,7 +162,7 @@ def held_back(sides: Sequence[SideState]) -> str | None:
 
 def _newest(side: SideState) -> str:
     waits = side.newest is not None and side.complete is not None and side.complete < side.newest
-    return f"{side.newest}{', less its lookback' if waits else ''}"
+    return f"{side.newest}{' minus its lookback' if waits else ''}"
 
 
 def _following(known: Known, progress: Cursor | None) -> tuple[Cursor | None, str]:

@@ -1,4 +1,4 @@
-"""A name that was a table and is a view now, or the other way round: told before anything runs."""
+"""A name that was a table and is a view now, or the other way round: reported before anything runs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def start_variable(table: Table) -> StartVariable | None:
 
 
 def window_for(table: Table, variables: Mapping[str, str], *, first_run: bool, started: bool = False) -> Window:
-    """The table's window as one run sees it; it has one. `started`: the run is told where to start.
+    """The table's window as one run sees it; it has one. `started`: the run is given its start.
 
     A first run does not use the variable at which others start. A value for a bound that the query or the condition
     asks for wins over the bound itself, in every run.

@@ -113,12 +113,12 @@ def _by_variables(table: Table, snapshot: Snapshot | None, variables: Mapping[st
     if snapshot is None:
         return None
     if condition and any(name in variables for name in condition.parameters):
-        told = condition.put({name: variables.get(name, f"@{name}") for name in condition.parameters})
+        shown = condition.put({name: variables.get(name, f"@{name}") for name in condition.parameters})
     elif start and table.window:
-        told = f"{table.window.time_column} >= {variables[start.name]}"
+        shown = f"{table.window.time_column} >= {variables[start.name]}"
     else:
         return None
-    return f"{told} (from --vars)"
+    return f"{shown} (from --vars)"
 
 
 def _reason(table: Table, snapshot: Snapshot | None) -> str:
@@ -132,7 +132,7 @@ def _reason(table: Table, snapshot: Snapshot | None) -> str:
     known = _watermark(table, snapshot)
     if known is None:
         return f"{'' if record else 'adopted: '}since its highest {table.window.time_column}"
-    back = f", less {table.window.lookback}" if table.window.lookback else ""
+    back = f", lookback {table.window.lookback}" if table.window.lookback else ""
     entering = " · ties and late rows enter once" if isinstance(table.strategy, Append) else ""
     moved = " (or lower: somebody else removed rows)" if snapshot.robbed else ""
     return f"since {known}{back}{moved}{entering}"
@@ -146,6 +146,6 @@ def _query_changed(table: Table, snapshot: Snapshot | None) -> bool:
 def _changed_query(table: Table) -> str:
     changed = f"{table.name}: its query changed since the last run"
     if not table.window:
-        return f"{changed}; the next run makes it anew"
+        return f"{changed}; the next run rebuilds it"
     again = f" Rebuild them with: {table.command} --full-refresh" if table.reset_allowed else ""
     return f"{changed}; rows before this window were made by the old one.{again}"

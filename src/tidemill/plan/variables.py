@@ -1,4 +1,4 @@
-"""What a run needs to be given: variables that nobody gives, and values of the wrong type, told before it begins."""
+"""What a run has to be given: variables that are missing, and values of the wrong type, reported before it begins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def missing_variables(
 ) -> list[ArgumentError]:
     """An error for each variable that this run needs and that nobody gives; `variables` are those that are given.
 
-    `started`: the run is told where to start, so that it needs no variable for that.
+    `started`: the run is given its start, so that it needs no variable for that.
     """
     asked = _needed(table, first_run=first_run, started=started)
     found = {name: origin for name, origin in asked if name not in variables}

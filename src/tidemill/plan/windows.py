@@ -116,7 +116,7 @@ class WindowPlan:
 
 
 def known_of(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
-    """What a table's log tells of it: nothing of how far it was read, if that was by another time column."""
+    """What a table's log says of it: nothing of how far it was read, if that was by another time column."""
     if snapshot is None or snapshot.record is None or table.window is None:
         return snapshot
     record = snapshot.record.of_input(table.input)
@@ -190,7 +190,7 @@ def _given(plan: WindowPlan, part: Part) -> WindowPlan:
 
 
 def _reaching_below_its_floor(plan: WindowPlan) -> WindowPlan:
-    """Whoever says where to start may reach back to rows of an old query, and is told what comes of it."""
+    """Whoever says where to start may reach back to rows of an old query, and gets a notice of what that means."""
     if plan.start is None or plan.floor is None or plan.floor < plan.start:
         return plan
     notice = (
@@ -215,10 +215,10 @@ def _watermark(
         raise StateError(
             "state.cursor_type_changed",
             f"{table.name} was read up to {known}, a {known.kind}, and its time column is now a {kind}.",
-            "Cast the column to its old type, or set the watermark anew with tidemill set-watermark.",
+            "Cast the column to its old type, or set the watermark again with tidemill set-watermark.",
         )
     if known is not None and not snapshot.robbed:
-        return known, f"since {known}{_less(table.window)}"
+        return known, f"since {known}{_lookback(table.window)}"
     tops = [held_highest(version) for version in snapshot.robbed or (snapshot.version,)]
     found = [top for top in tops if top is not None]
     if len(found) < len(tops):
@@ -226,9 +226,9 @@ def _watermark(
     held = min([*found, present(kind, now)]) if kind.is_time else min(found)
     if known is None:
         adopted = "adopted: " if record is None else ""
-        return held, f"{adopted}since its highest {_column(table)} {held}{_less(table.window)}"
+        return held, f"{adopted}since its highest {_column(table)} {held}{_lookback(table.window)}"
     lower = min(known, held)
-    return lower, f"somebody else removed rows: since {lower}{_less(table.window)}"
+    return lower, f"somebody else removed rows: since {lower}{_lookback(table.window)}"
 
 
 def _floored(plan: WindowPlan, table: Table, columns: Sequence[str], record: Record | None) -> WindowPlan:
@@ -259,8 +259,8 @@ def _floored(plan: WindowPlan, table: Table, columns: Sequence[str], record: Rec
     )
 
 
-def _less(window: Window | None) -> str:
-    return f", less {window.lookback}" if window and window.lookback else ""
+def _lookback(window: Window | None) -> str:
+    return f", lookback {window.lookback}" if window and window.lookback else ""
 
 
 def _column(table: Table) -> str:

@@ -64,10 +64,10 @@ def _span(footers: Sequence[pq.FileMetaData], key: str) -> KeyRange | None:
     for footer in footers:
         name = spelled(key, footer.schema.names)
         for number in range(footer.num_row_groups if name else 0):
-            told = footer.row_group(number).column(footer.schema.names.index(name)).statistics
-            if told is None or not told.has_min_max or not isinstance(told.min, int):
+            statistics = footer.row_group(number).column(footer.schema.names.index(name)).statistics
+            if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, int):
                 return None
-            ends += [told.min, told.max]
+            ends += [statistics.min, statistics.max]
     if not ends:
         return None
     low, high = (Cursor(CursorKind.INTEGER, end) for end in (min(ends), max(ends)))

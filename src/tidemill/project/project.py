@@ -174,7 +174,7 @@ def target_here(target: Path | str | None, project: ProjectSettings) -> str | No
 
 
 def must_exist(target: Path) -> None:
-    """What is named is there, and something that can be run; else the project above it would be taken for it."""
+    """What is named is there, and something that can be run; else the project above it would be used in its place."""
     try:
         is_there = target.exists()
     except PermissionError as failure:

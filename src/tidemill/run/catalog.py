@@ -13,8 +13,9 @@ from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.declare.names import Naming, quote, quoted_name, quoted_text
 from tidemill.engine.session import step_session
 from tidemill.errors import ArgumentError
-from tidemill.run.names import NAMES
+from tidemill.run.names import NAMES, NameUser
 from tidemill.run.views import drop_view, is_name_of, make_view
+from tidemill.sources.measured import sum_of_known
 from tidemill.state.logs import format_at, log_at
 from tidemill.stores.parquet.naming import refresh_dataset, register_dataset
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.contracts.changes import KeyRange
     from tidemill.declare.binding import Bind
     from tidemill.declare.tables import Table
     from tidemill.declare.views import View
@@ -36,7 +38,7 @@ class Catalog:
 
     `outside` has the data that others keep, `views` the declared views, by name in lower case; a name there is not
     looked for anywhere else. `tables` are those that are declared, whether a run is about them or not. `bind` puts the
-    paths of tables into the text of a query.
+    paths of tables into the text of a query. `user` is the run, where it and others use the same names.
     """
 
     path_of: Callable[[str], str | None]
@@ -45,6 +47,7 @@ class Catalog:
     views: Mapping[str, View] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
     bind: Bind = by_name
+    user: NameUser = field(default_factory=NameUser)
     _reserved: set[str] = field(default_factory=set)
     _schemas: set[str] = field(default_factory=set)
     _turn: threading.Lock = field(default_factory=threading.Lock)
@@ -98,21 +101,23 @@ class Catalog:
         path = self.path_of(key)
         return path if path is not None and format_at(path) == DELTA else None
 
-    def size(self, name: str) -> int | None:
-        """The bytes of a table's files, or of all that a view reads; None where that is not known without Spark."""
+    def size(self, name: str, ranges: Sequence[KeyRange] = ()) -> int | None:
+        """The bytes of a table's files that may hold rows within all ranges, or of all that a view reads.
+
+        None where that is not known without Spark.
+        """
         key = self.naming.key(name)
         if key in self.views:
-            sizes = [self.size(each) for each in self.views[key].inputs]
-            return None if None in sizes else sum(size or 0 for size in sizes)
+            return None if ranges else sum_of_known(self.size(each) for each in self.views[key].inputs)
         path = None if key in self.outside else self.path_of(name)
-        return log_at(path).reach(()).size if path else None
+        return log_at(path).reach(ranges).size if path else None
 
     def close(self) -> None:
         """The run is over: its names, and what is kept of outside data, are taken away."""
         for outside in self.outside.values():
             outside.drop()
         with self._turn:
-            NAMES.release(self._reserved)
+            NAMES.release(self._reserved, self.user)
             self._reserved.clear()
 
     def _version_of(self, view: View) -> str | None:
@@ -144,7 +149,7 @@ class Catalog:
             inputs = (name for node in nodes for name in node.inputs)
             known = {*needed, *self.tables, *self.views, *self.outside, *inputs} - self._reserved
             meant = {key: meaning for key in known if (meaning := self._meaning(key))}
-            NAMES.reserve(meant)
+            NAMES.reserve(meant, self.user)
             self._reserved |= set(meant)
 
     def _meaning(self, key: str) -> str | None:

@@ -42,7 +42,7 @@ class RunOutcome:
 
 
 class Listener(Protocol):
-    """Is told what happens, from whichever thread it happens in."""
+    """Receives what happens, from whichever thread it happens in."""
 
     def starting(self) -> None:
         """A step waits for Spark, which is started when the first one needs it."""

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from tidemill.state.ledger import Run
 
 UP_TO_DATE = "up to date: its inputs are unchanged"
+_REASONS = {
+    "first": "first run",
+    "full": "everything is read: it has no window",
+    "full refresh": "full refresh: everything is read",
+    "incremental": "since its watermark",
+}
 
 
 @contextlib.contextmanager
@@ -70,7 +76,7 @@ class KeptRun:
 
     def began(self, name: str) -> None:
         self._began[name] = now()
-        self.run.add(self._step(name, self._mode(self.nodes[name]), RUNNING))
+        self.run.add(self._unfinished(name, RUNNING))
         self.listener.began(name)
 
     def ended(self, outcome: Outcome) -> None:
@@ -80,8 +86,8 @@ class KeptRun:
     def _done(self, outcome: Outcome) -> Step:
         name, result, error = outcome.name, outcome.result, outcome.error
         if error is not None:
-            told = {"error_code": error.code, "error": self.masking.mask(error.problem), "seconds": outcome.seconds}
-            return self._step(name, self._mode(self.nodes[name]), FAILED, **told)
+            failed = {"error_code": error.code, "error": self.masking.mask(error.problem), "seconds": outcome.seconds}
+            return self._unfinished(name, FAILED, **failed)
         if result is None:
             return self._step(name, "skipped", NOT_RUN, reason=self._why_not(outcome))
         if isinstance(result, StepResult):
@@ -114,6 +120,10 @@ class KeptRun:
             return self._step(name, "skipped", "unchanged", reason="what it reads is unchanged", seconds=result.seconds)
         return self._step(name, "export", result.status, rows_read=result.rows, seconds=result.seconds)
 
+    def _unfinished(self, name: str, status: str, **facts: object) -> Step:
+        mode = self._mode(self.nodes[name])
+        return self._step(name, mode, status, reason=self._reason(mode), **facts)
+
     def _step(self, name: str, mode: str, status: str, **facts: object) -> Step:
         node, at = self.nodes[name], self._began.get(name) or now()
         strategy = facts.pop("strategy", None) or str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
@@ -136,6 +146,10 @@ class KeptRun:
             case _:
                 return "incremental" if getattr(node, "reads_windows", False) else "full"
 
+    def _reason(self, mode: str) -> str | None:
+        """Why a step is to go like that, as far as its mode tells."""
+        return f"backfill {self.request.backfill}" if mode == "backfill" else _REASONS.get(mode)
+
     def _why_not(self, outcome: Outcome) -> str:
         return f"{self.short(outcome.waits_for or '')} was not made by this run"
 
@@ -148,9 +162,9 @@ def _why(result: StepResult) -> tuple[str, str]:
     if window and window.reason.startswith("backfill"):
         return "backfill", window.told
     if result.rebuilt:
-        return "full refresh", "full refresh: everything is read"
+        return "full refresh", _REASONS["full refresh"]
     if result.first_run:
-        return "first", window.told if window else "first run"
+        return "first", window.told if window else _REASONS["first"]
     if window is None:
-        return "full", "everything is read: it has no window"
+        return "full", _REASONS["full"]
     return "incremental" if window.start else "full", window.told

@@ -11,10 +11,11 @@ from tidemill.change.checked import worst
 from tidemill.contracts.records import Counts
 from tidemill.declare.loads import Loads
 from tidemill.run.steps.expected import summed
+from tidemill.sources.measured import sum_of_known
 from tidemill.state.logs import log_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from tidemill.change.checked import Checked
     from tidemill.contracts.records import Record
@@ -78,7 +79,7 @@ def together(results: Sequence[StepResult]) -> StepResult:
         status=next((each.status for each in results if each.status != "unchanged"), "unchanged"),
         counts=reduce(Counts.plus, (each.counts for each in results)),
         rows_read=sum(each.rows_read for each in results),
-        bytes_read=_sum(each.bytes_read for each in results),
+        bytes_read=sum_of_known(each.bytes_read for each in results),
         seconds=sum(each.seconds for each in results),
         first_run=results[0].first_run,
         batches=len(results),
@@ -89,14 +90,8 @@ def together(results: Sequence[StepResult]) -> StepResult:
     )
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Of all of them; nothing where one is not known."""
-    found = list(numbers)
-    return None if None in found else sum(each or 0 for each in found)
-
-
 def up_to_date(table: Table, source: Connector) -> StepResult | None:
-    """The result of a step that has nothing to read, told without Spark; None where it has to look.
+    """The result of a step that has nothing to read, known without Spark; None where it has to look.
 
     Its input is known to be what it was, so is its declaration, and nobody touched its rows.
     """

@@ -1,4 +1,4 @@
-"""The one place that tries again: when another writer committed first, the step is planned anew."""
+"""The one place that tries again: when another writer committed first, the step is planned again."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ class Runner:
         node, began = self.graph.nodes[name], time.monotonic()
         self.listener.began(node.name)
         try:
-            outcome = Outcome(node.name, self._done(node))
+            with self.catalog.user.at_work():
+                outcome = Outcome(node.name, self._done(node))
         except TidemillError as failure:
             failure.origin = failure.origin or node.origin
             outcome = Outcome(node.name, error=failure)
@@ -144,11 +145,11 @@ class Runner:
         if self.request.full_refresh:
             return rebuild(self.session(), table, source, now=self.now, variables=given)
         if isinstance(source, FunctionRows):
-            told = partial(self.listener.moved, table.name)
-            return run_function(self.session(), table, source, asked, now=self.now, told=told)
+            report = partial(self.listener.moved, table.name)
+            return run_function(self.session(), table, source, asked, now=self.now, report=report)
         if asked and table.reads_windows:
-            told = partial(self.listener.moved, table.name)
-            return run_backfill(self.session(), table, source, asked, now=self.now, told=told, variables=given)
+            report = partial(self.listener.moved, table.name)
+            return run_backfill(self.session(), table, source, asked, now=self.now, report=report, variables=given)
         return up_to_date(table, source) or run_any(self.session(), table, source, now=self.now, variables=given)
 
     def source_of(self, table: Table) -> Connector:

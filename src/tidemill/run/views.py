@@ -54,7 +54,7 @@ def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, no
 
 
 def view_up_to_date(view: View, catalog: Catalog) -> ViewResult | None:
-    """The result of a view whose query, checks and inputs are known to be what they were, told without Spark."""
+    """The result of a view whose query, checks and inputs are known to be what they were, without Spark."""
     record = view_record(view.path)
     if record is None or _declared(record) != (view.sql_hash, view.config_hash):
         return None
@@ -79,7 +79,7 @@ def make_view(spark: SparkSession, view: View, text: str) -> None:
         raise SourceError(
             "view.bad_query",
             f"The query of the view {view.name} cannot be analysed: {one_line(failure)}",
-            "Mend it, or what it reads, and run again.",
+            "Fix it, or what it reads, and run again.",
             origin=view.origin,
         ) from failure
 

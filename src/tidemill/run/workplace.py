@@ -88,5 +88,5 @@ def _lock(folder: Path) -> int:
 
 
 def _literal(name: str) -> str:
-    """The name with nothing in it that a pattern would take for more."""
+    """The name with nothing in it that a pattern would read as more."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)

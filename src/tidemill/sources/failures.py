@@ -43,7 +43,7 @@ def _told(source: Source, failure: Exception) -> Exception:
     return ConnectorError(
         "source.unreadable",
         f"The source {source} could not be read: {masking.mask(said(failure))}",
-        "Mend it, or what is declared of it, and run again.",
+        "Fix it, or its declaration, and run again.",
         origin=source.origin,
     )
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
-from tidemill.declare.names import spelled
 from tidemill.errors import ArgumentError
 from tidemill.sources.batches import arrow_types, records_as_arrow
 from tidemill.sources.narrow import picked
@@ -53,14 +52,12 @@ _ALIKE = {
 class FrameSource:
     """A frame, or something that is not one, which is an error.
 
-    Times without a zone in Arrow and pandas frames are as the table has them, and stay without one where it is new:
-    the same as of a Parquet file of the frame. A column that is added to a table is without one where the table has
-    such columns already, or `adds_naive`: a Delta table that has none would have to be opened for them first.
+    Times without a zone in Arrow and pandas frames are as the table has them, and stay without one where their column
+    is new: the same as of a Parquet file of the frame.
     """
 
     frame: Rows
     settled: bool = False
-    adds_naive: bool = False
     _made: list[DataFrame] = field(default_factory=list, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -89,7 +86,7 @@ class FrameSource:
             arrow = self._records(self.frame, reading)
         else:  # no rows, whose columns are the table's
             return reading.spark.createDataFrame([], reading.like)
-        types, made = _types(arrow.schema, reading.like, adds_naive=self.adds_naive), self._made
+        types, made = _types(arrow.schema, reading.like), self._made
         if not made or made[0].sparkSession is not reading.spark or made[0].schema != types:
             made[:] = [reading.spark.createDataFrame(arrow, types)]
         return made[0]
@@ -153,10 +150,9 @@ def _plainly_held(kind: pa.DataType) -> pa.DataType:
     return pa.time64("us") if pa.types.is_time64(kind) else _ALIKE.get(kind, kind)
 
 
-def _types(schema: pa.Schema, like: StructType | None, *, adds_naive: bool) -> StructType:
+def _types(schema: pa.Schema, like: StructType | None) -> StructType:
     """Spark's types for Arrow's."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  slow to import
-    from pyspark.sql.types import StructType  # noqa: PLC0415
 
     from tidemill.sources.naive import as_held  # noqa: PLC0415  it imports PySpark
 
@@ -167,11 +163,7 @@ def _types(schema: pa.Schema, like: StructType | None, *, adds_naive: bool) -> S
             f"Spark has no type for {', '.join(unknown)} of the given frame.",
             "Cast it, or leave it out.",
         )
-    naive, usual = from_arrow_schema(schema, prefer_timestamp_ntz=True), from_arrow_schema(schema)
-    if like is None or adds_naive or "timestamp_ntz" in like.simpleString():
-        return as_held(naive, like)
-    pairs = zip(naive.fields, usual.fields, strict=True)
-    return as_held(StructType([one if spelled(one.name, like.names) else other for one, other in pairs]), like)
+    return as_held(from_arrow_schema(schema, prefer_timestamp_ntz=True), like)
 
 
 def _has_type(item: pa.Field) -> bool:

@@ -40,6 +40,7 @@ def jdbc_source(source: Source) -> JdbcSource:
             origin=source.origin,
         )
     table, query = params.text("table", "dbtable"), params.text("query")
+    options = params.options()  # a misspelled table is found here
     if (table is None) == (query is None):
         raise ArgumentError(
             "source.bad_param",
@@ -48,7 +49,6 @@ def jdbc_source(source: Source) -> JdbcSource:
             origin=source.origin,
         )
     relation = table or f"({(query or '').strip().rstrip(';')}) AS tidemill_query"
-    options = params.options()
     return JdbcSource(address, relation, options, source.columns, source.batch_size or BATCH, source.name)
 
 

@@ -15,7 +15,7 @@ _DAY = timedelta(days=1)
 
 
 class Dates(Sequence[date]):
-    """All dates from `start` to `end`, both included; none without a start. `told` hears of each as it comes."""
+    """All dates from `start` to `end`, both included; none without a start. Each is reported as it comes."""
 
     def __init__(self, start: date | None, end: date | None, told: Callable[[date], None] = lambda _: None) -> None:
         self._start, self._end, self._told = start, end, told

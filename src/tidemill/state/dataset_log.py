@@ -123,7 +123,7 @@ class DatasetLog:
         return holding(self.folder.root, state.files.values(), wanted)
 
     def last_schema(self, state: State) -> str | None:
-        """The columns that the log told last; a commit after which nobody has looked at the rows tells none."""
+        """The columns that the log names last; a commit after which nobody has looked at the rows names none."""
         entry = state.entry
         while entry is not None and entry.schema is None:
             entry = self.folder.entry(entry.number - 1)

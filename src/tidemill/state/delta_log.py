@@ -31,7 +31,7 @@ ANCHOR_VERSION = "tidemill.record.version"
 
 _NUMBERS = re.compile(r"delta\.identity\.")  # in the metadata of a column whose values nobody gives
 _FILLS = re.compile(rf"CURRENT_DEFAULT$|delta\.generationExpression$|{_NUMBERS.pattern}")
-# delta-rs takes the first for the character of that code, and a backslash for a slash, which only Windows means by it.
+# delta-rs reads the first as the character of that code, and a backslash as a slash, which only Windows means by it.
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}" if os.sep == "\\" else r"%[0-9A-Fa-f]{2}|\\")
 
 
@@ -106,6 +106,11 @@ class DeltaLog:
         """The types of the table's plain columns, as Delta calls them, by name in lower case."""
         fields = json.loads(self._open().schema().to_json())["fields"]
         return {field["name"].lower(): field["type"] for field in fields if isinstance(field["type"], str)}
+
+    def has_feature(self, name: str) -> bool:
+        """Whether the table's protocol has this feature."""
+        protocol = self._open().protocol()
+        return name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
 
     def files(self) -> list[str]:
         """The data files of the last version, as the log spells them."""
@@ -185,7 +190,7 @@ class DeltaLog:
             raise TableError(
                 "table.unreadable",
                 f"The log of {self.path} cannot be read: {_first_line(failure)}",
-                "Put its _delta_log back from a copy; or move the table away, and restore a backup or run it anew.",
+                "Put its _delta_log back from a copy; or move the table away, and restore a backup or run it again.",
             ) from failure
 
     def _actions(self, version: int) -> list[dict[str, Any]] | None:

@@ -48,5 +48,5 @@ def is_folder(files: fs.FileSystem, path: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Readers of tables and datasets pass over such names."""
+    """Readers of tables and datasets skip such names."""
     return name.startswith(("_", "."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.dataset.folder import Folder, is_data, is_passed_over
+from tidemill.dataset.folder import Folder, is_data, is_skipped
 from tidemill.dataset.unreadable import unopened
 from tidemill.declare.formats import DELTA, PARQUET
 from tidemill.errors import TableError
@@ -92,7 +92,7 @@ def _holds_parquet(root: Path) -> bool:
     """Looks into the first folder of partitions only."""
     if not root.is_dir():
         return False
-    inside = sorted(each for each in root.iterdir() if not is_passed_over(each.name))
+    inside = sorted(each for each in root.iterdir() if not is_skipped(each.name))
     if any(each.is_file() and is_data(str(each)) for each in inside):
         return True
     folders = [each for each in inside if each.is_dir() and "=" in each.name]

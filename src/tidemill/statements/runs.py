@@ -24,7 +24,7 @@ from tidemill.plan.windows import known_of
 from tidemill.statements.joins import END, NOTES, START, join_query
 from tidemill.statements.loads import LoadStatements
 from tidemill.statements.operations import Entering, created, written
-from tidemill.statements.windows import Placeholder, Told, first_window, next_window
+from tidemill.statements.windows import Placeholder, ShownWindow, first_window, next_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,19 +100,21 @@ class _Statements:
     now: datetime
 
     def first(self) -> RunStatements:
-        told = first_window(self.table, self.given, self.now) if self.table.window and not self.table.function else None
-        plan = told.plan if told else None
+        shown = (
+            first_window(self.table, self.given, self.now) if self.table.window and not self.table.function else None
+        )
+        plan = shown.plan if shown else None
         literals = self._literals(plan, first_run=True)
         filters = self._filters(self._strategy(literals, plan, first_run=True), plan)
-        reason = "it reads from its start on" if told and told.plan.start else "it reads everything"
+        reason = "it reads from its start on" if shown and shown.plan.start else "it reads everything"
         if self.table.function:
             reason = reason_to_fetch(self.table, None, None, self.now).removeprefix("first run: ")
         again = (_AGAIN,) if self.snapshot else ()
-        return self._run(FIRST, reason, literals, filters, created(self.table), (*_why(told), *again))
+        return self._run(FIRST, reason, literals, filters, created(self.table), (*_why(shown), *again))
 
     def next(self) -> RunStatements:
-        told = self._next_window()
-        plan = told.plan if told else None
+        shown = self._next_window()
+        plan = shown.plan if shown else None
         literals = self._literals(plan if self.table.reads_windows else None, first_run=False)
         strategy = self._strategy(literals, plan, first_run=False)
         entering = Entering(self.table, plan.predicate if plan else None, self._columns())
@@ -120,9 +122,9 @@ class _Statements:
         if self.table.function:
             reason = reason_to_fetch(self.table, self.snapshot, None, self.now)
         filters = self._filters(strategy, plan)
-        return self._run(NEXT, reason, literals, filters, written(strategy, entering), _why(told))
+        return self._run(NEXT, reason, literals, filters, written(strategy, entering), _why(shown))
 
-    def _next_window(self) -> Told | None:
+    def _next_window(self) -> ShownWindow | None:
         if self.table.window is None or self.table.function:
             return None
         return next_window(self.table, self._columns() or (), self.snapshot, self.given, self.now)
@@ -208,7 +210,7 @@ def _about(source: Source) -> str:
     return f"{source.name} is the source of that name, {source.kind.upper()}{filters}"
 
 
-def _why(told: Told | None) -> tuple[str, ...]:
-    if told is None:
+def _why(shown: ShownWindow | None) -> tuple[str, ...]:
+    if shown is None:
         return ()
-    return (*told.why, *((told.plan.notice,) if told.plan.notice else ()))
+    return (*shown.why, *((shown.plan.notice,) if shown.plan.notice else ()))

@@ -1,4 +1,4 @@
-"""The window of a table's next run, as far as that can be told without Spark; a placeholder stands for the rest."""
+"""The window of a table's next run, as far as it is known without Spark; a placeholder stands for the rest."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Placeholder(Cursor):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A window, and why a part of it is a placeholder, or is taken for something."""
+class ShownWindow:
+    """A window, and why a part of it is a placeholder, or is an assumption."""
 
     plan: WindowPlan
     why: tuple[str, ...] = ()
@@ -46,13 +46,13 @@ class _OnlyRowsTellError(Exception):
     """The watermark has to be asked of the table's rows, which needs Spark."""
 
 
-def first_window(table: Table, variables: Mapping[str, str], now: datetime) -> Told:
+def first_window(table: Table, variables: Mapping[str, str], now: datetime) -> ShownWindow:
     """What a first run reads, whether the table is there or not."""
     window = window_for(table, variables, first_run=True)
     kind, why = _kind(table, window, None, variables)
     if kind is None:
-        return Told(_open(window, "first run"))
-    return Told(plan_window(table, kind, (), None, _refuse_to_ask, now, variables=variables), why)
+        return ShownWindow(_open(window, "first run"))
+    return ShownWindow(plan_window(table, kind, (), None, _refuse_to_ask, now, variables=variables), why)
 
 
 def next_window(
@@ -61,7 +61,7 @@ def next_window(
     snapshot: Snapshot | None,
     variables: Mapping[str, str],
     now: datetime,
-) -> Told:
+) -> ShownWindow:
     """What the run after the first one reads, or the next one where the table is there.
 
     The type of the time column is that of the watermark, of the table's column, or else of the declared start.
@@ -70,11 +70,11 @@ def next_window(
     kind, why = _kind(table, window, snapshot, variables)
     start = window.moving_start
     if isinstance(start, StartVariable) and start.name not in variables:
-        return Told(replace(_open(window, f"since {start}"), start=Placeholder.named(f"<{start.name}>")))
+        return ShownWindow(replace(_open(window, f"since {start}"), start=Placeholder.named(f"<{start.name}>")))
     if snapshot is not None and kind is not None:
         try:
             plan = plan_window(table, kind, columns, snapshot, _refuse_to_ask, now, variables=variables)
-            return Told(plan, why)
+            return ShownWindow(plan, why)
         except _OnlyRowsTellError:
             return _after_the_watermark(table, kind, variables, now, (*why, _asked_of_rows(window, snapshot)))
     unmade = f"{WATERMARK} is the highest {window.time_column} that is committed, and the table is not made yet"
@@ -83,18 +83,18 @@ def next_window(
 
 def _after_the_watermark(
     table: Table, kind: CursorKind | None, variables: Mapping[str, str], now: datetime, why: tuple[str, ...]
-) -> Told:
+) -> ShownWindow:
     """The window of a run whose watermark is not known: only a variable says where it starts all the same."""
     window = window_for(table, variables, first_run=False)
     bound = start_of(window, kind, None, variables, now) if kind else None
     end = end_of(table, kind, variables, now) if kind else None
     if bound and bound.given:
-        return Told(replace(_open(window, bound.reason or ""), start=bound.value, end=end))
-    since = f"{WATERMARK}{_less(window.lookback)}"
+        return ShownWindow(replace(_open(window, bound.reason or ""), start=bound.value, end=end))
+    since = f"{WATERMARK}{_minus(window.lookback)}"
     text = f"greatest({bound.value.literal()}, {since})" if bound and bound.value else since
     text = f"date_trunc('DAY', {text})" if goes_by_days(table) and kind is not CursorKind.DATE else text
-    reason = f"since {WATERMARK}{f', less {window.lookback}' if window.lookback else ''}"
-    return Told(replace(_open(window, reason), start=Placeholder.named(text), end=end), why)
+    reason = f"since {WATERMARK}{f', lookback {window.lookback}' if window.lookback else ''}"
+    return ShownWindow(replace(_open(window, reason), start=Placeholder.named(text), end=end), why)
 
 
 def _open(window: Window, reason: str) -> WindowPlan:
@@ -113,7 +113,7 @@ def _kind(
     if start is None:
         return None, ()
     kind = CursorKind.DATE if start == str(CurrentDate()) else _kind_of(start)
-    why = f"the type of {window.time_column} is not known yet: its start, {start}, is taken for a {kind}"
+    why = f"the type of {window.time_column} is not known yet: its start, {start}, is treated as a {kind}"
     return kind, (why,)
 
 
@@ -157,7 +157,7 @@ def _asked_of_rows(window: Window, snapshot: Snapshot) -> str:
     return f"{WATERMARK} is the highest {window.time_column} that the table holds: {event}, so the run asks its rows"
 
 
-def _less(lookback: Duration | int | None) -> str:
+def _minus(lookback: Duration | int | None) -> str:
     match lookback:
         case None:
             return ""

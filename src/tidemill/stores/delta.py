@@ -14,7 +14,7 @@ from tidemill.contracts.store import CommitResult, Conflict
 from tidemill.declare.names import COLUMN_MAPPING, field_names, needs_mapping, of, quote, quoted_text
 from tidemill.engine.session import delta_version, step_session
 from tidemill.engine.translate import has_lost_files, is_conflict, one_line
-from tidemill.errors import ArgumentError, EngineError
+from tidemill.errors import ArgumentError, EngineError, SchemaError
 from tidemill.state.counting import counts_of
 from tidemill.state.delta_log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.stores.delta_whole import whole_table
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 _OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
 # Readers that know no deletion vectors are why somebody would want new tables without: in all ways in, by a session.
 _MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
-# Delta can replace rows by their keys in one commit from here on. An older one would take the option for unknown and
+# Delta can replace rows by their keys in one commit from here on. An older one does not know the option and would
 # overwrite the whole table.
 _REPLACES_ON = (4, 4)
+_NAIVE_TIMES = "timestampNtz"
 _STATISTICS = "spark.databricks.delta.stats.collect"
 _METRICS = "spark.databricks.delta.history.metricsEnabled"
 
@@ -79,7 +80,7 @@ class DeltaStore:
             return spark.read.format("delta").option("versionAsOf", version).load(self.path)
         rows, look = spark.read.format("delta").load(self.path), 0
         while _is_cached(rows):
-            look += 1  # no cache knows a frame with this option; Delta takes it for one of the file system
+            look += 1  # no cache knows a frame with this option; Delta treats it as one of the file system
             rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
         return rows
 
@@ -92,7 +93,7 @@ class DeltaStore:
         return whole_table(self.path, snapshot)
 
     def nearby(self, spark: SparkSession) -> None:
-        """Delta passes over files by itself."""
+        """Delta skips files by itself."""
 
     def close(self) -> None:
         """Nothing is staged but by a commit."""
@@ -105,11 +106,12 @@ class DeltaStore:
     ) -> CommitResult:
         """One commit, or `Conflict`.
 
-        Delta skips a commit whose sequence number is taken without a word, so only a version that
+        Delta silently skips a commit whose sequence number is taken, so only a version that
         holds our run id counts.
         """
         if not isinstance(operation, RewriteRows):
             _check_metrics(operation.rows.sparkSession)
+            self._admit_naive_times(spark, operation.rows.schema, snapshot)
         with self._writing(spark):
             self._unmoved(snapshot)
             if snapshot is None:
@@ -118,6 +120,14 @@ class DeltaStore:
                 self._write(operation, spark, record, snapshot)
         before, files = (-1, 0) if snapshot is None else (snapshot.version, snapshot.files)
         return _result(self._own_commit(record, before), before, files)
+
+    def _admit_naive_times(self, spark: SparkSession, schema: StructType, snapshot: Snapshot | None) -> None:
+        """The feature that Delta wants before a table that is there gets its first times without a zone."""
+        if snapshot is None or "timestamp_ntz" not in schema.simpleString() or self.log.has_feature(_NAIVE_TIMES):
+            return
+        if snapshot.record is None:
+            raise _keeps_its_features(self.path)
+        self.set_properties(spark, {f"delta.feature.{_NAIVE_TIMES}": "supported"})
 
     def _unmoved(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None and self.log.moved_since(snapshot.version):
@@ -310,6 +320,15 @@ def _files_gone(path: str, version: int) -> ArgumentError:
     )
 
 
+def _keeps_its_features(path: str) -> SchemaError:
+    return SchemaError(
+        "schema.cannot_add",
+        f"{path} was made elsewhere, and a column of times without a zone (TIMESTAMP_NTZ) would change its protocol.",
+        f"Run ALTER TABLE … SET TBLPROPERTIES ('delta.feature.{_NAIVE_TIMES}' = 'supported') if all its readers know "
+        "that type, or give the times a zone. The table is unchanged.",
+    )
+
+
 def _is_cached(rows: DataFrame) -> bool:
     level = rows.storageLevel
     return level.useMemory or level.useDisk
@@ -346,7 +365,7 @@ def _check_metrics(spark: SparkSession) -> None:
     if not _is_on(spark, _METRICS):
         raise EngineError(
             "engine.no_metrics",
-            f"The Spark session has {_METRICS} = false, and rows are counted by what Delta tells of its commits.",
+            f"The Spark session has {_METRICS} = false, and rows are counted by Delta's metrics of its commits.",
             "Leave the setting out, or set it to true. Nothing was written.",
         )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FOLDER = "_tidemill"  # readers of the table pass over names that begin with an underscore
+FOLDER = "_tidemill"  # readers of the table skip names that begin with an underscore
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def doubts_about(column: ColumnFacts, facts: SourceFacts, *, late_rows_taken: bo
     if column.back and moves(column.name) is not Moves.WITH_EVERY_CHANGE and not late_rows_taken:
         yield (
             f"{name} goes back at {column.back:,} of {_rows(facts.rows)} in the order of reading: rows that come late "
-            "would be passed over; if you know how late they can be, INCREMENTAL BY with that LOOKBACK takes them"
+            "would be missed; if you know how late they can be, INCREMENTAL BY with that LOOKBACK takes them"
         )
 
 

@@ -1,4 +1,4 @@
-"""Verifies a table that a function keeps: the dates asked for are fetched again, and nothing else can be told."""
+"""Verifies a table that a function keeps: the dates asked for are fetched again, and nothing else can be verified."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FetchedAgain(Verifying):
         within = self._within(here, fetch)
         if isinstance(self.table.strategy, Append):
             rows, here = rows.where(within), here.where(within)
-        prepared = prepare(self.table, rows, fetch, here, self.snapshot, settled=True)
+        prepared = prepare(self.table, rows, fetch, here.schema, self.snapshot, settled=True)
         sides = self._sides(prepared, self._answered(here, prepared, within), fetch, None)
         found = compared(sides, rule_for(prepared.strategy))
         return Verified(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
 
-_RUN = "tidemill run mends it"
+_RUN = "tidemill run corrects it"
 
 
 def remedies(
@@ -44,7 +44,7 @@ def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None,
         return
     if start:
         if count:
-            yield f"{_rows(count)} {_have(count, what)}: a run with an early enough {start} mends it"
+            yield f"{_rows(count)} {_have(count, what)}: a run with an early enough {start} corrects it"
         return
     soon = count - missing.late - different.late
     if soon:
@@ -54,7 +54,7 @@ def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None,
     if late and requeried:
         yield (
             f"{_rows(late)} lie{_s(late)} below {since}: its query has changed since that time was read, or "
-            f"{'it' if late == 1 else 'they'} came later than the lookback. {_made_anew(table)}"
+            f"{'it' if late == 1 else 'they'} came later than the lookback. {_rebuilt(table)}"
         )
     elif late:
         yield from _came_late(missing.late, different.late, since, reach.column if reach else "cursor")
@@ -73,7 +73,7 @@ def _came_late(missing: int, different: int, since: str, column: str) -> Iterato
         )
 
 
-def _made_anew(table: Table) -> str:
+def _rebuilt(table: Table) -> str:
     now = "by the query as it is now"
     if not table.reset_allowed:
         return f"A backfill (tidemill run --start) makes those from a time on {now}"
@@ -93,7 +93,7 @@ def _joined_too_early(table: Table, count: int) -> Iterator[str]:
 
 def _extra(table: Table, extra: Found, *, requeried: bool) -> Iterator[str]:
     if extra.copies:
-        often = f"{_rows(extra.copies)} stand{_s(extra.copies)} here more often than in the source"
+        often = f"{_rows(extra.copies)} occur{_s(extra.copies)} here more often than in the source"
         yield f"{often}: {_doubled(table.strategy, table)}"
     others = extra.count - extra.copies
     if others:

@@ -180,7 +180,7 @@ def _surplus(sides: Sides, fields: Sequence[t.StructField]) -> DataFrame:
 
 
 def _without_near_pairs(surplus: DataFrame, fields: Sequence[t.StructField]) -> DataFrame:
-    """What stays when rows that differ only by the noise of floats are taken for the same.
+    """What stays when rows that differ only by the noise of floats are treated as the same.
 
     Rows with the same other columns are paired in the order of their floats.
     """

@@ -83,7 +83,7 @@ class Verifying:
         here = self.store.read(rows.sparkSession, self.snapshot.version)
         reach = self._window(rows.schema, self.snapshot)
         table = table_for(self.table, whole, self.variables, self.now, first_run=True)
-        prepared = prepare(table, rows, whole, here, self.snapshot, settled=self.source.settled)
+        prepared = prepare(table, rows, whole, here.schema, self.snapshot, settled=self.source.settled)
         return prepared, here, whole, reach
 
     def _rule(self, prepared: Prepared) -> Rule:
@@ -114,11 +114,11 @@ class Verifying:
             raise SourceError(
                 "source.unreadable",
                 f"{self.source} could not be read: {one_line(failure)}",
-                "Mend the source and verify again.",
+                "Fix the source and verify again.",
             ) from failure
 
     def _window(self, schema: StructType, snapshot: Snapshot | None) -> WindowPlan | None:
-        """The window of a run; where a run would have to be told its start and nobody does, from its watermark on."""
+        """The window of a run; where a run needs a start and none is given, from its watermark on."""
         if isinstance(self.source, JoinSource) and snapshot is None:
             return self.source.all_windows(self.spark, self.snapshot)
         start = start_variable(self.table)

@@ -1,4 +1,4 @@
-"""What a run of a project stands on and would do, told without Spark."""
+"""What a run of a project stands on and would do, known without Spark."""
 
 from __future__ import annotations
 

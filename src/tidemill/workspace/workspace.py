@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Workspace:
-    """What a command works on. Loading it starts no Spark; whatever is wrong in any file is told at once."""
+    """What a command works on. Loading it starts no Spark; whatever is wrong in any file is reported at once."""
 
     project: ProjectSettings
     declared: tuple[Declared, ...]
@@ -128,7 +128,7 @@ class Workspace:
         request: Request = USUAL,
         now: datetime | None = None,
     ) -> Ready:
-        """A run that may begin: everything that can be wrong with it, and be known without Spark, is told here.
+        """A run that may begin: everything that can be wrong with it, and be known without Spark, is reported here.
 
         `now` is the moment that counts as its start.
         """

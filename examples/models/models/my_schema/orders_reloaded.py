@@ -1,7 +1,7 @@
 from tidemill.typing import ModelMetadata
 
 metadata: ModelMetadata = {
-    "description": "Active orders, taken anew from a day on that the run is given",
+    "description": "Active orders, computed again from a given day on",
     "materialization": "incremental",
     "incremental": {
         "strategy": "delete_insert",

@@ -30,7 +30,7 @@ _LENT = "__tidemill_lent_spark__"
 
 @dataclass(frozen=True)
 class FunctionRows:
-    """What the function of a table gives, read anew at each call; its rows are kept. `vars` are what the run has."""
+    """What the function of a table gives, read again at each call; its rows are kept. `vars` are what the run has."""
 
     table: Table
     function: Function
@@ -112,7 +112,7 @@ class FunctionRows:
             raise SourceError(
                 "functions.failed",
                 f"The function {name} of {self.table.name} failed: {said(failure)}{where}",
-                f"Mend it, or what it asks, and run again. {self.table.name} is unchanged.",
+                f"Fix it, or what it asks, and run again. {self.table.name} is unchanged.",
                 origin=self.table.origin,
             ) from failure
 

@@ -6,9 +6,11 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from tidemill.declare.joins import Span
-from tidemill.declare.ticks import tick_of
+from tidemill.contracts.changes import KeyRange
+from tidemill.declare.joins import Span, scope_of
+from tidemill.declare.ticks import at_tick, tick_of, waits_of
 from tidemill.plan.joins import Known, SideState, big_window, join_window, progress_of, told_by_log
+from tidemill.sources.measured import sum_of_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +50,7 @@ class Tally:
 
 @dataclass
 class JoinSource:
-    """The rows of a join over tables of the catalog. `tally` is of the window that was read last.
+    """The rows of a join over tables of the catalog. `tally` and `scope` are of the window that was read last.
 
     `given` are literals for the @names of its condition and its columns.
     """
@@ -58,6 +60,7 @@ class JoinSource:
     catalog: Catalog
     given: Mapping[str, str] = field(default_factory=dict)
     tally: Tally | None = None
+    scope: Mapping[JoinSide, KeyRange] | None = None
 
     def __str__(self) -> str:
         return f"the join of {self.table.name}"
@@ -78,7 +81,9 @@ class JoinSource:
         """The rows of the window from `value` up to where reading ends. They are counted on the way."""
         del column
         end = tick_of(reading.until) if reading.until else _ALL.end
-        rows, self.tally = self.rows(reading.spark).counted(Span(tick_of(value), end))
+        both, span = self.rows(reading.spark), Span(tick_of(value), end)
+        self.scope = _scope(both.join, span, both.kind)
+        rows, self.tally = both.counted(span)
         return rows.select(*columns) if columns else rows
 
     def version(self) -> str | None:
@@ -89,6 +94,13 @@ class JoinSource:
         if None in versions.values():
             return None
         return json.dumps({**versions, "up to": self.join.up_to}, sort_keys=True)
+
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        """The size of the files that may hold rows of the last window, by the statistics in the logs of both sides."""
+        del start
+        if self.scope is None:
+            return None
+        return sum_of_known(self.catalog.size(side.table, [times]) for side, times in self.scope.items())
 
     def rows(self, spark: SparkSession) -> JoinRows:
         """Both sides as they are now, in Spark."""
@@ -128,3 +140,15 @@ class JoinSource:
 
     def _short(self, side: JoinSide) -> str:
         return side.table.removeprefix(f"{self.catalog.naming.schema}.")
+
+
+def _scope(join: Join, window: Span, kind: CursorKind) -> dict[JoinSide, KeyRange] | None:
+    """The times of either side that matter for a window; None for one that is open, which no run reads."""
+    scope = scope_of(join.how, window, waits_of(join.look_back, join.look_forward, kind), waiting=True)
+    found = {}
+    for side, span in ((join.a, scope.a), (join.b, scope.b)):
+        low, high = at_tick(kind, span.start), at_tick(kind, span.end - 1)
+        if low is None or high is None:
+            return None
+        found[side] = KeyRange(side.time, low, high)
+    return found

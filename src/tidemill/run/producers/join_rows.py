@@ -99,7 +99,7 @@ class JoinRows:
         return joined.selectExpr(*self._columns, *added, SINCE)
 
     def _check_names(self, chosen: Sequence[str], own: Sequence[str]) -> None:
-        """Each column has a name of its own; a mistake is told in the words of SELECT."""
+        """Each column has a name of its own; a mistake is reported in the words of SELECT."""
         problem, remedy = "", ""
         for number, name in enumerate(chosen):
             if spelled(name, own):

@@ -25,6 +25,7 @@ from tidemill.plan.windows import plan_window
 from tidemill.run.steps.prepare import Prepared, prepare
 from tidemill.run.steps.reading import reading_of
 from tidemill.run.steps.windows import cursor_of
+from tidemill.sources.measured import bytes_of, sum_of_known
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -113,6 +114,11 @@ class LoadsSource:
         versions = {part.load.input: part.source.version() for part in self.parts}
         return None if None in versions.values() else json.dumps(versions, sort_keys=True)
 
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        """Of all sources, which are read whole."""
+        del start
+        return sum_of_known(bytes_of(part.source, None) for part in self.parts)
+
     def schema(self, reading: Reading) -> t.StructType:
         """The columns that any of the sources has."""
         found: dict[str, t.StructField] = {}
@@ -168,7 +174,8 @@ def ready(
 ) -> Read:
     """The rows of one source as a change, checked as if it were the only one."""
     with part.reading():
-        prepared = prepare(part.table, rows, window, held, snapshot, settled=part.source.settled)
+        columns = held.schema if held is not None else None
+        prepared = prepare(part.table, rows, window, columns, snapshot, settled=part.source.settled)
         return Read(part, prepared, window, prepared.change.profile.highest)
 
 
@@ -278,4 +285,4 @@ def _notices(reads: Sequence[Read], change: Change, *, newest: bool) -> tuple[st
     passed = sum(read.prepared.change.profile.rows for read in reads) - change.profile.rows
     count = f"{passed:,} row{'' if passed == 1 else 's'}"
     why = "another source has a newer row of the same key" if newest else "another source has the same row"
-    return (*own, *([f"{count} passed over: {why}"] if passed else ()))
+    return (*own, *([f"{count} skipped: {why}"] if passed else ()))

@@ -21,6 +21,7 @@ from tidemill.plan.bounds import literals_of
 from tidemill.plan.starts import start_variable
 from tidemill.run.producers.function import FunctionRows
 from tidemill.run.producers.join import JoinSource
+from tidemill.sources.measured import sum_of_known
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ class QuerySource:
 
     def bytes_read(self, start: Cursor | None) -> int | None:
         """The size of all tables that it reads; of a window, nobody knows which of their files Spark opens."""
-        sizes = [None if start else self.catalog.size(name) for name in self.inputs]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+        return None if start else sum_of_known(self.catalog.size(name) for name in self.inputs)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
         now = in_zone_of(reading.spark, self.now)

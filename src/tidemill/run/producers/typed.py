@@ -1,4 +1,4 @@
-"""Rows under a declared schema: what fits it takes its types, and what does not is told by row, column and value."""
+"""Rows under a declared schema: what fits takes its types, and what does not is reported by row, column and value."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Typed:
             column = table[name].cast(kind, safe=True) if name else pa.nulls(table.num_rows, kind)
             cuts = name and pa.types.is_timestamp(table.schema.field(name).type) and pa.types.is_date(kind)
             if cuts or (not field.nullable and column.null_count):
-                raise ValueError(field.name)  # row by row it is told, or found to be right
+                raise ValueError(field.name)  # row by row it is reported, or found to be right
             found[field.name] = column
         return pa.table(found | {name: table[name] for name in self._added(table.column_names)})
 

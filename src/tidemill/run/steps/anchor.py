@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidemill.stores.opened import AnyStore
 
 _DEFAULT_RETENTION = timedelta(days=30)
-_SHARE = 4  # a copy older than a quarter of the retention is made anew
+_SHARE = 4  # a copy older than a quarter of the retention is replaced
 _INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
 _UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
 

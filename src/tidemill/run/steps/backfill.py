@@ -33,18 +33,18 @@ def run_backfill(
     asked: Backfill,
     *,
     now: datetime | None = None,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
     variables: Mapping[str, str] = NOTHING_GIVEN,
 ) -> StepResult:
     """Reads what was asked for; an earlier try of the same that was cut short is taken up where it stopped.
 
-    `told` hears of each batch before it begins.
+    `report` is called with each batch before it begins.
     """
     started = in_zone_of(spark, now or datetime.now(UTC))
     parts, skipped = _parts(spark, table, source, asked, started)
     results: list[StepResult] = []
     for number, part in enumerate(parts, 1):
-        told(f"{number} of {len(parts)} · {part}")
+        report(f"{number} of {len(parts)} · {part}")
         try:
             results.append(run_any(spark, table, source, now=started, part=part, variables=variables))
         except TidemillError as failure:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemill.change.checked import Checked
+    from tidemill.contracts.changes import HeldRows
     from tidemill.contracts.operations import Compiled, Operation
     from tidemill.contracts.records import Record
     from tidemill.declare.checks import Check
@@ -42,7 +43,7 @@ class FailedChecksError(CheckError):
     def __init__(self, table: str, checks: Sequence[Checked]) -> None:
         broken = sorted((each for each in checks if each.failures), key=lambda each: each.verdict is Verdict.WARNED)
         alone = len(broken) == 1
-        enter = f"enter, and are told. {table} is unchanged." if broken[0].place.entering else "are told, and no more."
+        enter = f"enter, and are reported. {table} is unchanged." if broken[0].place.entering else "are only reported."
         super().__init__(
             "checks.failed",
             _one(table, broken[0]) if alone else _several(table, broken, len(checks)),
@@ -53,7 +54,7 @@ class FailedChecksError(CheckError):
 
 
 def check_change(
-    table: Table, prepared: Prepared, compiled: Compiled, record: Record, held: DataFrame | None
+    table: Table, prepared: Prepared, compiled: Compiled, record: Record, held: HeldRows | None
 ) -> tuple[Checked, ...]:
     """Runs the table's checks on what is about to enter it; raises when one of severity error does not hold.
 
@@ -62,14 +63,14 @@ def check_change(
     if compiled.operation is None or not table.checks:
         return ()
     with _running(table.name):
-        landing = entering(compiled.operation, held)
+        landing = entering(compiled.operation, held.rows if held else None)
         results = Checking(
             place=Place(table.name, entering=True),
             rows=landing.rows,
             beside=landing.beside,
             parent=lambda name: landing.rows.sparkSession.table(quoted_name(name)),
             unique_on=record.keys if record.unique else (),
-            told_by=told_by(prepared.strategy.keys if isinstance(prepared.strategy, Merge) else (), table.checks),
+            known_by=known_by(prepared.strategy.keys if isinstance(prepared.strategy, Merge) else (), table.checks),
             total=_total(compiled.operation, compiled, prepared, record.held or 0),
             held=record.held or 0,
         ).results(table.checks)
@@ -93,7 +94,7 @@ def check_rows(node: Table | View, rows: DataFrame) -> tuple[Checked, ...]:
         place=Place(node.name, entering=False),
         rows=rows,
         parent=lambda name: rows.sparkSession.table(quoted_name(name)),
-        told_by=told_by(keys, node.checks),
+        known_by=known_by(keys, node.checks),
     )
     return checking.results(node.checks)
 
@@ -105,12 +106,12 @@ def _passed(table: str, results: tuple[Checked, ...]) -> tuple[Checked, ...]:
 
 
 def warnings(results: Sequence[Checked]) -> tuple[str, ...]:
-    """What to tell of a step whose checks let its rows pass."""
+    """The notices of a step whose checks let its rows pass."""
     return tuple(f"check {each.check}: {each}" for each in results if each.verdict is Verdict.WARNED)
 
 
-def told_by(keys: Sequence[str], checks: Sequence[Check]) -> tuple[str, ...]:
-    """The columns that tell a row from others: its keys, or what has to be unique."""
+def known_by(keys: Sequence[str], checks: Sequence[Check]) -> tuple[str, ...]:
+    """The columns that identify a row: its keys, or what has to be unique."""
     return tuple(keys) or next((check.columns for check in checks if isinstance(check, Unique)), ())
 
 

@@ -90,11 +90,11 @@ class Expecting:
             return
         first = broken[0]
         shown, more = samples(rows.where(_unmet(first.expectation)), self._telling(rows), as_row)
-        told = "; ".join(f"{each.unmet:,} of {each.rows:,} rows do not meet {each.expectation}" for each in broken)
+        problems = "; ".join(f"{each.unmet:,} of {each.rows:,} rows do not meet {each.expectation}" for each in broken)
         some = ", ".join([*shown, "…"] if more else shown)
         raise CheckError(
             "expectations.failed",
-            f"{self.table.name}: {told} ({first.expectation.condition}): {some}",
+            f"{self.table.name}: {problems} ({first.expectation.condition}): {some}",
             f"Correct what the function gives; with expect_or_drop such rows go to {rejected_name(self.table.name)}. "
             f"{self.table.name} is unchanged.",
             origin=first.expectation.origin,

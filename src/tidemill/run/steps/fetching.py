@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.contracts.changes import HeldRows
     from tidemill.contracts.operations import Compiled
     from tidemill.contracts.records import Record
     from tidemill.contracts.snapshots import Snapshot
@@ -52,12 +53,12 @@ def run_function(
     asked: Backfill | None = None,
     *,
     now: datetime | None = None,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> StepResult:
     """Brings the table up to date with what its function gives; `asked` are dates that somebody wants.
 
     A function with dates is called once for each batch of them, and what is committed stays when a later one fails.
-    `told` hears of each date as it is fetched.
+    `report` is called with each date as it is fetched.
     """
     started = now or datetime.now(UTC)
     if table.window is None:
@@ -67,7 +68,7 @@ def run_function(
     progress = progress_at(spark, store, table, snapshot, started)
     done = snapshot.record.backfill if snapshot and snapshot.record else {}
     fetches = fetches_of(table, progress, started, asked, done)
-    return _fetched(spark, table, source, fetches, started, told)
+    return _fetched(spark, table, source, fetches, started, report)
 
 
 def progress_at(
@@ -94,11 +95,11 @@ def _fetched(
     source: FunctionRows,
     fetches: list[Fetch],
     now: datetime,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> StepResult:
     results: list[StepResult] = []
     for number, fetch in enumerate(fetches):
-        dates = _Dates(told, fetches[0].first, sum(each.count for each in fetches))
+        dates = _Dates(report, fetches[0].first, sum(each.count for each in fetches))
         try:
             results.append(_step(spark, table, source, fetch, now, dates))
         except TidemillError as failure:
@@ -109,15 +110,15 @@ def _fetched(
 
 @dataclass(frozen=True, slots=True)
 class _Dates:
-    """Tells of each date that is fetched, counted over all batches."""
+    """Reports each date that is fetched, counted over all batches."""
 
-    told: Callable[[str], None]
+    report: Callable[[str], None]
     first: date
     count: int
 
     def __call__(self, day: date) -> None:
         number = (day - self.first).days + 1
-        self.told(f"fetching {number} of {self.count} date{'' if self.count == 1 else 's'} · {day}")
+        self.report(f"fetching {number} of {self.count} date{'' if self.count == 1 else 's'} · {day}")
 
 
 def _kept(done: int, fetches: Sequence[Fetch]) -> str:
@@ -134,17 +135,19 @@ def _step(
     source: FunctionRows,
     fetch: Fetch | None,
     now: datetime,
-    told: Callable[[date], None],
+    report: Callable[[date], None],
 ) -> StepResult:
-    return done(Asked(spark, table, source, now), lambda asked: FunctionStep(asked, fetch, told))
+    return done(Asked(spark, table, source, now), lambda asked: FunctionStep(asked, fetch, report))
 
 
 class FunctionStep(Step):
     """One call of a function, and the commit of what it gave."""
 
-    def __init__(self, asked: Asked, fetch: Fetch | None = None, told: Callable[[date], None] = lambda _: None) -> None:
+    def __init__(
+        self, asked: Asked, fetch: Fetch | None = None, report: Callable[[date], None] = lambda _: None
+    ) -> None:
         super().__init__(asked)
-        self.fetch, self.told = fetch, told
+        self.fetch, self.report = fetch, report
         self.adopted = False
         assert self.table.function is not None  # noqa: S101
         self.expecting = Expecting(self.table, self.table.function.expectations)
@@ -157,7 +160,7 @@ class FunctionStep(Step):
         return replace(result, status=status, notices=notices, expectations=self.expecting.results)
 
     def _again(self) -> Step:
-        return FunctionStep(self.asked, self.fetch, self.told)
+        return FunctionStep(self.asked, self.fetch, self.report)
 
     def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
         rows = self.source.read(replace(reading, run=self._run()))
@@ -172,7 +175,7 @@ class FunctionStep(Step):
 
         if fetch is None:
             return Run(mode="incremental" if self.known else "first", held=held)
-        return Run(fetch.first, fetch.last, fetch.mode, held=held, told=self.told)
+        return Run(fetch.first, fetch.last, fetch.mode, held=held, told=self.report)
 
     def _planned(self, rows: DataFrame) -> Fetch | None:
         """The dates, with what is known of the table by the snapshot of this attempt."""
@@ -186,10 +189,10 @@ class FunctionStep(Step):
         self.adopted = progress.adopted
         return replace(self.fetch, column=column, watermark=progress.watermark)
 
-    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+    def _compile(self, prepared: Prepared, held: HeldRows | None, window: WindowPlan | None) -> Compiled:
         compiled = super()._compile(prepared, held, window)
         if compiled.operation is None and held is not None and self._is_news(prepared, window):
-            nothing = AppendRows(held.where("false"))
+            nothing = AppendRows(held.none)
             return replace(compiled, operation=nothing, known=ALL_COUNTS, unique=True)
         return compiled
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.contracts.changes import Change, Profile
+from tidemill.contracts.changes import Change, HeldRows, Profile
 from tidemill.contracts.records import InputRecord
 from tidemill.declare.loads import common_cursor
 from tidemill.declare.strategies import Append
@@ -31,6 +31,7 @@ from tidemill.run.steps.prepare import Prepared
 from tidemill.run.steps.recomputed import run_recomputed
 from tidemill.run.steps.step import Asked, Step, done, run_step
 from tidemill.run.steps.windows import window_of
+from tidemill.sources.measured import bytes_of, sum_of_known
 from tidemill.sources.protocol import Reading
 
 if TYPE_CHECKING:
@@ -123,17 +124,17 @@ class LoadsStep(Step):
     def _again(self) -> Step:
         return LoadsStep(self.asked, self.part, self.number)
 
-    def _gathered(self) -> tuple[Prepared, DataFrame | None, WindowPlan | None, str | None]:
+    def _gathered(self) -> tuple[Prepared, HeldRows | None, WindowPlan | None, str | None]:
         # Asked before any rows are read: what comes in between is then seen by the next run.
         self.versions = {part.load.input: part.source.version() for part in self.sources.parts}
         self.read_versions = self._versions()
         reading = Reading(self._session(), self.store.schema(self.spark) if self.known else None)
-        held = self.store.read(reading.spark) if self.snapshot else None
+        held = self._held(reading.spark)
         if self.known is None or held is None:
             whole = self.sources.whole(reading, self.part)
             self.reads, prepared = whole.reads, whole.prepared
         else:
-            prepared = self._round(reading, held)
+            prepared = self._round(reading, held.rows)
         return prepared, held, _window_of_all(self.reads), None
 
     @property
@@ -201,6 +202,12 @@ class LoadsStep(Step):
             else:
                 rows = part.source.read_since(replace(reading, until=window.end), window.column, window.start)
         return ready(part, rows, window, held, self.known)
+
+    def _bytes_read(self, window: WindowPlan | None) -> int | None:
+        """Of the sources that were read, each in its own window."""
+        del window
+        starts = [(read.part.source, read.window.start if read.window else None) for read in self.reads]
+        return sum_of_known(bytes_of(source, start) for source, start in starts)
 
     def _dropped(self, held: DataFrame) -> tuple[str, ...]:
         """The columns of the table that none of its sources has, where these are to go."""

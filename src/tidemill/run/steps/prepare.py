@@ -62,7 +62,7 @@ def prepare(
     table: Table,
     rows: DataFrame,
     window: WindowPlan | None,
-    held: DataFrame | None,
+    held: t.StructType | None,
     snapshot: Snapshot | None,
     *,
     settled: bool,
@@ -71,16 +71,17 @@ def prepare(
 ) -> Prepared:
     """The change of one step. Every error of the user's rows is raised here, before anything is written.
 
-    `seen` is the profile of all rows, where it is known already; of those that are `measured` it tells their size.
+    `held` are the columns of the table, where there is one. `seen` is the profile of all rows, where it is known; of
+    those that are `measured` it says their size.
     """
     unambiguous(rows, table.name)
     columns = rows.columns
     strategy = _spelled(table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held, snapshot)
-    rows = as_stored(rows, held.schema if held else None, _partitions(table, snapshot))
+    rows = as_stored(rows, held, _partitions(table, snapshot))
     _check_names(rows, held, snapshot, table.name)
     _check_order(strategy, rows)
-    _check_layout(table, [*rows.columns, *(held.columns if held else ())])
+    _check_layout(table, [*rows.columns, *(held.names if held else ())])
     named = require(table.volatile, rows.columns, "The volatile column", table.name)
     volatile = frozenset(name.lower() for name in named)
     _check_sums(table, rows, volatile)
@@ -111,7 +112,7 @@ class _Preparing:
 
     def notices(self, read: int, change: Change) -> tuple[str, ...]:
         passed = read - change.profile.rows
-        return (f"{passed:,} of {read:,} rows passed over: one row per key is kept",) if passed else ()
+        return (f"{passed:,} of {read:,} rows skipped: one row per key is kept",) if passed else ()
 
     def _profile(self, rows: DataFrame) -> Profile:
         keys = self.strategy.keys if isinstance(self.strategy, Merge) else ()
@@ -208,16 +209,16 @@ def _where(rows: DataFrame, predicate: str, table: Table) -> DataFrame:
 
 
 def _aligned(
-    table: Table, rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None
+    table: Table, rows: DataFrame, held: t.StructType | None, snapshot: Snapshot | None
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """The rows as the table has its columns, and the table's columns that have to go."""
     if held is None or isinstance(table.strategy, Replace):
         return _typed(rows, table.name), ()
-    aligned, fit = align(rows, held.schema, table.schema_policy, table.name)
+    aligned, fit = align(rows, held, table.schema_policy, table.name)
     dropped = fit.missing if table.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS else ()
     if not isinstance(table.strategy, Merge):
         itself = snapshot.fills & {name.lower() for name in fit.missing} if snapshot else ()
-        fields = [field for field in held.schema.fields if field.name.lower() not in itself]
+        fields = [field for field in held.fields if field.name.lower() not in itself]
         aligned = widened(aligned, t.StructType([*fields, *fit.added]))
     return _typed(aligned, table.name), dropped
 
@@ -229,11 +230,11 @@ def _partitions(table: Table, snapshot: Snapshot | None) -> set[str]:
     return {*table.partition_by, *(snapshot.partition_columns if snapshot else ())}
 
 
-def _check_names(rows: DataFrame, held: DataFrame | None, snapshot: Snapshot | None, name: str) -> None:
+def _check_names(rows: DataFrame, held: t.StructType | None, snapshot: Snapshot | None, name: str) -> None:
     """A new column may have a name that Parquet cannot hold only where the table maps its columns' names."""
     if held is None or snapshot is None or snapshot.maps_columns:
         return
-    added = [field for field in rows.schema.fields if not spelled(field.name, held.columns)]
+    added = [field for field in rows.schema.fields if not spelled(field.name, held.names)]
     odd = [name for name in field_names(t.StructType(added).jsonValue()) if needs_mapping(name)]
     if odd:
         raise SchemaError(
@@ -285,7 +286,7 @@ def _typed(rows: DataFrame, name: str) -> DataFrame:
     return rows
 
 
-def _spelled(table: Table, rows: DataFrame, held: DataFrame | None) -> Strategy:
+def _spelled(table: Table, rows: DataFrame, held: t.StructType | None) -> Strategy:
     """The strategy with its columns spelled as the rows will have them; a column that is not there is an error."""
     strategy = table.strategy
     if not isinstance(strategy, Merge):
@@ -299,10 +300,10 @@ def _spelled(table: Table, rows: DataFrame, held: DataFrame | None) -> Strategy:
     )
     found = [require(columns, rows.columns, what, source) for what, columns in asked]
     if held is not None:
-        spellings = [*held.columns, *rows.columns]
-        require(found[0], held.columns, "The key column", table.name)
+        spellings = [*held.names, *rows.columns]
+        require(found[0], held.names, "The key column", table.name)
         if strategy.only_newer:
-            require(found[2], held.columns, "The only_newer column", table.name)
+            require(found[2], held.names, "The only_newer column", table.name)
         found = [tuple(_first(name, spellings) for name in names) for names in found]
     only_newer, newest_by = (next(iter(names), None) for names in found[2:])
     return replace(strategy, keys=found[0], dedup_order_by=found[1], only_newer=only_newer, newest_by=newest_by)

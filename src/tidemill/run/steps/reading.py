@@ -1,4 +1,4 @@
-"""Errors of a source while its rows are read and profiled: told as the source's own, without its secrets."""
+"""Errors of a source while its rows are read and profiled: reported as the source's own, without its secrets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
         raise _unreadable(table, source, failure.problem, failure.remedy) from failure
     except (PySparkException, Py4JError) as failure:
         what = "query, or what it reads," if isinstance(producer, Query) else "source"
-        raise _unreadable(table, source, one_line(failure), f"Mend the {what} and run again.") from failure
+        raise _unreadable(table, source, one_line(failure), f"Fix the {what} and run again.") from failure
 
 
 def _unreadable(table: Table, source: Connector, why: str, remedy: str) -> SourceError:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.change.operation import ALL_COUNTS
-from tidemill.contracts.changes import Target
+from tidemill.contracts.changes import HeldRows, Target
 from tidemill.contracts.operations import AppendRows, Compiled, OverwriteRows
 from tidemill.declare.strategies import Merge, Replace
 from tidemill.declare.variables import NOTHING_GIVEN
@@ -21,7 +21,7 @@ from tidemill.run.steps.step import Asked, Step, done
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from tidemill.declare.tables import Table
     from tidemill.plan.windows import WindowPlan
@@ -68,20 +68,20 @@ class _Rebuild(Step):
     def _what(self) -> str:
         return super()._what if self.snapshot is None else FULL_REFRESH
 
-    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+    def _compile(self, prepared: Prepared, held: HeldRows | None, window: WindowPlan | None) -> Compiled:
         if held is None or self.snapshot is None:
             return super()._compile(prepared, held, window)
-        target = Target(self.table.name, held, self.snapshot, self.store.log.reach)
-        compiled = self._compiled(Replace(), prepared.change, target)
+        target = Target(self.table.name, held.rows, self.snapshot, self.store.log.reach)
+        compiled = self._compiled_by_spark(Replace(), prepared.change, target)
         if layout_notices(self.table, self.snapshot.partition_columns):
             rows = OverwriteRows(prepared.change.rows, self.table.partition_by)
             compiled = replace(compiled, operation=rows, known=ALL_COUNTS)
         elif compiled.operation is None and self._says_otherwise():
-            compiled = replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
+            compiled = replace(compiled, operation=AppendRows(held.none), known=ALL_COUNTS)
         return replace(compiled, unique=isinstance(self.table.strategy, Merge))
 
     def _says_otherwise(self) -> bool:
-        """The rows are right, and the record still tells of another declaration: windows would go by that."""
+        """The rows are right, and the record still has another declaration: windows would go by that."""
         record = self.snapshot.record if self.snapshot else None
         now = (self.table.sql_hash, self.table.config_hash, None, (), self.read_versions)
         if record is None:
@@ -98,4 +98,4 @@ class _FunctionRebuild(_Rebuild, FunctionStep):
 
 
 class _LoadsRebuild(_Rebuild, LoadsStep):
-    """All sources are read whole, and their progress begins anew."""
+    """All sources are read whole, and their progress begins again."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.contracts.changes import HeldRows
     from tidemill.contracts.operations import Compiled
     from tidemill.declare.tables import Table
     from tidemill.plan.backfills import Part
@@ -47,14 +48,14 @@ class RecomputedStep(Step):
     def _again(self) -> Step:
         return RecomputedStep(self.asked, self.part)
 
-    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+    def _compile(self, prepared: Prepared, held: HeldRows | None, window: WindowPlan | None) -> Compiled:
         by_key = self._by_key(prepared, held) if held is not None else None
         return super()._compile(by_key or prepared, held, window)
 
-    def _by_key(self, prepared: Prepared, held: DataFrame) -> Prepared | None:
+    def _by_key(self, prepared: Prepared, held: HeldRows) -> Prepared | None:
         rows, strategy = prepared.change.rows, prepared.strategy
         keys = self._keys(rows)
-        if not keys or not isinstance(strategy, Replace) or column_types(rows) != column_types(held):
+        if not keys or not isinstance(strategy, Replace) or column_types(rows.schema) != column_types(held.schema):
             return None
         found = profile(rows, keys=keys)
         if found.null_keys or found.rows > found.keys:

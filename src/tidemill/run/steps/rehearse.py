@@ -33,12 +33,12 @@ def rehearse_step(spark: SparkSession, table: Table, source: Connector) -> StepR
 class _Rehearsal(Step):
     """A step whose commit only counts."""
 
-    told: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     _stages = False
 
     def run(self, began: float) -> StepResult:
         result = super().run(began)
-        return replace(result, notices=(*result.notices, *self.told))
+        return replace(result, notices=(*result.notices, *self.notices))
 
     def _without(self, columns: Sequence[str]) -> Step:
         raise ArgumentError(
@@ -53,18 +53,18 @@ class _Rehearsal(Step):
         files = self.snapshot.files if self.snapshot else 0
         if operation is None:
             stay = "file stays" if files == 1 else "files stay"
-            self.told = (f"would write nothing: {files:,} {stay}",)
+            self.notices = (f"would write nothing: {files:,} {stay}",)
             return None
         if not isinstance(store, ParquetStore):
             return self._counted(compiled, operation, record)
         result, read = store.rehearse(operation, record, self.snapshot)
-        self.told = (f"would read {read:,} of {files:,} files and rewrite {result.files_rewritten:,}",)
+        self.notices = (f"would read {read:,} of {files:,} files and rewrite {result.files_rewritten:,}",)
         return result
 
     def _counted(self, compiled: Compiled, operation: Operation, record: Record) -> CommitResult:
-        """Of a Delta table only the rows are told: which files it rewrites, Delta finds while it writes."""
+        """Of a Delta table only the rows are reported: which files it rewrites, Delta finds while it writes."""
         appends = isinstance(operation, AppendRows)
         counts = completed(record, {"inserted": operation.rows.count()}) if appends else compiled.counts
         before = self.snapshot.version if self.snapshot else -1
-        self.told = (f"would be version {before + 1}",)
+        self.notices = (f"would be version {before + 1}",)
         return CommitResult(max(before, 0), alone=True, counts=counts, files_rewritten=0, files_kept=0)

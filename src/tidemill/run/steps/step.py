@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from tidemill.change import merge as _merge  # noqa: F401  registers how merges 
 from tidemill.change.operation import ALL_COUNTS, compile_change
 from tidemill.change.protecting import compile_protected
 from tidemill.change.whole import compile_whole
-from tidemill.contracts.changes import Target
+from tidemill.contracts.changes import HeldRows, Target
 from tidemill.contracts.operations import HELD, AppendRows, Compiled
 from tidemill.declare.loads import Loads
 from tidemill.declare.names import of
@@ -23,7 +23,7 @@ from tidemill.declare.strategies import Merge, MergeStrategy
 from tidemill.declare.variables import NOTHING_GIVEN
 from tidemill.engine.session import pace, paced_session
 from tidemill.engine.zone import in_zone_of
-from tidemill.errors import SchemaError, TidemillError
+from tidemill.errors import SchemaError
 from tidemill.plan.conditions import table_for
 from tidemill.plan.ground import refuse
 from tidemill.plan.refusals import protection, refusals
@@ -41,7 +41,8 @@ from tidemill.run.steps.prepare import ONE_TASK, Prepared, prepare
 from tidemill.run.steps.reading import reading_of
 from tidemill.run.steps.recording import Recording, told
 from tidemill.run.steps.windows import window_of
-from tidemill.sources.protocol import Measured, Reading
+from tidemill.sources.measured import bytes_of
+from tidemill.sources.protocol import Reading
 from tidemill.stores.opened import attempting, store_of
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Step:
             return {}
         return self.source.versions()
 
-    def _gathered(self) -> tuple[Prepared, DataFrame | None, WindowPlan | None, str | None]:
+    def _gathered(self) -> tuple[Prepared, HeldRows | None, WindowPlan | None, str | None]:
         """The change, the rows that the table holds, the window that was read, and the version of the input."""
         # Asked before its rows are read: what comes in between is then seen by the next run.
         input_version = self.source.version() if self.table.producer else None
@@ -149,9 +150,9 @@ class Step:
         reading = Reading(self._session(), self._columns())
         with self._reading():
             rows, window = self._window_of_rows(reading)
-        held = self.store.read(rows.sparkSession) if self.snapshot else None
+        held = self._held(rows.sparkSession)
         with self._reading():
-            known = held if self.known else None
+            known = held.schema if held and self.known else None
             table = table_for(self.table, window, self.variables, self.now, first_run=self.known is None)
             seen = self._seen(rows, window)
             measured = self.whole is not None
@@ -177,6 +178,15 @@ class Step:
         if self.known is None:
             return None
         return self.whole.schema if self.whole else self.store.schema(self.spark)
+
+    def _held(self, spark: SparkSession) -> HeldRows | None:
+        """The table's rows in the session of the change. Those of a small table may never be asked of Spark."""
+        if self.snapshot is None:
+            return None
+        if self.whole is not None:
+            return HeldRows(self.whole.schema, lambda: self.store.read(spark))
+        rows = self.store.read(spark)
+        return HeldRows(rows.schema, lambda: rows)
 
     def _is_small(self, prepared: Prepared) -> bool:
         """Whether few rows come, and meet little of the table."""
@@ -231,13 +241,36 @@ class Step:
         asked = (self.known, self.now, self.part, self.variables, self.source)
         return window_of(self.spark, self.store, self.table, schema, *asked)
 
-    def _compile(self, prepared: Prepared, held: DataFrame | None, window: WindowPlan | None) -> Compiled:
+    def _compile(self, prepared: Prepared, held: HeldRows | None, window: WindowPlan | None) -> Compiled:
         if self.snapshot is None or held is None:
             keyed = isinstance(self.table.strategy, Merge)
             return Compiled(AppendRows(prepared.change.rows), unique=keyed)
+        compiled = self._compiled(prepared, held, window)
+        if compiled.operation is None and window and window.moves_on:
+            return replace(compiled, operation=AppendRows(held.none), known=ALL_COUNTS)
+        return compiled
+
+    def _compiled(self, prepared: Prepared, held: HeldRows, window: WindowPlan | None) -> Compiled:
+        """A small table is compared in memory; `whole` is none of those with a protected history."""
+        beyond = window.beyond if window else None
+        if self.whole is not None and beyond is None:
+            compiled = compile_whole(prepared.strategy, prepared.change, self.whole, self.table.name)
+            if compiled:
+                return compiled
+        return self._compiled_by_spark(prepared.strategy, prepared.change, self._target(prepared, held.rows, window))
+
+    def _compiled_by_spark(self, strategy: Strategy, change: Change, target: Target) -> Compiled:
+        """Every operation of Spark's on a table that is there: where its history is protected, none loses any of it."""
+        found = protection(target.snapshot, self.table)
+        if found is None:
+            return compile_change(strategy, change, target)
+        return compile_protected(strategy, change, target, found[0])
+
+    def _target(self, prepared: Prepared, held: DataFrame, window: WindowPlan | None) -> Target:
+        assert self.snapshot is not None  # noqa: S101  it holds rows
         record = self.snapshot.record
         known = record.highest if record and not self.snapshot.foreign_adds else None
-        target = Target(
+        return Target(
             name=self.table.name,
             rows=held,
             snapshot=self.snapshot,
@@ -248,19 +281,7 @@ class Step:
             beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
             near=self.store.nearby(held.sparkSession),
             bring=self.store.bring if self._stages and not self.table.checks else None,
-            whole=self.whole,
         )
-        compiled = self._compiled(prepared.strategy, prepared.change, target)
-        if compiled.operation is None and window and window.moves_on:
-            return replace(compiled, operation=AppendRows(held.where("false")), known=ALL_COUNTS)
-        return compiled
-
-    def _compiled(self, strategy: Strategy, change: Change, target: Target) -> Compiled:
-        """Every operation on a table that is there comes from here: where its history is protected, none loses any."""
-        found = protection(target.snapshot, self.table)
-        if found is None:
-            return compile_whole(strategy, change, target) or compile_change(strategy, change, target)
-        return compile_protected(strategy, change, target, found[0])
 
     def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:  # noqa: ARG002  others ask the rows
         """The rows of the table that those of an append may be the same as."""
@@ -311,7 +332,7 @@ class Step:
         keep_anchor(self.store, self.spark, self.store.snapshot())
         return result
 
-    def _note(self, compiled: Compiled, record: Record, held: DataFrame | None) -> CommitResult | None:
+    def _note(self, compiled: Compiled, record: Record, held: HeldRows | None) -> CommitResult | None:
         """A commit without rows, where the last record tells otherwise than this one: else it would be news forever."""
         before = self.snapshot.record if self.snapshot else None
         if compiled.operation is not None or held is None or before is None or self.table.producer is None:
@@ -321,7 +342,7 @@ class Step:
             return None
         assert self.snapshot is not None  # noqa: S101  its record is there
         noted = record.with_(counts=asdict(compiled.counts), same_rows_as=self.snapshot.content_version)
-        return self.store.commit(self.spark, AppendRows(held.where("false")), noted, self.snapshot)
+        return self.store.commit(self.spark, AppendRows(held.none), noted, self.snapshot)
 
     def _result(
         self,
@@ -358,12 +379,8 @@ class Step:
         )
 
     def _bytes_read(self, window: WindowPlan | None) -> int | None:
-        """Of the source, by its files; no step fails because they cannot be measured."""
-        if not isinstance(self.source, Measured):
-            return None
-        with suppress(TidemillError, OSError):
-            return self.source.bytes_read(window.start if window else None)
-        return None
+        """Of the source, by its files."""
+        return bytes_of(self.source, window.start if window else None)
 
 
 def _told_of(dropped: Sequence[str], result: StepResult) -> StepResult:

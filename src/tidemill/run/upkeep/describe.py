@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidemill.declare.tables import Table
     from tidemill.run.results import StepResult
 
-CLUSTERED = "tidemill.cluster_by"  # what the table was clustered by, told without Spark
+CLUSTERED = "tidemill.cluster_by"  # what the table was clustered by, known without Spark
 COMMENT = "comment"  # Delta takes the property of this name for the table's description
 _PROTOCOL = ("delta.feature.", "delta.minreaderversion", "delta.minwriterversion")  # Delta keeps them elsewhere
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def set_watermark(spark: SparkSession, table: Table, value: Cursor | None) -> None:
-    """The next run of the table reads from `value` on, less its lookback; from the beginning where it is None."""
+    """The next run of the table reads from `value` on, minus its lookback; from the beginning where it is None."""
     with_retries(table.name, lambda attempt: _commit(spark, table, value, attempt))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 20  # bytes on either side of one that is wrong
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32")  # encodings in which Spark does not find the ends of lines
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# 00123, +49123, 10d, or more digits than a double has: Spark takes them for numbers, and they may be none. They are
+# 00123, +49123, 10d, or more digits than a double has: Spark reads them as numbers, and they may be none. They are
 # several, because Python is fast where an expression begins with a sign.
 _CODES = (re.compile(rb"0(?<![\w.:/+-]0)[0-9](?!:)"), re.compile(rb"\+(?<!\w\+)[0-9]"))
 _ALIKE = bytes.maketrans(b"123456789DfF", b"000000000ddd")

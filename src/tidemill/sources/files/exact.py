@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MOST_DIGITS = 38
-# with such an option, Spark's reader is told how to read
+# with such an option, Spark's reader is configured by the user
 _IN_CHARGE: dict[type[DataType], set[str]] = {
     DecimalType: {"locale"},
     DoubleType: {"locale"},
@@ -115,7 +115,7 @@ def _says_all(value: Column, text: Column, kind: DataType) -> Column:
 
 
 def no_values(texts: DataFrame, found: StructType) -> list[str]:
-    """The columns with texts that are not what Spark takes them for: 00123 is no number, and 9:30 no moment."""
+    """The columns with texts that are not what Spark reads them as: 00123 is no number, and 9:30 no moment."""
     seen = texts.select(
         *(F.max(F.col(quote(name)).rlike(_NOT[type(found[name].dataType)])) for name in texts.columns)
     ).first()

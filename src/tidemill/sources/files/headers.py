@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ConnectorError
@@ -19,29 +21,53 @@ if TYPE_CHECKING:
 _ENOUGH = 1 << 16  # bytes; a header that is longer is not looked at
 _AT_A_TIME = 16
 _PLAIN = {"utf-8", "utf8", "us-ascii", "iso-8859-1"}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SEPARATORS = {";": ";", "|": "|", "\t": "\\t"}
 
 
-def by_header(listing: Listing, options: Mapping[str, str]) -> list[list[str]]:
-    """The files, as Spark knows them, by their headers in the order of their first files; one list where all are alike.
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Files with the same header, as Spark knows them.
 
-    So it is too where headers cannot be told here: Spark then says which file has others.
+    `columns` is what the header says; None where Spark has to read it, which may understand it otherwise.
     """
+
+    paths: tuple[str, ...]
+    columns: tuple[str, ...] | None = None
+
+
+def by_header(listing: Listing, options: Mapping[str, str]) -> list[Alike]:
+    """The files by their headers, in the order of their first files; together where all are alike.
+
+    So it is too where headers cannot be read here: Spark then says which file has others.
+    """
+    together = tuple(listing.for_spark())
     given = CsvOptions.of(options)
     if not (given.has_header and len(given.separator) == 1 and given.encoding in _PLAIN):
-        return [listing.for_spark()]
+        return [Alike(together)]
     try:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
             headers = list(pool.map(lambda placed: _header(placed[0], placed[1], given), listing.placed))
     except OSError:  # Spark says what is wrong with a file that cannot be read
-        return [listing.for_spark()]
+        return [Alike(together)]
     groups: dict[tuple[str, ...], list[str]] = {}
     for (root, file), header in zip(listing.placed, headers, strict=True):
         if header not in groups:
             _check(header, file.path, given)
         groups.setdefault(header, []).append(root.for_spark(file))
     groups.pop((), None)  # empty files
-    return [*groups.values()] if len(groups) > 1 else [listing.for_spark()]
+    if len(groups) > 1:
+        return [Alike(tuple(paths), _columns(header, listing)) for header, paths in groups.items()]
+    return [Alike(together, _columns(next(iter(groups), ()), listing))]
+
+
+def _columns(header: tuple[str, ...], listing: Listing) -> tuple[str, ...] | None:
+    """A header of plain words means the same to every reader, where folders of partitions (`day=1/`) add no column.
+
+    Spark compares it with that of each file when it reads them.
+    """
+    is_plain = header and all(map(_PLAIN_NAME.fullmatch, header))
+    return header if is_plain and not any("=" in file.path for file in listing.files) else None
 
 
 def _header(root: Root, file: fs.FileInfo, given: CsvOptions) -> tuple[str, ...]:

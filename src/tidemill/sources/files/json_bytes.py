@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidemill.sources.files.listing import Listing
 
 REMEDY = "Write each object in one line, as jq -c does; a file may also be one object or one array of objects."
-_LONG = 1 << 20  # bytes of a line that is taken for a value without a look
+_LONG = 1 << 20  # bytes of a line that is treated as a value without a look
 _AT_A_TIME = 1 << 20  # bytes
 _DECODER = json.JSONDecoder()
 # Two values side by side, or what looks so in a text; a comma between them is usual inside of an array. They are three,
@@ -34,7 +34,7 @@ class _Shape(Enum):
 
 
 def files_are_documents(listing: Listing, options: Mapping[str, str]) -> bool:
-    """Whether each file is one value that goes over its lines; a row that Spark would pass over is an error."""
+    """Whether each file is one value that goes over its lines; a row that Spark would skip is an error."""
     given = {name.lower(): value.lower() for name, value in options.items()}
     if given.get("encoding", given.get("charset", "utf-8")) not in {"utf-8", "utf8"}:
         return False
@@ -70,7 +70,7 @@ def _lines(text: Text) -> Iterator[bytes]:
 
 
 def _check(lines: bytes, before: int, path: str) -> None:
-    """That Spark would pass over nothing in these lines."""
+    """That Spark would skip nothing in these lines."""
     for found in (found for pattern in _SEVERAL for found in pattern.finditer(lines)):
         place = found.end() - 1
         begin = max(lines.rfind(b"\n", 0, place), lines.rfind(b"\r", 0, place)) + 1

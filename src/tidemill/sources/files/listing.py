@@ -41,16 +41,14 @@ class Root:
         return bool(self.info.type == fs.FileType.Directory)
 
     def inside(self) -> list[fs.FileInfo]:
-        """All files that readers do not pass over."""
+        """All files that readers do not skip."""
         if not self.is_folder:
             return [self.info]
         found = self.files.get_file_info(fs.FileSelector(self.info.path, recursive=True))
-        return [
-            each for each in found if each.type == fs.FileType.File and not any(map(_passed_over, self.parts(each)))
-        ]
+        return [each for each in found if each.type == fs.FileType.File and not any(map(_skipped, self.parts(each)))]
 
     def for_spark(self, file: fs.FileInfo | None = None) -> str:
-        """The path, or that of a file inside, as it stands: Spark would take special characters for a pattern."""
+        """The path, or that of a file inside, as it stands: Spark would read special characters as a pattern."""
         return _SPECIAL.sub(r"\\\1", f"{self.scheme}{file.path}" if file else self.path)
 
     def parts(self, file: fs.FileInfo) -> list[str]:
@@ -114,15 +112,15 @@ class Listing:
 
     @property
     def nested(self) -> bool:
-        """Whether files lie in folders that are no partitions (`day=1/`), which Spark would pass over."""
+        """Whether files lie in folders that are no partitions (`day=1/`), which Spark would skip."""
         return any("=" not in part for root, file in self.placed for part in root.parts(file)[:-1])
 
     def check(self) -> None:
-        """Files that Spark would pass over without a word, or could not read for their names, are an error."""
+        """Files that Spark would skip silently, or could not read for their names, are an error."""
         for root in self.roots:
-            if not root.is_folder and _passed_over(root.info.base_name):
+            if not root.is_folder and _skipped(root.info.base_name):
                 raise self.error(
-                    "source.hidden", f"{root.path} is hidden: readers pass over such names.", "Give it another name."
+                    "source.hidden", f"{root.path} is hidden: readers skip such names.", "Give it another name."
                 )
             self._check_partitions(root)
         colon = next((file.path for file in self.files if ":" in file.base_name), None)
@@ -163,7 +161,7 @@ class Listing:
         return seen.hexdigest()[:32]
 
 
-def _passed_over(name: str) -> bool:
+def _skipped(name: str) -> bool:
     return is_hidden(name) and not (name.startswith("_") and "=" in name)  # a partition may be called _day=1
 
 
@@ -216,12 +214,12 @@ def _children(files: fs.FileSystem, folder: fs.FileInfo, part: str) -> Iterable[
         info = files.get_file_info(f"{folder.path.rstrip('/')}/{part}")
         return [info] if info.type != fs.FileType.NotFound else []
     inside, shell = files.get_file_info(fs.FileSelector(folder.path)), part.replace("[^", "[!")
-    return [info for info in inside if fnmatch.fnmatchcase(info.base_name, shell) and not _passed_over(info.base_name)]
+    return [info for info in inside if fnmatch.fnmatchcase(info.base_name, shell) and not _skipped(info.base_name)]
 
 
 def _folders(files: fs.FileSystem, folder: fs.FileInfo) -> Iterator[fs.FileInfo]:
-    """All folders inside, at any depth, that readers do not pass over."""
+    """All folders inside, at any depth, that readers do not skip."""
     for info in files.get_file_info(fs.FileSelector(folder.path)):
-        if info.type == fs.FileType.Directory and not _passed_over(info.base_name):
+        if info.type == fs.FileType.Directory and not _skipped(info.base_name):
             yield info
             yield from _folders(files, info)

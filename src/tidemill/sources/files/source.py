@@ -144,7 +144,7 @@ class FileSource:
         if self.format not in _COLUMNAR or len(self._paths) > 1 or not whole:
             return None
         found, path = self._now, self._paths[0]
-        if "**" in path:  # Spark takes it for *
+        if "**" in path:  # Spark reads it as *
             return None
         if self.format != "delta" and not self._is_kept:
             found.check()
@@ -171,7 +171,7 @@ class FileSource:
         return picked(self._gathered(reading), columns or self.columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
-        """Columnar files that hold no such row are passed over."""
+        """Columnar files that hold no such row are skipped."""
         return picked(since(self._gathered(reading), column, value, self), columns or self.columns, self)
 
     def _gathered(self, reading: Reading) -> DataFrame:

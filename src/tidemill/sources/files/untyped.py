@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType, StructType
 
+    from tidemill.sources.files.headers import Alike
     from tidemill.sources.protocol import Reading
 
 # A text that looks like this is a moment; Spark's own guess would take the text "12345" for a year.
@@ -48,7 +49,7 @@ class Types:
 
 def read_csv(
     reading: Reading,
-    groups: Sequence[Sequence[str]],
+    groups: Sequence[Alike],
     options: Mapping[str, str],
     types: Types,
     has_codes: Callable[[], bool],
@@ -60,13 +61,13 @@ def read_csv(
     options = _defaults(_CSV, options)
     whole = types.whole()
     if whole:
-        return _csv(reading, [path for paths in groups for path in paths], options, whole)
-    found = [_csv_schema(reading, paths, options, types, has_codes) for paths in groups]
+        return _csv(reading, [path for group in groups for path in group.paths], options, whole)
+    found = [_csv_schema(reading, group, options, types, has_codes) for group in groups]
     for name in types.some:
         spelling(name, [column for schema in found for column in schema.fieldNames()], types.source)
     common = types.over(_typed(common_types(found), reading.like))
     pairs = zip(found, groups, strict=True)
-    frames = [_csv(reading, paths, options, _typed(schema, common)) for schema, paths in pairs]
+    frames = [_csv(reading, group.paths, options, _typed(schema, common)) for schema, group in pairs]
     return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
 
 
@@ -130,13 +131,16 @@ def empty(reading: Reading, types: Types) -> DataFrame | None:
 
 
 def _csv_schema(
-    reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types, has_codes: Callable[[], bool]
+    reading: Reading, alike: Alike, options: Mapping[str, str], types: Types, has_codes: Callable[[], bool]
 ) -> StructType:
-    """Inferring reads every row, and is done only for columns whose type nobody has told."""
+    """Inferring reads every row, and is done only for columns whose type is not known."""
+    known = [*(reading.like.fieldNames() if reading.like else ()), *types.some]
+    if alike.columns and all(spelled(name, known) for name in alike.columns):
+        return _ddl(", ".join(f"{quote(name)} STRING" for name in alike.columns))
     by_header = {name: value for name, value in options.items() if name.lower() != "inferschema"}
+    paths = alike.paths
     found = reading.spark.read.options(**by_header).csv([*paths]).schema
-    told = [*(reading.like.fieldNames() if reading.like else ()), *types.some]
-    if not all(spelled(name, told) for name in found.fieldNames()):
+    if not all(spelled(name, known) for name in found.fieldNames()):
         inferring = reading.spark.read.options(**_defaults({"inferSchema": "true"}, options))
         found = _without_codes(reading, paths, options, _with_room(inferring.csv([*paths]).schema), codes=has_codes())
     return found

@@ -82,7 +82,7 @@ class ByCursor:
 
 @dataclass(frozen=True, slots=True)
 class ByOffset:
-    """`param` is the number of records to pass over. The end is an empty page, or as many as `total` says.
+    """`param` is the number of records to skip. The end is an empty page, or as many as `total` says.
 
     A page shorter than asked for is not the end: servers may have a limit of their own.
     """

@@ -109,7 +109,7 @@ class Direct(Staging):
         return tuple(plain(value, self._kind(name)) for name, value in values_of(path).items())
 
     def _is_plain(self, name: str) -> bool:
-        """Whether a partition's values can be told apart by their texts."""
+        """Whether a partition's values can be distinguished by their texts."""
         kind = self._kind(name)
         if isinstance(kind, t.DateType):
             values = (values_of(path)[name] for path in self.state.files)

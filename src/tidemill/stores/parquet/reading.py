@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _UNLIKE = ("CANNOT_MERGE_SCHEMAS", "PARQUET_TYPE", "UNSUPPORTED_TIME_TYPE", "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION")
-_AS_SPARK: dict[t.DataType, t.DataType] = {t.NullType(): t.IntegerType()}  # what it takes for a number in all files
+_AS_SPARK: dict[t.DataType, t.DataType] = {t.NullType(): t.IntegerType()}  # what it reads as a number in all files
 _EVER_WIDER = ((t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType()), (t.FloatType(), t.DoubleType()))
 _SPECIAL = re.compile(r"([*?\[\]{}\\])")
 
@@ -86,7 +86,7 @@ def _rows_without(
 
 
 def _by_empty_columns(root: Path, files: Sequence[DataFile]) -> dict[frozenset[str], list[DataFile]]:
-    """Files by the columns for which they have no type, as all their values are NULL; Spark takes them for numbers."""
+    """Files by the columns for which they have no type, as all their values are NULL; Spark reads them as numbers."""
     try:
         found = footers(root, files)
     except FileNotFoundError:
@@ -112,17 +112,17 @@ def _check_there(root: Path, files: Iterable[DataFile]) -> None:
 
 def _column(item: t.StructField, paths: Sequence[str]) -> Column:
     column = F.col(quote(item.name))
-    told = misread(item.name, paths) if isinstance(item.dataType, t.StringType) else {}
-    if not told:
+    texts = misread(item.name, paths) if isinstance(item.dataType, t.StringType) else {}
+    if not texts:
         return column
-    values = F.create_map(*[F.lit(text) for pair in told.items() for text in pair])
+    values = F.create_map(*[F.lit(text) for pair in texts.items() for text in pair])
     return F.coalesce(values[column], column).alias(item.name)
 
 
 def schema_of(spark: SparkSession, root: Path, state: State, logged: str | None) -> t.StructType:
     """The columns of a dataset: as its log says, or, where others wrote files, as these do.
 
-    `logged` are the columns that the log told last. Partitions keep the types that they had.
+    `logged` are the columns that the log names last. Partitions keep the types that they had.
     """
     known = t.StructType.fromJson(json.loads(logged)) if logged else t.StructType()
     if state.entry is not None and state.entry.schema and not state.came:
@@ -235,5 +235,5 @@ def _refuse_nanoseconds(path: str, schema: pa.Schema, int96: frozenset[str]) -> 
 
 
 def _literal(path: str) -> str:
-    """Spark would take special characters for a pattern."""
+    """Spark would read special characters as a pattern."""
     return _SPECIAL.sub(r"\\\1", path)

@@ -206,8 +206,8 @@ class Staging:
             firsts = self._placed(spark, files).where(F.col(ROW) == 0)
             every = firsts.select(FILE, F.lit(-1).cast("long").alias(ROW), F.lit(STAY).alias(FATE))
             actions = every if actions is None else actions.unionByName(every, allowMissingColumns=True)
-            told = zip(files, footers(self.root, files), strict=True)
-            staged.remove += [file for file, footer in told if not footer.rows]  # others would read their columns
+            pairs = zip(files, footers(self.root, files), strict=True)
+            staged.remove += [file for file, footer in pairs if not footer.rows]  # others would read their columns
         if actions is None or not files:
             return
         shape = self._shape
@@ -291,12 +291,12 @@ class Staging:
 
 
 def in_arrow(
-    rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], told: str
+    rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
 ) -> DataFrame:
     """What workers make of the rows. PySpark itself takes a column `a.b` for a field of `a`, so it sees other names."""
     names = rows.columns
     numbered = rows.toDF(*[f"c{number}" for number in range(len(names))])
-    return numbered.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), told)
+    return numbered.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), schema)
 
 
 def plain(value: str | None, kind: t.DataType) -> str | None:

@@ -96,7 +96,7 @@ class ParquetStore:
     def bring(self, change: Bringing) -> Brought | None:
         """Takes a small change to the files that may hold its keys; what comes of it is staged for `commit`.
 
-        None where Spark has to meet it, because of its types, or because a key stands more than once.
+        None where Spark has to meet it, because of its types, or because a key occurs more than once.
         """
         state = self._state
         direct = Direct(
@@ -316,10 +316,10 @@ class ParquetStore:
         """The files with how many rows each has."""
         known = {path: file.rows for path, file in state.known.items()}
         unknown = [file for file in files if known.get(file.path) is None or state.known[file.path] != file]
-        told = {
+        counted = {
             file.path: footer.rows for file, footer in zip(unknown, footers(self.log.folder.root, unknown), strict=True)
         }
-        return tuple(replace(file, rows=told.get(file.path, known.get(file.path))) for file in files)
+        return tuple(replace(file, rows=counted.get(file.path, known.get(file.path))) for file in files)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -335,9 +335,9 @@ class ParquetStore:
         except OSError as failure:
             raise not_written(self.path, failure) from failure
 
-    def _unread(self, told: str) -> FileError | None:
-        """What a worker told of a file that it could not read."""
-        found = re.match(rf"OSError: (.+?){UNREADABLE}(.*)", told)
+    def _unread(self, message: str) -> FileError | None:
+        """What a worker reported of a file that it could not read."""
+        found = re.match(rf"OSError: (.+?){UNREADABLE}(.*)", message)
         return unread(str(self.log.folder.root), found[1], found[2]) if found else None
 
 

@@ -1,7 +1,7 @@
 """What Spark's workers do with a small change: look for its keys in a file, and rewrite the file if a row differs.
 
-The change lies in a file of its own that all of them read; its columns are flat, and its keys can be told apart by
-their bits.
+The change lies in a file of its own that all of them read; its columns are flat, and its keys can be distinguished
+by their bits.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Met:
 
     def report(self) -> pa.RecordBatch:
         """One row of MET."""
-        told = self.written.report()
+        report = self.written.report()
         numbers = pa.list_(pa.int64())
-        told = told.append_column("met", pa.array([self.rows], numbers))
-        told = told.append_column("moving", pa.array([self.moving], numbers))
-        return told.append_column("same", pa.array([self.same], pa.int64()))
+        report = report.append_column("met", pa.array([self.rows], numbers))
+        report = report.append_column("moving", pa.array([self.moving], numbers))
+        return report.append_column("same", pa.array([self.same], pa.int64()))
 
 
 def keep(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.RecordBatch]:
@@ -80,7 +80,7 @@ def keep(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.RecordBa
 def meet(
     batches: Iterable[pa.RecordBatch], files: Sequence[tuple[str, tuple[str | None, ...]]], coming: Coming, shape: Shape
 ) -> Iterator[pa.RecordBatch]:
-    """Brings the change to files, which come by their number; tells of those that hold some of it.
+    """Brings the change to files, which come by their number; reports those that hold some of it.
 
     Each of the `files` has its path, and the texts of its partition's values. One that holds nothing that differs is
     not rewritten.

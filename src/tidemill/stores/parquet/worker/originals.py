@@ -74,7 +74,7 @@ def local_path(address: str) -> str:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """An error of Arrow's about a file names it; one that has gone is told as it is."""
+    """An error of Arrow's about a file names it; one that has gone is reported as it is."""
     try:
         yield
     except FileNotFoundError:

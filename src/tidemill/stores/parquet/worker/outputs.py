@@ -1,4 +1,4 @@
-"""New files in the staging folder, and what is told of them."""
+"""New files in the staging folder, and the reports of them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Protocol
 
-    class Told(Protocol):
-        """Something that was done to files, and can be told of."""
+    class Reported(Protocol):
+        """Something that was done to files, and can be reported."""
 
         def report(self) -> pa.RecordBatch: ...
 
@@ -129,16 +129,16 @@ class Written:
         return pa.record_batch({name: pa.array([value], kind) for name, (value, kind) in values.items()})
 
 
-def reports(files: Iterable[Told]) -> Iterator[pa.RecordBatch]:
-    """What is told of each file. While some are on their way to the disk, the next is written."""
+def reports(files: Iterable[Reported]) -> Iterator[pa.RecordBatch]:
+    """The report of each file. While some are on their way to the disk, the next is written."""
     with ThreadPoolExecutor(_ON_THE_WAY) as disk:
         waiting: deque[Future[pa.RecordBatch]] = deque()
         for file in files:
             waiting.append(disk.submit(file.report))
             if len(waiting) > _ON_THE_WAY:
                 yield waiting.popleft().result()
-        for told in waiting:
-            yield told.result()
+        for report in waiting:
+            yield report.result()
 
 
 def _to_disk(path: str) -> None:
