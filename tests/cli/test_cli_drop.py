@@ -91,9 +91,8 @@ def test_on_a_terminal_a_drop_is_asked_for(shop: Path):
 
 @pytest.mark.parametrize("written", ["shop.ordres", "warehouse/shop/ordres"])
 def test_a_misspelled_table_is_neither_dropped_copied_nor_restored(shop: Path, cli, written: str):
-    meant = (
-        f"error[table.missing] There is no table {written}.\n  Did you mean {written.replace('ordres', 'orders')}?\n"
-    )
+    table = f"at {written}" if "/" in written else written
+    meant = f"error[table.missing] There is no table {table}.\n  Did you mean {written.replace('ordres', 'orders')}?\n"
     for command in (("drop", "--confirm"), ("backup",), ("restore", "--to", "0")):
         told = cli(command[0], written, *command[1:])
         assert (told.exit_code, told.stderr) == (2, meant)

@@ -250,7 +250,7 @@ def test_restore_to_a_version_that_is_not_there_says_which_are(cli):
 def test_restore_of_nothing_starts_no_spark(shell):
     result = shell("restore", "nowhere", "--to", "1", JAVA_HOME="/nowhere", PATH="/nowhere")
     assert result.returncode == 2
-    assert result.stderr.startswith("error[table.missing] There is no table at nowhere.\n")
+    assert result.stderr == "error[table.missing] There is no table at nowhere.\n  Give the path of a table.\n"
 
 
 def test_moments_are_shown_in_the_time_zone_of_the_reader():

@@ -111,7 +111,7 @@ SCREENS = {
     ("plan", 120): """\
   table                    strategy                                       reads
   raw_orders_of_all_shops  merge upsert on order_id, region, shop_number  since 2024-01-31 21:00:00 UTC, lookback 2
-                                                                           hours
+                                                                          hours
   daily_revenue            merge full_merge on day                        first run
 """,
     ("status", 80): """\

@@ -148,7 +148,7 @@ def test_a_mistake_is_shown_at_its_place(words: str, problem: str, remedy: str) 
 def test_a_join_takes_no_mode_and_its_sides_have_to_be_there() -> None:
     with pytest.raises(FileErrors, match=r"\[language.mode_of_join\] an INCREMENTAL JOIN takes no MODE"):
         declared(PAYMENTS.replace("AS\nINC", "MODE APPEND AS\nINC", 1))
-    with pytest.raises(FileErrors, match=r"main\.payments reads main\.sepa, which nothing declares"):
+    with pytest.raises(FileErrors, match=r"payments reads main\.sepa, which nothing declares"):
         declared(PAYMENTS.replace("CREATE TABLE sepa AS SELECT 1;", ""))
 
 

@@ -137,7 +137,9 @@ def has_run() -> Callable[..., None]:
         mark = deltalake.CommitProperties(
             {"userMetadata": record.to_json()}, app_transactions=[deltalake.Transaction(APP_ID, 1)]
         )
-        deltalake.write_deltalake(f"warehouse/my_schema/{name}", pa.table({"id": [1, 2]}), commit_properties=mark)
+        columns = [TYPES.field(column) for column in ("id", "status", "created_at", "updated_at")]  # those of QUERY
+        rows = pa.Table.from_pylist([{"id": 1}, {"id": 2}], pa.schema(columns))
+        deltalake.write_deltalake(f"warehouse/my_schema/{name}", rows, commit_properties=mark)
 
     return commit
 

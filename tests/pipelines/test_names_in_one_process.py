@@ -93,7 +93,7 @@ def test_names_are_removed_when_a_function_fails(spark: SparkSession, tmp_path: 
 def test_a_table_of_the_users_own_keeps_its_name(spark: SparkSession, tmp_path: Path, taken: None) -> None:  # noqa: ARG001
     outcome = project(tmp_path, [1, 2]).run(spark)
     (error,) = [each.error for each in outcome.outcomes if each.error]
-    assert str(error).startswith("[table.name_taken] The Spark session has a table or view dev.t of its own")
+    assert str(error).startswith("[table.name_taken] The Spark session has a table or view t of its own")
     assert [row.id for row in spark.table("dev.t").collect()] == [5]
     copied = sorted(row[0] for row in delta_rows(tmp_path / "warehouse/dev/copied"))
     assert copied == [1, 2]  # a query reads the project's table, whatever the session calls so
@@ -106,8 +106,8 @@ def test_a_run_inside_of_a_function_may_share_names_and_is_an_error_where_it_wou
     project(tmp_path / "two", [77])
     outcome = project(tmp_path / "one", [1], fails=inner.format(str(tmp_path / "two"))).run(spark)
     (error,) = [each.error for each in outcome.outcomes if each.error]
-    told = "The run whose function started this one has other tables called dev.copied, dev.seen, dev.t: each would"
-    assert f"[table.name_in_use] {told} wait for the other." in str(error)
+    why = "The run whose function started this one has other tables called copied, seen, t: each would wait for the"
+    assert f"[table.name_in_use] {why} other." in str(error)
     assert not spark.catalog.tableExists("dev.t")
     same = inner.format(str(tmp_path / "two")).replace(".run(", '.run(select=["dev.copied"], ')
     assert errors(project(tmp_path / "two", [78], fails=same).run(spark)) == {}
