@@ -115,7 +115,7 @@ def _found(table: Place) -> Snapshot:
     start = table.name.rstrip("/").removesuffix(name)  # a schema, or a folder
     declared = [each.removeprefix(start) for each in table.declared() if each.startswith(start)]
     close = did_you_mean(name, [*declared, *(each.name for each in Path(table.path).parent.glob("[!._]*"))])
-    is_path = table.name == table.path
+    is_path = table.name == table.path or "/" in table.name
     otherwise = "Give the path of a table." if is_path else f"Nothing is at {table.path}."
     remedy = f"Did you mean {start}{close}?" if close else otherwise
     raise ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)
