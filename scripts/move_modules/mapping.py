@@ -666,8 +666,6 @@ ROOMS = {
 DATA_FILES = {"engine/log4j2.properties": "spark/log4j2.properties"}
 
 RENAMES = {
-    ("join.columns", "_told"): "_label",
-    ("join.sides", "_told"): "_time_label",
     ("join.columns", "_described"): "_label",
     ("join.sides", "_described"): "_time_label",
     ("plan.refusals", "_missing"): "_missing_table",

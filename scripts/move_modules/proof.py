@@ -2,7 +2,7 @@
 
     python3 scripts/move_modules/proof.py WORKTREE
 
-Both trees are read anew. Of every statement of every module (functions, classes, constants), every global name is
+Both trees are read again. Of every statement of every module (functions, classes, constants), every global name is
 replaced by the thing that it refers to, as the old tree names it; imports in functions count for what they bind.
 Then each statement of the old tree must be in the module that the manifest says, and the new tree may hold no other.
 """
