@@ -38,7 +38,7 @@ soak: export TIDEMILL_WHOLE_ENGINE = yes
 soak: setup
 	@$(bin)/pytest -m slow $(ARGS)
 	@$(bin)/pytest tests/acceptance/test_incremental_equals_full.py --histories 400 $(ARGS)
-	@$(bin)/pytest tests/dataset/test_kills.py --kills 300 --rounds 50 $(ARGS)
+	@$(bin)/pytest tests/parquet/test_kills.py --kills 300 --rounds 50 $(ARGS)
 
 # No address of a registry and no path of this machine may enter the lock (docs/adr/0002).
 lock: setup

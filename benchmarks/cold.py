@@ -9,7 +9,7 @@ from pathlib import Path
 from merges import Claim
 from stage import Duel, Stage, seconds
 
-from tidemill.engine.jars import ensure_jars
+from tidemill.spark.jars import ensure_jars
 
 
 def cold_command(stage: Stage, repeat: int) -> list[Claim]:

@@ -17,8 +17,7 @@ from rich.table import Table
 from stage import seconds
 
 import tidemill
-from tidemill.dataset import protocol
-from tidemill.stores.parquet import store
+from tidemill.formats.parquet import protocol, store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

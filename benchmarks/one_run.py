@@ -9,7 +9,7 @@ from pathlib import Path
 from memory import jvm_peak, python_peak
 from pipelines import our_run
 
-from tidemill.engine.session import embedded
+from tidemill.spark.session import embedded
 
 
 def main() -> None:

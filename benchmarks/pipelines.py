@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from merges import Claim
 from stage import linked, seconds
 
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

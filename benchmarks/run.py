@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 from stage import Stage
 
-from tidemill.engine.session import embedded
+from tidemill.spark.session import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,18 +19,20 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table as Grid
 
-from tidemill.change.compare import difference
-from tidemill.declare.strategies import Merge
-from tidemill.declare.tables import Table, Window, lookback
-from tidemill.engine.session import embedded
-from tidemill.run.steps.step import StepResult, run_step
+from tidemill.changes.compare import difference
+from tidemill.execution.step import run_step
+from tidemill.formats.delta.store import DeltaStore
+from tidemill.model.strategy import Merge
+from tidemill.model.table import Table, Window, lookback
 from tidemill.sources.frames import FrameSource
-from tidemill.stores.delta import DeltaStore
+from tidemill.spark.session import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
+
+    from tidemill.execution.results import StepResult
 
 LAST_SEEN = datetime(2024, 1, 31, 21, tzinfo=UTC)  # the newest row of the first load, and so its watermark
 LOOKBACK = "6 hours"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from tidemill.declare.spark import SparkSettings
-from tidemill.engine import session
-from tidemill.engine.jars import DRIVERS, ensure_jars
-from tidemill.engine.settings import SMALL
-from tidemill.stores import delta_whole
+from tidemill.formats.delta import small
+from tidemill.model.project import SparkSettings
+from tidemill.spark import session
+from tidemill.spark.jars import DRIVERS, ensure_jars
+from tidemill.spark.settings import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -153,8 +153,8 @@ def _way_of_small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     marked = request.node.get_closest_marker("small_tables") or "TIDEMILL_SMALL_TABLES" in os.environ
     mixed = request.path.name in BOTH_WAYS and crc32(request.node.nodeid.encode()) % 2
     if not marked and not mixed:
-        monkeypatch.setattr(delta_whole, "MOST_ROWS", -1)
-        monkeypatch.setattr(delta_whole, "PART_BYTES", -1)
+        monkeypatch.setattr(small, "MOST_ROWS", -1)
+        monkeypatch.setattr(small, "PART_BYTES", -1)
 
 
 @pytest.fixture(scope="session")

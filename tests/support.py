@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from delta_rows import delta_table
 
-from tidemill.declare.strategies import Append, Merge, Strategy
-from tidemill.declare.tables import Table, Window, lookback
-from tidemill.run.steps.step import run_step
-from tidemill.stores.delta import DeltaStore
+from tidemill.execution.step import run_step
+from tidemill.formats.delta.store import DeltaStore
+from tidemill.model.strategy import Append, Merge, Strategy
+from tidemill.model.table import Table, Window, lookback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.declare.cursors import Cursor
-    from tidemill.run.results import StepResult
+    from tidemill.execution.results import StepResult
+    from tidemill.model.cursor import Cursor
     from tidemill.sources.protocol import Reading
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)

@@ -1,7 +1,10 @@
 """Tidemill keeps tables up to date incrementally and exactly."""
 
-from tidemill.api import MergeResult, backup, history, merge, merge_parquet_dataset, read, restore
-from tidemill.declare.decorators import (
+from tidemill.api.project import Project
+from tidemill.api.tables import MergeResult, backup, history, merge, merge_parquet_dataset, read, restore
+from tidemill.errors import TidemillError
+from tidemill.join import incremental_join
+from tidemill.model.function import (
     expect,
     expect_all,
     expect_all_or_drop,
@@ -10,12 +13,9 @@ from tidemill.declare.decorators import (
     expect_or_fail,
     table,
 )
-from tidemill.declare.strategies import MergeStrategy
-from tidemill.errors import TidemillError
-from tidemill.join import incremental_join
-from tidemill.project_api import Project
+from tidemill.model.strategy import MergeStrategy
 from tidemill.sources.http.api import Api
-from tidemill.sources.run import Run
+from tidemill.sources.protocol import Run
 
 __version__ = "0.1.0"
 __all__ = [

@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from tidemill.declare.functions import decorated
 from tidemill.errors import ArgumentError
-from tidemill.sources.http.remembering import remembering
-from tidemill.sources.run import Run
+from tidemill.model.function import decorated
+from tidemill.sources.http.fetch import remembering
+from tidemill.sources.protocol import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.sources.run import Mode
+    from tidemill.sources.protocol import Mode
 
     Rows = list[dict[str, Any]]
     Frame: TypeAlias = DataFrame | pa.Table | pd.DataFrame | Rows
@@ -69,7 +69,7 @@ class _Frames:
         self._spark = spark
 
     def session(self) -> SparkSession:
-        from tidemill.engine.session import session_for  # noqa: PLC0415  slow to import
+        from tidemill.spark.session import session_for  # noqa: PLC0415  slow to import
 
         return session_for(self._spark, small=True)
 

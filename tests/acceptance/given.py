@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from delta_rows import delta_rows
 
-from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window, lookback
 from tidemill.errors import TidemillError
-from tidemill.run.steps.step import run_step
+from tidemill.execution.step import run_step
+from tidemill.model.table import NullTime, SchemaPolicy, Table, Window, lookback
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.declare.strategies import Strategy
-    from tidemill.run.results import StepResult
+    from tidemill.execution.results import StepResult
+    from tidemill.model.strategy import Strategy
 
 NOW = datetime(2024, 1, 20, tzinfo=UTC)
 UTC_MICROS = pa.timestamp("us", tz="UTC")

@@ -12,9 +12,9 @@ import pytest
 from given import NOW, UTC_MICROS, bag, commits_nothing, frame, held, refused, step, table
 from pyspark.sql import functions as F
 
-from tidemill.declare.producers import Query
-from tidemill.declare.strategies import Append
 from tidemill.errors import ArgumentError, Origin
+from tidemill.model.query import Query
+from tidemill.model.strategy import Append
 
 if TYPE_CHECKING:
     from pathlib import Path

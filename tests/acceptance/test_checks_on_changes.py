@@ -10,19 +10,19 @@ import pyarrow as pa
 import pytest
 from given import bag, commits_nothing, frame, held, refused, step, table
 
-from tidemill.change.checked import Place
-from tidemill.change.checking import Checking
-from tidemill.declare.checks import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.changes.check_results import Place
+from tidemill.changes.checks import Checking
 from tidemill.errors import ArgumentError, CheckError
-from tidemill.run.steps.checks import FailedChecksError
+from tidemill.execution.checks import FailedChecksError
+from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
+from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.declare.tables import Table
     from tidemill.errors import TidemillError
-    from tidemill.run.results import StepResult
+    from tidemill.execution.results import StepResult
+    from tidemill.model.table import Table
 
 ROWS = {"id": pa.int64(), "v": pa.string(), "at": pa.int64()}
 UNIQUE, ODD = Unique(("V",)), Holds("v <> 'odd'")

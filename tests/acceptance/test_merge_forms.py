@@ -18,7 +18,7 @@ from given import commits_nothing, frame, held, refused, version
 
 import tidemill
 from tidemill import MergeStrategy
-from tidemill.api import merge_table, run_merge
+from tidemill.api.tables import merge_table, run_merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

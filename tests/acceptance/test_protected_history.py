@@ -8,7 +8,7 @@ import pyarrow as pa
 from given import bag, commits_nothing, frame, held, refused, step, table
 
 import tidemill
-from tidemill.declare.strategies import DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import DeleteInsert, Merge, MergeStrategy, Replace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from given import UTC_MICROS, bag, commits_nothing, frame, held, refused, step, 
 
 import tidemill
 from tidemill import MergeStrategy
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace, Strategy
 from tidemill.errors import MergeError
+from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace, Strategy
 
 if TYPE_CHECKING:
     from pathlib import Path

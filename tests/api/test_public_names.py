@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tidemill
+from tidemill.api.results import RunResult, RunStep
 from tidemill.errors import ArgumentError, MergeError, Origin
-from tidemill.run_result import RunResult, RunStep
 
 if TYPE_CHECKING:
     from pathlib import Path

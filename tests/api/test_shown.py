@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import tidemill
-from tidemill.api import MergeResult
+from tidemill.api.results import RunResult, RunStep
+from tidemill.api.tables import MergeResult
 from tidemill.errors import MergeError
-from tidemill.run_result import RunResult, RunStep
 from tidemill.verify.result import Found, Kind, Verified, VerifiedTables
 
 if TYPE_CHECKING:

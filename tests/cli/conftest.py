@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tidemill.cli.main import tidemill
-from tidemill.contracts.records import Record
-from tidemill.state.delta_log import APP_ID
+from tidemill.formats.delta.log import APP_ID
+from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     import pyarrow as pa

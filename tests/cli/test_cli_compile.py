@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pace import second
 
-from tidemill.declare.cursors import cursor
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.model.cursor import cursor
 
 PROJECT = 'name = "shop"\n[sources."t_project.source_table"]\ntype = "parquet"\npath = "data/source"\n'
 MERGE = """{"materialization": "incremental", "incremental": {"strategy": "merge", "merge":

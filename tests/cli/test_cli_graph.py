@@ -16,10 +16,10 @@ import pytest
 from pace import second
 
 from tidemill.cli import render
-from tidemill.contracts.records import Record
-from tidemill.declare.cursors import cursor
-from tidemill.state.ledger import Ledger, Step, ledger_file
-from tidemill.state.views import keep_view
+from tidemill.formats.log import keep_view
+from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path

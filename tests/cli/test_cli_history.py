@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.cli import render
-from tidemill.cli.restore import show
-from tidemill.contracts.snapshots import PREPARES
-from tidemill.declare.strategies import Merge
-from tidemill.declare.tables import Table, Window, lookback
-from tidemill.run.steps.step import run_step
-from tidemill.run.upkeep.restore import RestoreResult
+from tidemill.cli.maintenance import show_restore as show
+from tidemill.execution.step import run_step
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.maintenance.backup import RestoreResult
+from tidemill.model.record import PREPARES
+from tidemill.model.strategy import Merge
+from tidemill.model.table import Table, Window, lookback
 from tidemill.sources.frames import FrameSource
-from tidemill.state.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     from pathlib import Path

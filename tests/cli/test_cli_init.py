@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.cli import sample
+from tidemill.cli import setup
 
 ROOT = Path(__file__).parents[2]
 FILES = [
@@ -89,10 +89,10 @@ def test_a_bad_name_is_an_error(folder: Path, cli, name: str):
 
 
 def test_the_second_day_holds_what_incremental_runs_have_to_stand():
-    first, second = sample.first_month(), sample.next_day()
+    first, second = setup.first_month(), setup.next_day()
     watermark = max(row[5] for row in first)
     known = {row[0] for row in first}
-    assert (len(first), len(known), len(sample.customers())) == (1000, 1000, 120)
+    assert (len(first), len(known), len(setup.customers())) == (1000, 1000, 120)
     new = [row for row in second if row[0] not in known]
     assert len({row[0] for row in second}) == len(second) == 50
     assert len(new) == 41

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from tidemill.declare.cursors import cursor
+from tidemill.model.cursor import cursor
 
 if TYPE_CHECKING:
     from pathlib import Path

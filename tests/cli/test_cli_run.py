@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import pytest
 from pace import second
 
-from tidemill.cli.live import Live
+from tidemill.api.planning import catalog_of
+from tidemill.api.workspace import Workspace
+from tidemill.cli.console import Live
 from tidemill.cli.outcome import Shown
 from tidemill.errors import EngineError
-from tidemill.run.events import Outcome
-from tidemill.run.runner import Runner
-from tidemill.workspace import Workspace
-from tidemill.workspace.means import catalog_of
+from tidemill.execution.results import Outcome
+from tidemill.execution.runner import Runner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -286,7 +286,7 @@ def test_a_step_that_is_not_tried_says_why(capsys: pytest.CaptureFixture[str]):
 
 def test_lines_reach_a_pipe_while_the_terminal_shows_what_is_being_done():
     code = (
-        "from tidemill.cli import render\nfrom tidemill.cli.live import Live\n"
+        "from tidemill.cli import render\nfrom tidemill.cli.console import Live\n"
         "with Live('starting Spark', quiet=False) as live:\n"
         "    live.began('raw_orders'); render.say('a line'); live._progress.refresh(); live.ended('raw_orders')"
     )

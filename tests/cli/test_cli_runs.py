@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.contracts.records import Counts
-from tidemill.project_api import Project
-from tidemill.state.ledger import Ledger, Step, ledger_file
+from tidemill.api.project import Project
+from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidemill
-from tidemill.cli.values import cell, plain
-from tidemill.dataset.entries import Entry
+from tidemill.cli.show import cell, plain
+from tidemill.formats.parquet.folder import Entry
 
 if TYPE_CHECKING:
     from pathlib import Path

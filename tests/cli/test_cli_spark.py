@@ -12,9 +12,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from tidemill.cli.live import Live
+from tidemill.api.workspace import Workspace
+from tidemill.cli.console import Live
 from tidemill.cli.outcome import Shown
-from tidemill.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

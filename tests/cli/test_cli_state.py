@@ -11,11 +11,11 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from tidemill.api.workspace import Workspace
 from tidemill.cli import render
-from tidemill.contracts.records import Record
-from tidemill.declare.cursors import cursor
-from tidemill.state.delta_log import APP_ID
-from tidemill.workspace import Workspace
+from tidemill.formats.delta.log import APP_ID
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 from terminal import on_terminal
 
-from tidemill.cli.fitting import flowing, size, wrapped
-from tidemill.cli.tables import Looks, laid
-from tidemill.contracts.records import Counts
-from tidemill.declare.cursors import Cursor, CursorKind
-from tidemill.state.ledger import Ledger, Step, ledger_file
+from tidemill.cli.render import Looks, flowing, laid, size, wrapped
+from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.model.cursor import Cursor, CursorKind
+from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,10 @@ from crash.worker import BATCH, source_up_to
 from support import events, events_table, feed, held
 
 import tidemill
-from tidemill.declare.strategies import Append, Merge
 from tidemill.errors import TableError
-from tidemill.stores.delta import DeltaStore
-from tidemill.stores.lock import only_writer
+from tidemill.formats.delta.store import DeltaStore
+from tidemill.formats.filesystem import only_writer
+from tidemill.model.strategy import Append, Merge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def test_a_killed_run_leaves_whole_batches_and_their_watermark(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_killed_run_leaves_a_dataset_whole(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    """tests/dataset/test_kills.py kills by the hundred, without Spark."""
+    """tests/parquet/test_kills.py kills by the hundred, without Spark."""
     delay, path = random.Random(seed).uniform(0, 1.5), tmp_path / "events"
     run_and_kill(path, "merge", "committed 1", delay, "parquet")
     done = tidemill.read(path, spark=spark).count() // BATCH - 1

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.state.delta_log import DeltaLog
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

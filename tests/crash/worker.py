@@ -6,10 +6,10 @@ import sys
 
 from support import events, events_table
 
-from tidemill.declare.strategies import Append, Merge
-from tidemill.engine.session import embedded
-from tidemill.run.steps.step import run_step
+from tidemill.execution.step import run_step
+from tidemill.model.strategy import Append, Merge
 from tidemill.sources.frames import FrameSource
+from tidemill.spark.session import embedded
 
 BATCH = 200
 

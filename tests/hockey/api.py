@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 from delta_rows import delta_rows
 
-from tidemill.state.delta_log import DeltaLog
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
 
-    from tidemill.contracts.snapshots import Snapshot
-    from tidemill.run.results import StepResult
+    from tidemill.execution.results import StepResult
+    from tidemill.model.record import Snapshot
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nhl"
 DAY = timedelta(days=1)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from oracle import HOWS, Meaning, Row
 
-from tidemill.declare.joins import Span, Waits
+from tidemill.model.join import Span, Waits
 
 if TYPE_CHECKING:
     from oracle import Out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from tidemill.cli.join_stats import told
-from tidemill.drawing.histogram import Histogram, histogram_svg
+from tidemill.cli.show import told
+from tidemill.graphs.svg import Histogram, histogram_svg
 from tidemill.join.arrivals import Arrivals
 
 FOUND = Arrivals({-7: 1, -1: 9, 0: 80, 3: 8, 12: 2}, "day", look_back=6, look_forward=10)

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.declare.durations import Duration
-from tidemill.declare.joins import Join, JoinSide, JoinType
-from tidemill.declare.mistakes import FileErrors, excerpt
-from tidemill.declare.starts import StartVariable
-from tidemill.declare.templates import Template
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.model.cursor import Duration
+from tidemill.model.join import Join, JoinSide, JoinType
+from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model.window import StartVariable, Template
 
 if TYPE_CHECKING:
     from cli.conftest import Cli
 
-    from tidemill.declare.tables import Table
+    from tidemill.model.table import Table
 
 SIDES = "bank AS a BY process_date WITH sepa AS b BY process_date"
 PAYMENTS = f"""

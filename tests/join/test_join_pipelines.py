@@ -14,11 +14,10 @@ from delta_rows import delta_rows
 from oracle import Meaning, Row
 from support import moment
 
-from tidemill.plan.backfills import backfill_of
-from tidemill.plan.requests import Request
-from tidemill.run.results import StepResult
-from tidemill.state.delta_log import DeltaLog
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.execution.results import StepResult
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.planning.request import Request, backfill_of
 
 if TYPE_CHECKING:
     from cli.conftest import Cli

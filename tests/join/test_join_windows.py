@@ -10,24 +10,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.contracts.records import Record
-from tidemill.contracts.snapshots import Commit, Snapshot
-from tidemill.declare.cursors import Cursor, CursorKind, cursor
-from tidemill.declare.durations import Duration
-from tidemill.declare.joins import Join, JoinSide, JoinType
-from tidemill.declare.starts import StartVariable
-from tidemill.declare.strategies import Append, IncrementalJoin, Replace
-from tidemill.declare.tables import NullTime, Table, Window
-from tidemill.declare.templates import Template
 from tidemill.errors import ArgumentError, StateError
-from tidemill.plan.backfills import backfill_of
-from tidemill.plan.joins import Known, SideState, big_window, join_window, planned, side_by_log, told_by_log
+from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
+from tidemill.model.join import Join, JoinSide, JoinType
+from tidemill.model.record import Commit, Record, Snapshot
+from tidemill.model.strategy import Append, IncrementalJoin, Replace
+from tidemill.model.table import NullTime, Table, Window
+from tidemill.model.window import StartVariable, Template
+from tidemill.planning.joins import Known, SideState, big_window, join_window, planned, side_by_log, told_by_log
+from tidemill.planning.request import backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tidemill.plan.windows import WindowPlan
+    from tidemill.planning.windows import WindowPlan
 
 DATE, NUMBER, MOMENT = CursorKind.DATE, CursorKind.INTEGER, CursorKind.TIMESTAMP
 JOIN = Join(
@@ -188,7 +185,7 @@ def test_a_plan_knows_the_sides_by_the_statistics_in_their_logs(make_table: Call
 
 
 def test_statistics_are_read_for_times_of_every_type_and_for_partitions(make_table: Callable[..., Path]) -> None:
-    from tidemill.state.times import times_of  # noqa: PLC0415
+    from tidemill.formats.delta.statistics import times_of  # noqa: PLC0415
 
     at = datetime(2024, 3, 1, 10, 30, tzinfo=UTC)
     rows = pa.table(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cases import CASES, Case
 from hypothesis import given, settings
 
-from tidemill.declare.joins import Scope, Span, Waits, join_type, scope_of
+from tidemill.model.join import Scope, Span, Waits, join_type, scope_of
 
 if TYPE_CHECKING:
     from oracle import Row

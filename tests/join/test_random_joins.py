@@ -18,16 +18,16 @@ from cases import drawn
 from oracle import HOWS, Out
 from pyspark.sql import functions as F
 
-from tidemill.declare.cursors import CursorKind
-from tidemill.declare.joins import JoinType, join_type, scope_of
 from tidemill.join.rows import STATUS, TARGET, WAITED, Joining, Side, Ticks
+from tidemill.model.cursor import CursorKind
+from tidemill.model.join import JoinType, join_type, scope_of
 
 if TYPE_CHECKING:
     from cases import Case
     from oracle import Row
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from tidemill.declare.joins import Span
+    from tidemill.model.join import Span
 
 NAIVE = datetime(2023, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001
 ODD = 86_400_000_001  # microseconds: no tick is a whole day, none a whole second

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from delta_rows import delta_rows
 from support import moment
 
+from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.contracts.records import Record
-from tidemill.declare.mistakes import FileErrors, excerpt
-from tidemill.plan.requests import USUAL
-from tidemill.run.results import StepResult
-from tidemill.state.delta_log import APP_ID
-from tidemill.workspace import Workspace
+from tidemill.execution.results import StepResult
+from tidemill.formats.delta.log import APP_ID
+from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model.record import Record
+from tidemill.planning.request import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
-    from tidemill.declare.tables import Table
-    from tidemill.declare.views import View
-    from tidemill.plan.requests import Request
-    from tidemill.run.events import Outcome
+    from tidemill.execution.results import Outcome
+    from tidemill.model.query import View
+    from tidemill.model.table import Table
+    from tidemill.planning.request import Request
     from tidemill.verify.result import Verified
 
 PROJECT = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.declare.cursors import cursor
+from tidemill.model.cursor import cursor
 
 READ = {"query": cursor("timestamp", "2024-01-31T10:30:00Z")}
 MERGE = """metadata = {"kept_rows": "intended", "materialization": "incremental", "incremental": {

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from models.conftest import write
 
-from tidemill.plan.requests import Request
-from tidemill.run.results import StepResult
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.execution.results import StepResult
+from tidemill.planning.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,18 +15,18 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 from delta_rows import delta_rows
 
-from tidemill.change.checked import Checked, Place
-from tidemill.cli.checks import _Shown
+from tidemill.api.workspace import Workspace
+from tidemill.changes.check_results import Checked, Place
 from tidemill.cli.main import tidemill
+from tidemill.cli.verify import _ShownChecks as _Shown
 from tidemill.errors import ArgumentError
-from tidemill.plan.requests import Request
-from tidemill.verify.checks import TableChecks
-from tidemill.workspace import Workspace
+from tidemill.execution.checks import TableChecks
+from tidemill.planning.request import Request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.run.events import Outcome
+    from tidemill.execution.results import Outcome
 
 SOURCE = pa.schema(
     [

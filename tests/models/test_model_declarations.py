@@ -9,14 +9,12 @@ import pytest
 from models.conftest import SIDECAR
 
 from tidemill import typing
-from tidemill.declare.durations import Duration
-from tidemill.declare.producers import Query
-from tidemill.declare.starts import CurrentDate, StartVariable
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.declare.tables import NullTime, SchemaPolicy, Table, Window
-from tidemill.declare.templates import Condition
-from tidemill.declare.views import View
 from tidemill.errors import Origin
+from tidemill.model.cursor import Duration
+from tidemill.model.query import Query, View
+from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.table import NullTime, SchemaPolicy, Table, Window
+from tidemill.model.window import Condition, CurrentDate, StartVariable
 
 SAME_AS_JSON = """-- Orders that are still active.
 -- metadata: {"materialization": "incremental",

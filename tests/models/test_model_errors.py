@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.declare.mistakes import FileErrors, excerpt
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.model.mistakes import FileErrors, excerpt
 
 
 def shown(text: str) -> str:

@@ -9,16 +9,15 @@ import pytest
 from models.conftest import SIDECAR, Order, write
 
 from tidemill.errors import TidemillError
-from tidemill.plan.backfills import backfill_of
-from tidemill.plan.requests import Request
-from tidemill.run.results import StepResult
+from tidemill.execution.results import StepResult
+from tidemill.planning.request import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from models.conftest import Shop
 
-    from tidemill.run.events import Outcome
+    from tidemill.execution.results import Outcome
 
     Counted = Callable[[Outcome], tuple[int, ...]]
 

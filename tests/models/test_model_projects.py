@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from pace import second
 
+from tidemill.api.planning import runner_of
+from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.declare.views import View
 from tidemill.errors import ArgumentError
-from tidemill.run.events import Silent
-from tidemill.workspace import Workspace
-from tidemill.workspace.means import runner_of
+from tidemill.execution.results import Silent
+from tidemill.model.query import View
 
 MERGE = """{"materialization": "incremental",
             "kept_rows": "intended",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.declare.cursors import cursor
+from tidemill.model.cursor import cursor
 
 DAILY = """from tidemill.typing import ModelMetadata
 

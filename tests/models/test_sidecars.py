@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
 
 
 def test_a_sidecar_leaves_neither_modules_nor_bytecode_nor_output(load, folder, query, capfd, monkeypatch):

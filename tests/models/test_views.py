@@ -17,29 +17,28 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tidemill.change.checked import Checked, Place
+from tidemill.api.planning import catalog_of
+from tidemill.api.workspace import Workspace
+from tidemill.changes.check_results import Checked, Place
 from tidemill.cli import render
-from tidemill.cli.live import Live
+from tidemill.cli.console import Live
 from tidemill.cli.main import tidemill
 from tidemill.cli.outcome import Shown, run_data
-from tidemill.contracts.records import Counts, Record
-from tidemill.declare.checks import RowCount
-from tidemill.declare.mistakes import FileErrors
 from tidemill.errors import ArgumentError, StateError
-from tidemill.run.events import Outcome, RunOutcome
-from tidemill.run.kept import keeping_run
-from tidemill.run.results import StepResult, ViewResult
-from tidemill.run.views import run_view
-from tidemill.state.delta_log import APP_ID
-from tidemill.state.ledger import Run
-from tidemill.state.views import forget_view, keep_view, view_record
-from tidemill.workspace import Workspace
-from tidemill.workspace.means import catalog_of
+from tidemill.execution.journal import keeping_run
+from tidemill.execution.results import Outcome, RunOutcome, StepResult, ViewResult
+from tidemill.execution.views import run_view
+from tidemill.formats.delta.log import APP_ID
+from tidemill.formats.log import forget_view, keep_view, view_record
+from tidemill.ledger.ledger import Run
+from tidemill.model.check import RowCount
+from tidemill.model.mistakes import FileErrors
+from tidemill.model.record import Counts, Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.declare.views import View
+    from tidemill.model.query import View
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 AT = "2024-06-01T12:00:00.000Z"

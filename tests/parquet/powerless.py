@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import tidemill
-from tidemill.engine.session import embedded
 from tidemill.errors import TidemillError
+from tidemill.spark.session import embedded
 
 LARGEST_FILE = 4 * 1024 * 1024
 _DROP = 24  # PR_CAPBSET_DROP

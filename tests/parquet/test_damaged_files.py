@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidemill
-from tidemill.api import merge_table, run_merge
-from tidemill.dataset.compacting import compact
-from tidemill.dataset.folder import Folder
+from tidemill.api.tables import merge_table, run_merge
 from tidemill.errors import FileError
-from tidemill.run.upkeep.repair import check_keys, dedup
-from tidemill.state.rows import some_rows
+from tidemill.formats.parquet.compaction import compact
+from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.rows import some_rows
+from tidemill.maintenance.repair import check_keys, dedup
 
 if TYPE_CHECKING:
     from collections.abc import Callable

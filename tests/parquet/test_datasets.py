@@ -17,15 +17,15 @@ import pytest
 from support import events, events_table, feed, together
 
 import tidemill
-from tidemill.api import merge_table, run_merge
-from tidemill.dataset import protocol
-from tidemill.dataset.compacting import compact
-from tidemill.dataset.folder import Folder
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, Replace
+from tidemill.api.tables import merge_table, run_merge
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
-from tidemill.run.upkeep.repair import check_keys, dedup
-from tidemill.state.dataset_log import DatasetLog
-from tidemill.stores.parquet.store import ParquetStore
+from tidemill.formats.parquet import protocol
+from tidemill.formats.parquet.compaction import compact
+from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.parquet.log import DatasetLog
+from tidemill.formats.parquet.store import ParquetStore
+from tidemill.maintenance.repair import check_keys, dedup
+from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -318,7 +318,7 @@ def test_a_merge_that_dies_at_a_step_is_whole_or_not_there_and_the_next_one_work
 ) -> None:
     plain(path, rows((1, "a"), (2, "b")), rows((3, "c")))
     with monkeypatch.context() as dying:
-        dying.setattr("tidemill.stores.parquet.store.walk", lambda steps: _until(step, steps))
+        dying.setattr("tidemill.formats.parquet.store.walk", lambda steps: _until(step, steps))
         dying.setattr(Folder, "ending", _nobody_clears)
         with pytest.raises(_DeadError):
             tidemill.merge(rows((1, "A"), (4, "d")), path, on="id", spark=spark)

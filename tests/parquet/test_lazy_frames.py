@@ -16,14 +16,14 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrameReader
 
 import tidemill
-from tidemill.declare.strategies import Merge
-from tidemill.declare.tables import Table
-from tidemill.engine.session import step_session
-from tidemill.engine.translate import translated
 from tidemill.errors import FileError, FilesGoneError, SourceError, TableError
-from tidemill.run.steps.step import run_step
+from tidemill.execution.step import run_step
+from tidemill.model.strategy import Merge
+from tidemill.model.table import Table
 from tidemill.sources.files.source import FileSource
 from tidemill.sources.protocol import Reading
+from tidemill.spark.errors import translated
+from tidemill.spark.session import step_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import tidemill as tm
+from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.dataset.folder import Folder
-from tidemill.state.logs import format_at
-from tidemill.workspace import Workspace
+from tidemill.formats.log import format_at
+from tidemill.formats.parquet.folder import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from delta_rows import delta_rows
 
-from tidemill.run.results import StepResult
-from tidemill.state.delta_log import DeltaLog
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.execution.results import StepResult
+from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.run.events import Outcome, RunOutcome
+    from tidemill.execution.results import Outcome, RunOutcome
 
 
 @dataclass

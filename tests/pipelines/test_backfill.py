@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ArgumentError
-from tidemill.plan.backfills import backfill_of
-from tidemill.plan.requests import Request
-from tidemill.run.results import StepResult
-from tidemill.state.delta_log import DeltaLog
+from tidemill.execution.results import StepResult
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.planning.request import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipelines.conftest import Shop
 
-    from tidemill.run.events import Outcome
+    from tidemill.execution.results import Outcome
 
     Counted = Callable[[StepResult], tuple[int, ...]]
 

@@ -23,10 +23,10 @@ from click.testing import CliRunner
 from delta_rows import delta_rows, delta_table
 
 from tidemill.cli.main import tidemill as command_line
-from tidemill.engine import session
-from tidemill.project.dotenv import read_dotenv
-from tidemill.state.counting import counts_of
-from tidemill.state.delta_log import DeltaLog
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.formats.history import counts_of
+from tidemill.frontends.project_file import read_dotenv
+from tidemill.spark import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.state.delta_log import DeltaLog
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipelines.conftest import Shop
     from pyspark.sql import SparkSession
 
-    from tidemill.run.results import StepResult
+    from tidemill.execution.results import StepResult
 
     Counted = Callable[[StepResult], tuple[int, ...]]
 

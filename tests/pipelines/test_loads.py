@@ -12,14 +12,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.contracts.records import InputRecord, Record
-from tidemill.declare.cursors import Cursor, CursorKind
 from tidemill.errors import TidemillError
-from tidemill.plan.backfills import Backfill
-from tidemill.plan.requests import Request
-from tidemill.state.delta_log import DeltaLog
-from tidemill.workspace import Workspace
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.model.cursor import Cursor, CursorKind
+from tidemill.model.record import InputRecord, Record
+from tidemill.planning.request import Backfill, Request
 
 if TYPE_CHECKING:
     from pathlib import Path

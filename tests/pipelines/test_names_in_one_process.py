@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from delta_rows import delta_rows
 
-from tidemill.run.names import Names, NameUser
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
+from tidemill.execution.catalog import Names, NameUser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.run.events import RunOutcome
+    from tidemill.execution.results import RunOutcome
 
 PIPELINE = """
 SOURCE s TYPE CSV PARAMS { "path": "data/s.csv" };

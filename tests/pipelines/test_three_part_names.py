@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 from delta_rows import delta_rows
 
+from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.declare.mistakes import FileErrors
-from tidemill.workspace import Workspace
+from tidemill.model.mistakes import FileErrors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tidemill.cli.main import tidemill
-from tidemill.state.delta_log import DeltaLog
+from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
     from pipelines.conftest import Shop

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from tidemill.declare.sources import Source
-from tidemill.engine import session
-from tidemill.engine.jars import drivers_at_hand
+from tidemill.model.source import Source
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
+from tidemill.spark import session
+from tidemill.spark.jars import drivers_at_hand
 
 spark = session.embedded(small=True)
 print("at hand before:", len(drivers_at_hand()))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemill.sources import batches
-from tidemill.sources.batches import Batches
+from tidemill.sources import frames
+from tidemill.sources.frames import Batches
 from tidemill.sources.protocol import Reading
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_few_rows_and_many_are_the_same(spark: SparkSession, tmp_path: Path, mon
     rows: list[dict[str, Any]] = [FULL, {**dict.fromkeys(FULL), "id": 2}]
 
     def given(most: int) -> tuple[list[tuple[str, str]], list[Any]]:
-        monkeypatch.setattr(batches, "FEW", most)
+        monkeypatch.setattr(frames, "FEW", most)
         (folder := tmp_path / str(most)).mkdir()
         found = Batches(Reading(spark, like), folder)
         for row in rows:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.files.csv_bytes import lines_are_records, may_hold_codes
 from tidemill.sources.files.listing import Listing
+from tidemill.sources.files.text import lines_are_records, may_hold_codes
 
 if TYPE_CHECKING:
     from pathlib import Path

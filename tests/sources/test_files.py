@@ -13,13 +13,12 @@ import pytest
 from pyspark.sql.functions import lit, spark_partition_id
 from pyspark.sql.types import StructType
 
-from tidemill.declare.cursors import cursor
-from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
-from tidemill.sources.failures import failures_of
+from tidemill.model.cursor import cursor
+from tidemill.model.source import Source
 from tidemill.sources.files.source import FileSource
 from tidemill.sources.protocol import Reading
-from tidemill.sources.registry import connector_for
+from tidemill.sources.registry import connector_for, failures_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.files.headers import Alike, by_header
 from tidemill.sources.files.listing import Listing
+from tidemill.sources.files.text import Alike, by_header
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,7 @@ from datetime import date, timedelta
 import pytest
 
 import tidemill
-from tidemill.sources.http.pace import Pace
-from tidemill.sources.http.remembering import remembering
+from tidemill.sources.http.fetch import Pace, remembering
 
 DAYS = [date(2026, 2, 1) + timedelta(days=n) for n in range(8)]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.files.json_bytes import files_are_documents
 from tidemill.sources.files.listing import Listing
+from tidemill.sources.files.text import files_are_documents
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 
 import tidemill
 from tidemill.errors import SchemaError
-from tidemill.state.delta_log import DeltaLog
+from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.model.source import Source
 from tidemill.sources.http.fetch import Fetcher
-from tidemill.sources.http.pages import pages, read_pagination
+from tidemill.sources.http.rest import pages, read_pagination
 from tidemill.sources.params import Params
 
 ROWS = [{"id": number} for number in range(7)]

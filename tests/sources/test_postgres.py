@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.declare.cursors import cursor
-from tidemill.declare.sources import Source
-from tidemill.engine.jars import POSTGRES, ensure_jars
 from tidemill.errors import ConnectorError, Origin
-from tidemill.sources.failures import failures_of
+from tidemill.model.cursor import cursor
+from tidemill.model.source import Source
 from tidemill.sources.protocol import Reading
-from tidemill.sources.registry import connector_for
+from tidemill.sources.registry import connector_for, failures_of
+from tidemill.spark.jars import POSTGRES, ensure_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

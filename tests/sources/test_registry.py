@@ -10,22 +10,20 @@ from typing import Any
 
 import pytest
 
-from tidemill.declare.cursors import Cursor, CursorKind, cursor
-from tidemill.declare.sources import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
-from tidemill.sources.addresses import read_address
-from tidemill.sources.failures import failures_of
+from tidemill.model.cursor import Cursor, CursorKind, cursor
+from tidemill.model.source import Source
 from tidemill.sources.http.rest import sent
-from tidemill.sources.jdbc import between, jdbc_source
+from tidemill.sources.jdbc import between, jdbc_source, read_address
 from tidemill.sources.protocol import Connector
-from tidemill.sources.registry import connector_for, known_kinds
+from tidemill.sources.registry import connector_for, failures_of, known_kinds
 
 POSTGRES = {"url": "postgresql://localhost/shop", "table": "orders"}
 
 
 def test_connectors_are_made_without_spark():
     code = (
-        "import sys; from tidemill.declare.sources import Source; from tidemill.sources.registry import connector_for;"
+        "import sys; from tidemill.model.source import Source; from tidemill.sources.registry import connector_for;"
         "connector_for(Source('a', 'csv', {'path': 'x'})); connector_for(Source('a', 'PYTHON', {'function': 'm:f'}));"
         "connector_for(Source('a', 'Postgres', {'url': 'postgresql://h/d', 'table': 't'}));"
         "connector_for(Source('a', 'Rest', {'url': 'https://h/'})); connector_for(Source('a', 'avro', {}));"

@@ -7,14 +7,14 @@ import inspect
 import pytest
 from pyspark.sql import DataFrameReader, DataFrameWriter
 
-from tidemill.declare.exports import Export
-from tidemill.declare.sources import Source
-from tidemill.declare.strategies import Merge
 from tidemill.errors import ArgumentError, Origin
-from tidemill.run.exports.options import Options
+from tidemill.execution.exports.options import Options
+from tidemill.model.query import Export
+from tidemill.model.source import Source
+from tidemill.model.strategy import Merge
 from tidemill.sources.files.source import file_source
+from tidemill.sources.params import given_options, reader_options, writer_options
 from tidemill.sources.registry import connector_for
-from tidemill.sources.spark_options import given_options, reader_options, writer_options
 
 HERE = Origin("shop.sql", 3)
 NO_OPTIONS = {"self", "path", "paths", "schema", "partitionBy"}

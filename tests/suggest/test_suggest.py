@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tidemill.suggest.look import look_at
-from tidemill.workspace.looking import suggestions
+from tidemill.api.questions import suggestions
+from tidemill.suggest.facts import look_at
 
 if TYPE_CHECKING:
     from cli.conftest import Cli

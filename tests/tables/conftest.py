@@ -13,12 +13,11 @@ import pytest
 from click.testing import CliRunner
 from delta_rows import delta_rows
 
+from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.declare.mistakes import FileErrors, excerpt
-from tidemill.plan.requests import USUAL
-from tidemill.run.events import Silent
-from tidemill.run.results import StepResult
-from tidemill.workspace import Workspace
+from tidemill.execution.results import Silent, StepResult
+from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.planning.request import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
-    from tidemill.declare.tables import Table
     from tidemill.errors import TidemillError
-    from tidemill.plan.requests import Request
+    from tidemill.model.table import Table
+    from tidemill.planning.request import Request
     from tidemill.verify.result import Verified
 
 

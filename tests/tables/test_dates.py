@@ -9,21 +9,18 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tidemill.contracts.records import Record
-from tidemill.contracts.snapshots import Commit, Snapshot
-from tidemill.declare.cursors import Cursor, CursorKind
-from tidemill.declare.durations import duration
-from tidemill.declare.functions import Function
-from tidemill.declare.strategies import Merge
-from tidemill.declare.tables import Table, Window
 from tidemill.errors import ArgumentError, StateError, TableError
-from tidemill.plan.backfills import backfill_of
-from tidemill.plan.dates import fetches_of, progress_of, whole_of
-from tidemill.plan.fetching import reason_to_fetch
-from tidemill.sources.run import Run
+from tidemill.model.cursor import Cursor, CursorKind, duration
+from tidemill.model.function import Function
+from tidemill.model.record import Commit, Record, Snapshot
+from tidemill.model.strategy import Merge
+from tidemill.model.table import Table, Window
+from tidemill.planning.dates import fetches_of, progress_of, reason_to_fetch, whole_of
+from tidemill.planning.request import backfill_of
+from tidemill.sources.protocol import Run
 
 if TYPE_CHECKING:
-    from tidemill.plan.dates import Fetch
+    from tidemill.planning.dates import Fetch
 
 NOON = datetime(2026, 2, 4, 12, tzinfo=UTC)
 FOREIGN = Commit(5, "", "CREATE OR REPLACE TABLE AS SELECT", {}, None, adds_rows=True, removes_rows=True)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tables.conftest import write
 
-from tidemill.contracts.records import Counts
+from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
-from tidemill.plan.backfills import backfill_of
-from tidemill.plan.requests import Request
-from tidemill.state.delta_log import DeltaLog
-from tidemill.workspace import Workspace
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.model.record import Counts
+from tidemill.planning.request import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

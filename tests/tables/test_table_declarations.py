@@ -10,19 +10,19 @@ import pytest
 from tables.conftest import write
 
 import tidemill
-from tidemill.declare.durations import Duration
-from tidemill.declare.functions import OnUnmet
-from tidemill.declare.strategies import Append, Merge, MergeStrategy, Replace
-from tidemill.declare.tables import NullTime, SchemaPolicy, Window
 from tidemill.errors import ArgumentError
+from tidemill.model.cursor import Duration
+from tidemill.model.function import OnUnmet
+from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
+from tidemill.model.table import NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from click.testing import Result
 
-    from tidemill.declare.tables import Table
-    from tidemill.workspace import Workspace
+    from tidemill.api.workspace import Workspace
+    from tidemill.model.table import Table
 
 STATS = """
 import tidemill

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 
-from tidemill.declare.tables import SchemaPolicy
 from tidemill.errors import SchemaError
-from tidemill.models.schemas import columns_of_ddl, ddl_of
-from tidemill.run.producers.typed import Typed
+from tidemill.execution.function_rows import Typed
+from tidemill.frontends.models.functions import columns_of_ddl, ddl_of
+from tidemill.model.table import SchemaPolicy
 
 SCHEMA = t.StructType(
     [

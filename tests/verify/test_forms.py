@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from support import NOW, Rows, events, feed, held, keyed, version
 
-from tidemill.declare.strategies import MergeStrategy
-from tidemill.declare.tables import SchemaPolicy
+from tidemill.model.strategy import MergeStrategy
+from tidemill.model.table import SchemaPolicy
 from tidemill.verify.table import verify_table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.declare.tables import Table
+    from tidemill.model.table import Table
     from tidemill.verify.result import Verified
 
 BEFORE = events((1, 1, "a"), (2, 2, "b"))

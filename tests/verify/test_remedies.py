@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemill.declare.cursors import CursorKind, cursor
-from tidemill.declare.strategies import Append, Merge
-from tidemill.declare.tables import NullTime, Table, Window
-from tidemill.plan.windows import WindowPlan
-from tidemill.verify.remedies import remedies
+from tidemill.model.cursor import CursorKind, cursor
+from tidemill.model.strategy import Append, Merge
+from tidemill.model.table import NullTime, Table, Window
+from tidemill.planning.windows import WindowPlan
 from tidemill.verify.result import Found, Kind
+from tidemill.verify.rules import remedies
 
 REACH = WindowPlan("at", CursorKind.DATE, "since …", NullTime.FAIL, start=cursor("date", "2024-02-01"))
 BELOW = "below what a run reads (at from 2024-02-01 on)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.declare.strategies import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
+from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
 from tidemill.verify.result import Kind
 from tidemill.verify.rules import Rule, bounds_of, rule_for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from tidemill.workspace import Workspace
+from tidemill.api.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,1 +1,1 @@
-"""One module per command group; text and JSON renderers."""
+"""One module per command group; one renderer for text and JSON."""

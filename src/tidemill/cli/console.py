@@ -1,18 +1,27 @@
-"""The one console: every line, and the display of what is being done now, reaches a terminal through it."""
+"""The one console: every line, the display of what is being done now, and work that Ctrl-C ends at once."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+import threading
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Self
 
-    from rich.progress import Progress
+    from pyspark.sql import SparkSession
+    from rich.progress import Progress, TaskID
+
+    from tidemill.api.maintenance import OnSpark
 
 _display: Progress | None = None
 
@@ -87,3 +96,74 @@ def _talk_to_nobody(stream: TextIO | Any) -> None:
     """What is still to be said to a closed pipe, by us or by Python at its end, goes nowhere."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+class Live:
+    """Shows what began and what ended, called from any thread. Where nobody watches it does nothing."""
+
+    def __init__(self, first: str, *, quiet: bool) -> None:
+        self._first = first
+        self._progress = new_display() if watched() and not quiet else None
+        self._lines: dict[str, TaskID] = {}
+        self._shown = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self._progress is not None:
+            self._shown.enter_context(displaying(self._progress))
+            self.began(self._first)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shown.close()
+
+    def began(self, name: str) -> None:
+        if self._progress is not None and name not in self._lines:
+            self.ended(self._first)
+            self._lines[name] = self._progress.add_task(name, total=None)
+
+    def moved(self, name: str, where: str) -> None:
+        line = self._lines.get(name)
+        if self._progress is not None and line is not None:
+            self._progress.update(line, description=f"{name}  {where}")
+
+    def ended(self, name: str) -> None:
+        line = self._lines.pop(name, None)
+        if self._progress is not None and line is not None:
+            self._progress.remove_task(line)
+
+
+T = TypeVar("T")
+
+
+def interruptible(work: Callable[[], T]) -> T:
+    """Does the work in a thread of its own, so that Ctrl-C interrupts the waiting and not the work's connection.
+
+    In the main thread PySpark answers Ctrl-C by a call on the connection that is busy, which breaks it; from here
+    Spark can still be stopped in order.
+    """
+    logging.getLogger("py4j").addHandler(logging.NullHandler())  # it logs what the stopped work runs into
+    done: Future[T] = Future()
+    threading.Thread(target=_settle, args=(done, work), name="tidemill-work", daemon=True).start()
+    return done.result()
+
+
+def on_spark(profile: str | None) -> OnSpark:
+    """Short work on the Spark that the project of the current folder names; Ctrl-C can end it."""
+    from tidemill.cli.options import spark_here  # noqa: PLC0415  slow to import
+    from tidemill.spark.session import session_for  # noqa: PLC0415
+
+    settings = spark_here(profile)
+
+    def done(work: Callable[[SparkSession], T]) -> T:
+        return interruptible(lambda: work(session_for(small=True, settings=settings)))
+
+    return done
+
+
+def _settle(done: Future[T], work: Callable[[], T]) -> None:
+    try:
+        done.set_result(work())
+    except BaseException as failure:  # noqa: BLE001  it is raised where the work is waited for
+        done.set_exception(failure)

@@ -11,12 +11,12 @@ import click
 
 from tidemill.cli import render
 from tidemill.cli.options import on_project, output
-from tidemill.cli.tables import Looks
+from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tidemill.drawing import Picture
-    from tidemill.workspace import Workspace
+    from tidemill.api.workspace import Workspace
+    from tidemill.graphs.picture import Picture
 
 HEADINGS = ("name", "strategy", "watermark", "changed", "status", "reads too")
 _LOOKS = Looks(
@@ -44,7 +44,7 @@ def graph(workspace: Workspace, svg: Path | None, mermaid: Path | None, form: st
 
     Freshness is the time since the last commit. Starts no Spark.
     """
-    from tidemill import drawing  # noqa: PLC0415
+    from tidemill import graphs as drawing  # noqa: PLC0415
     from tidemill.cli.picture import picture_of  # noqa: PLC0415
 
     now = datetime.now(UTC)
@@ -75,7 +75,7 @@ _SHOWN = {"fresh", "reads"}  # JSON has moments for the one, edges for the other
 
 
 def _show(project: str, picture: Picture) -> None:
-    from tidemill.drawing import tree  # noqa: PLC0415
+    from tidemill.graphs.picture import tree  # noqa: PLC0415
 
     render.say(f"{render.INDENT}{render.SEPARATOR.join([project, *_counted(picture)])}")
     lines = [
@@ -95,7 +95,7 @@ def _show(project: str, picture: Picture) -> None:
 
 def _counted(picture: Picture) -> list[str]:
     """How many there are of each shape, with the mark that it has in the tree."""
-    from tidemill.drawing import MARKS  # noqa: PLC0415
+    from tidemill.graphs.picture import MARKS  # noqa: PLC0415
 
     counts = Counter(box.shape for box in picture.boxes)
     words = [f"{MARKS[each]} {counts[each]} {each}{'' if counts[each] == 1 else 's'}" for each in MARKS if counts[each]]

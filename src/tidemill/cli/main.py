@@ -18,26 +18,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tidemill.cli import console, render
-from tidemill.cli.backup import backup
-from tidemill.cli.checks import test
-from tidemill.cli.compile import compile_
-from tidemill.cli.datasets import check, compact, dedup, recover, vacuum
-from tidemill.cli.doctor import doctor, setup
-from tidemill.cli.drop import drop
 from tidemill.cli.graph import graph
-from tidemill.cli.history import history
-from tidemill.cli.init import init
-from tidemill.cli.join_stats import join_stats
+from tidemill.cli.history import history, runs
+from tidemill.cli.maintenance import backup, check, compact, dedup, drop, recover, restore, vacuum
 from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
-from tidemill.cli.restore import restore
-from tidemill.cli.run import list_, plan, run, validate
-from tidemill.cli.runs import runs
-from tidemill.cli.show import show
-from tidemill.cli.state import state
-from tidemill.cli.status import status
-from tidemill.cli.suggest import suggest
-from tidemill.cli.verify import verify
+from tidemill.cli.run import compile_, list_, plan, run, validate
+from tidemill.cli.setup import doctor, init, setup
+from tidemill.cli.show import join_stats, show, suggest
+from tidemill.cli.status import state, status
+from tidemill.cli.verify import test, verify
 from tidemill.cli.watermarks import reset_watermark, set_watermark, show_watermarks
 from tidemill.errors import ArgumentError, TidemillError
 
@@ -147,7 +137,7 @@ def main() -> NoReturn:
 def _leave_at_once() -> NoReturn:
     """Ends steps that are still at work, which Python would wait for; their tables hold whole commits."""
     console.hush()
-    engine = sys.modules.get("tidemill.engine.session")
+    engine = sys.modules.get("tidemill.spark.session")
     if engine is not None:
         engine.stop()
     os._exit(INTERRUPTED)
@@ -206,7 +196,7 @@ def _number(types: re.Match[str]) -> str:
 
 
 def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:
-    from tidemill.engine.room import disk_full, told_of_room  # noqa: PLC0415
+    from tidemill.spark.places import disk_full, told_of_room  # noqa: PLC0415
 
     if full := told_of_room(str(failure)):
         return disk_full(f"tidemill {next(iter(args), '')}".rstrip(), full, Path.cwd())
@@ -228,7 +218,7 @@ def _first_line(failure: Exception) -> str:
 
 
 def _keep(details: str) -> Path | None:
-    from tidemill.engine.places import log_folder  # noqa: PLC0415
+    from tidemill.spark.places import log_folder  # noqa: PLC0415
 
     file = log_folder() / f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:

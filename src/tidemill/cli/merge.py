@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
-from tidemill.cli.live import Live
-from tidemill.cli.naming import merged_into, promised_here, spark_here
-from tidemill.cli.options import columns, output, single_writer
-from tidemill.declare.paths import absolute
-from tidemill.declare.strategies import MergeStrategy
-from tidemill.declare.tables import SchemaPolicy
-from tidemill.declare.variables import given_pairs
+from tidemill.cli.console import Live
+from tidemill.cli.options import columns, merged_into, output, promised_here, single_writer, spark_here
+from tidemill.model.names import absolute
+from tidemill.model.strategy import MergeStrategy
+from tidemill.model.table import SchemaPolicy
+from tidemill.model.variables import given_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.api import MergeResult
-    from tidemill.declare.tables import Table
-    from tidemill.run.keeping import Kept
+    from tidemill.api.tables import MergeResult
+    from tidemill.execution.journal import Kept
+    from tidemill.model.table import Table
 
 EXAMPLES = """\b
 Examples:
@@ -113,7 +112,7 @@ def merge(
     Delta table or of a plain Parquet dataset; it is made if nothing is there. In a project, a TARGET without a / is
     the name of one of its tables; a path there needs ./
     """
-    from tidemill.api import merge_table  # noqa: PLC0415
+    from tidemill.api.tables import merge_table  # noqa: PLC0415
 
     known = merged_into(target)
     path = known.path if known else target
@@ -145,7 +144,7 @@ def merge(
 
 def _kept_partitions(table: Table) -> list[str]:
     """That a table which was there before is not partitioned as it was asked for."""
-    from tidemill.state.logs import log_at  # noqa: PLC0415
+    from tidemill.formats.log import log_at  # noqa: PLC0415
 
     snapshot = log_at(absolute(table.path)).snapshot()
     held = snapshot.partition_columns if snapshot else ()
@@ -156,8 +155,8 @@ def _kept_partitions(table: Table) -> list[str]:
 
 
 def _rehearse(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> MergeResult:
-    from tidemill.api import run_merge  # noqa: PLC0415
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+    from tidemill.api.tables import run_merge  # noqa: PLC0415
+    from tidemill.cli.console import interruptible  # noqa: PLC0415
 
     settings = spark_here()
     with Live(f"looking what merging {source} into {table.name} would do", quiet=quiet):
@@ -167,10 +166,10 @@ def _rehearse(source: str, options: Mapping[str, str], table: Table, *, quiet: b
 
 
 def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> MergeResult:
-    from tidemill.api import file_source, run_merge  # noqa: PLC0415
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.plan.work import is_small  # noqa: PLC0415
-    from tidemill.run.keeping import keeping  # noqa: PLC0415
+    from tidemill.api.tables import file_source, run_merge  # noqa: PLC0415
+    from tidemill.cli.console import interruptible  # noqa: PLC0415
+    from tidemill.execution.journal import keeping  # noqa: PLC0415
+    from tidemill.planning.work import is_small  # noqa: PLC0415
 
     settings = spark_here()
     if options:  # a wrong one is no run

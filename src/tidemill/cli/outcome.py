@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill import __version__
 from tidemill.cli import render
-from tidemill.declare.strategies import Merge
+from tidemill.model.strategy import Merge
 
 if TYPE_CHECKING:
-    from tidemill.cli.live import Live
+    from tidemill.api.workspace import Workspace
+    from tidemill.cli.console import Live
     from tidemill.errors import TidemillError
-    from tidemill.run.events import Outcome, RunOutcome
-    from tidemill.run.results import StepResult, ViewResult
-    from tidemill.state.ledger import Run
-    from tidemill.workspace import Workspace
+    from tidemill.execution.results import Outcome, RunOutcome, StepResult, ViewResult
+    from tidemill.ledger.ledger import Run
 
 STARTING = "starting Spark"
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
@@ -188,13 +187,13 @@ def _count(count: int, word: str) -> str:
 
 
 def _step_result(outcome: Outcome) -> StepResult | None:
-    from tidemill.run.results import StepResult  # noqa: PLC0415  slow to import
+    from tidemill.execution.results import StepResult  # noqa: PLC0415  slow to import
 
     return outcome.result if isinstance(outcome.result, StepResult) else None
 
 
 def _view_result(outcome: Outcome) -> ViewResult | None:
-    from tidemill.run.results import ViewResult  # noqa: PLC0415  slow to import
+    from tidemill.execution.results import ViewResult  # noqa: PLC0415  slow to import
 
     return outcome.result if isinstance(outcome.result, ViewResult) else None
 
@@ -234,7 +233,7 @@ def run_data(workspace: Workspace, outcome: RunOutcome, run: Run) -> dict[str, A
 
 def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
     """What Python code sees of a step, with null in the place of what it has not."""
-    from tidemill.run_result import step_of  # noqa: PLC0415  slow to import
+    from tidemill.api.results import step_of  # noqa: PLC0415  slow to import
 
     step, result = step_of(outcome, workspace), _step_result(outcome)
     wrote = outcome.result is not None and _view_result(outcome) is None

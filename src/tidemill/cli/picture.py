@@ -6,22 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemill.cli import render
-from tidemill.declare.exports import Export
-from tidemill.declare.tables import Table
-from tidemill.declare.views import View
-from tidemill.drawing import Box, Picture, Shape
-from tidemill.state.changed import changed_at
-from tidemill.state.ledger import Ledger, ledger_file
-from tidemill.state.logs import log_of
-from tidemill.state.past import last_step
-from tidemill.state.views import view_record
+from tidemill.formats.log import changed_at, log_of, view_record
+from tidemill.graphs.picture import Box, Picture, Shape
+from tidemill.ledger.ledger import Ledger, ledger_file
+from tidemill.ledger.past import last_step
+from tidemill.model.query import Export, View
+from tidemill.model.table import Table
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidemill.contracts.snapshots import Snapshot
-    from tidemill.plan.graph import Node
-    from tidemill.workspace import Workspace
+    from tidemill.api.workspace import Workspace
+    from tidemill.model.graph import Node
+    from tidemill.model.record import Snapshot
 
 OK, NOT_RUN, CHANGED, FAILED = "ok", "not run yet", "query changed", "failed"
 _OTHERS = "not declared here"  # a table that the warehouse or the session's catalog holds

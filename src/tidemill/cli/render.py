@@ -1,28 +1,201 @@
-"""How things look on the terminal: the one place for marks, columns, colours, errors and JSON."""
+"""How things look on the terminal: marks, colours, lines and tables that fit its width, errors and JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from tidemill.cli import console, fitting
-from tidemill.cli.fitting import flowing, wrapped
-from tidemill.cli.tables import Looks, laid
-from tidemill.declare.mistakes import FileErrors, excerpt
+from tidemill.cli import console
+from tidemill.model.mistakes import FileErrors, cells, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidemill.errors import TidemillError
 
+SEPARATOR = " · "
+_GAP = "   "
+_ROOM = 30  # columns that facts need beside a head; where there are fewer they begin near the left
+_NEAR = 6
+
+
+def size(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    return cells(click.unstyle(text))
+
+
+def wrapped(text: str, width: int | None, hang: int = 0) -> list[str]:
+    """The text in lines of at most this width; those after the first begin `hang` columns from the left.
+
+    Only a word that is longer than a line is longer than it.
+    """
+    if width is None or size(text) <= width:
+        return [text]
+    hang = hang if hang <= width // 2 else _NEAR
+    lines, line = [], ""
+    for gap, word in re.findall(r"( *)([^ ]+)", text):
+        if line.strip() and size(line + gap + word) > width:
+            lines.append(line.rstrip())
+            line = " " * hang + word
+        else:
+            line += gap + word
+    return [*lines, line]
+
+
+def flowing(head: str, facts: Sequence[str], tail: str, width: int | None) -> list[str]:
+    """A head, facts, and what stands last: in one line if that fits, else with facts aligned below each other."""
+    end = _GAP + tail if tail else ""
+    whole = f"{head}{SEPARATOR.join(facts)}".rstrip() + end
+    if width is None or size(whole) <= width:
+        return [whole]
+    indent = size(head) if width - size(head) >= _ROOM else _NEAR
+    first = head if indent == size(head) else ""
+    packed = _packed(facts, width - indent, size(end))
+    lines = [part for fact in packed for part in wrapped(fact, width - indent)]
+    below = [" " * indent + line for line in lines]
+    below[:1] = [first + lines[0]] if first else [*wrapped(head.rstrip(), width, _NEAR), *below[:1]]
+    last = below[-1] + end
+    return [*below[:-1], last] if size(last) <= width else [*below, " " * indent + tail]
+
+
+def _packed(facts: Sequence[str], width: int, end: int) -> list[str]:
+    """As many facts in a line as fit; the last line leaves room for what stands at its end."""
+    lines: list[str] = []
+    for place, fact in enumerate(facts):
+        room = width - (end if place == len(facts) - 1 else 0)
+        if lines and size(lines[-1] + SEPARATOR + fact) <= room:
+            lines[-1] += SEPARATOR + fact
+        else:
+            lines.append(fact)
+    return lines or [""]
+
+
+Way = Literal["cut", "wrap", "drop", "last"]
+Gives = Mapping[str, tuple[Way, int]]
+_BETWEEN_COLUMNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How a table looks, by its headings.
+
+    `gives` are the columns that give way, the least important first, with how narrow they may become: `cut` ends
+    cells with …, `wrap` goes on below, `drop` leaves the column out; `last` leaves it out where that is not enough.
+    Where nothing is, columns leave altogether: no line is wider than the terminal.
+    Of `paths` the end is kept. `paint` colours a piece of a cell.
+    """
+
+    right: frozenset[str] = frozenset()
+    gives: Gives = field(default_factory=dict)
+    paths: frozenset[str] = frozenset()
+    paint: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The lines of a table, headings first, and the columns for which there was no room."""
+
+    heading: tuple[str, ...]
+    lines: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def laid(headings: Sequence[str], lines: Sequence[Sequence[str]], looks: Looks, width: int | None) -> Laid:
+    """The table in at most this width, if that is given; a column in which nothing stands is not in it."""
+    kept = [n for n, _ in enumerate(headings) if any(line[n] for line in lines)]
+    widths = {n: max(size(line[n]) for line in (headings, *lines)) for n in kept}
+    words = {n: max(size(word) for line in lines for word in (line[n].split() or [""])) for n in kept}
+    fitted = widths if width is None else _fitted(headings, widths, words, looks.gives, width)
+    head, *rows = [_row(headings, line, fitted, looks) for line in (headings, *lines)]
+    left_out = tuple(headings[n] for n in kept if n not in fitted)
+    return Laid(tuple(head), tuple(part for row in rows for part in row), left_out)
+
+
+def _fitted(
+    headings: Sequence[str], widths: Mapping[int, int], words: Mapping[int, int], gives: Gives, width: int
+) -> dict[int, int]:
+    """The widths of the columns that stay; what goes on below is at least as wide as its longest word."""
+    found = dict(widths)
+
+    def over() -> int:
+        return sum(found.values()) + _BETWEEN_COLUMNS * (len(found) - 1) - width
+
+    for heading, (way, least) in gives.items():
+        n = headings.index(heading)
+        if n in found and over() > 0 and way == "drop":
+            del found[n]
+        elif n in found and over() > 0 and way != "last":
+            word = words[n] if way == "wrap" else 0
+            found[n] = min(found[n], max(found[n] - over(), least, word, size(heading)))
+    leaving = next(_leaving(headings, found, gives), None) if over() > 0 else None
+    if leaving is None:
+        return found
+    rest = {n: size for n, size in widths.items() if n != leaving}  # the others have its room
+    return _fitted(headings, rest, words, gives, width)
+
+
+def _leaving(headings: Sequence[str], found: Mapping[int, int], gives: Gives) -> Iterator[int]:
+    """The columns that leave one after another where to be shorter is not enough; the first column stays."""
+    ways = {headings.index(heading): way for heading, (way, _) in gives.items()}
+    others = sorted(found)[1:]
+    yield from (n for n in reversed(others) if ways.get(n) in {"cut", "last"})
+    yield from (n for n, way in ways.items() if n in others and way == "wrap")
+
+
+def _row(headings: Sequence[str], line: Sequence[str], widths: Mapping[int, int], looks: Looks) -> list[str]:
+    cells = {n: _cell(headings[n], line[n], room, looks) for n, room in widths.items()}
+    height = max((len(parts) for parts in cells.values()), default=1)
+    found = []
+    for m in range(height):
+        pieces = [
+            _piece(headings[n], parts[m] if m < len(parts) else "", widths[n], looks) for n, parts in cells.items()
+        ]
+        found.append((" " * _BETWEEN_COLUMNS).join(pieces).rstrip())
+    return found
+
+
+def _piece(heading: str, part: str, width: int, looks: Looks) -> str:
+    space = " " * (width - size(part))
+    painted = looks.paint.get(heading, str)(part)
+    return f"{space}{painted}" if heading in looks.right else f"{painted}{space}"
+
+
+def _cell(heading: str, text: str, room: int, looks: Looks) -> list[str]:
+    if size(text) <= room:
+        return [text]
+    way = looks.gives.get(heading, ("cut", 0))[0]
+    return wrapped(text, room) if way == "wrap" else [shortened(text, room, end=heading in looks.paths)]
+
+
+def shortened(text: str, room: int, *, end: bool = False) -> str:
+    """The text in so many columns, with … where something is left out: at its start if its end counts.
+
+    Between words, if most of it stays then.
+    """
+    if size(text) <= room:
+        return text
+    if end:
+        return f"…{_first(text[::-1], room - 1)[::-1]}"
+    start = _first(text, room - 1)
+    words = start.rpartition(" ")[0].rstrip(" ,·")
+    return f"{words if len(words) > room // 2 else start}…"
+
+
+def _first(text: str, room: int) -> str:
+    """As much of the text as there is room for."""
+    while size(text) > room:
+        text = text[:-1]
+    return text
+
+
 INDENT = "  "
 PLAIN = Looks()
-SEPARATOR = fitting.SEPARATOR
 NOT_KNOWN = "–"  # noqa: RUF001  the mark of what could not be looked at
 _UNDER = 4  # what goes on below a line with a mark
 _CARET = re.compile(r" *│ *\^+ ")

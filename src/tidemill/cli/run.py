@@ -1,26 +1,31 @@
-"""`tidemill run`, `plan`, `validate`, `list`: a project, or one pipeline file."""
+"""`tidemill run`, `plan`, `validate`, `list` and `compile`: a project, or one pipeline file."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import render
-from tidemill.cli.live import Live
+from tidemill.cli import console, render
+from tidemill.cli.console import Live
 from tidemill.cli.options import examples, on_project, on_selection, output, requested, selection, variables
 from tidemill.cli.outcome import Shown, run_data
-from tidemill.cli.tables import Looks
+from tidemill.cli.render import Looks
 from tidemill.errors import exit_code_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from tidemill.api.workspace import Workspace
     from tidemill.cli.options import Load
-    from tidemill.plan.requests import Request
-    from tidemill.run.kept import KeptRun
-    from tidemill.workspace import Workspace
+    from tidemill.execution.journal import KeptRun
+    from tidemill.model.query import View
+    from tidemill.model.table import Table
+    from tidemill.planning.request import Request
+    from tidemill.planning.statements import RunStatements
 
 LISTED = ("name", "strategy", "reads", "declared in")
 _LIST_LOOKS = Looks(
@@ -66,7 +71,7 @@ def run(
     Each table is changed in one commit, or in none when nothing differs. A failed step stops what reads its table;
     the rest goes on.
     """
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
+    from tidemill.cli.console import interruptible  # noqa: PLC0415
 
     workspace = load(target)
     if dry_run:
@@ -114,9 +119,8 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
 @output
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
-    from tidemill.plan.ground import refuse  # noqa: PLC0415
-    from tidemill.workspace.means import bad_params, doubtful_sources  # noqa: PLC0415
-    from tidemill.workspace.warnings import warnings_of  # noqa: PLC0415
+    from tidemill.api.planning import bad_params, doubtful_sources, warnings_of  # noqa: PLC0415
+    from tidemill.planning.refusals import refuse  # noqa: PLC0415
 
     refuse(bad_params(workspace))
     proposals = _proposals(workspace)
@@ -175,7 +179,6 @@ def _strategy(node: Any) -> str:
 
 
 def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool) -> None:
-    from dataclasses import asdict  # noqa: PLC0415
 
     steps, mask = workspace.plan(request), workspace.masking.mask
     if form == "json":
@@ -196,7 +199,7 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
 
 def _proposals(workspace: Workspace) -> list[str]:
     """What could be done better: a source that could be read in windows is read whole."""
-    from tidemill.declare.strategies import Append, Replace  # noqa: PLC0415
+    from tidemill.model.strategy import Append, Replace  # noqa: PLC0415
 
     found = []
     for table in workspace.tables:
@@ -220,10 +223,83 @@ def _proposals(workspace: Workspace) -> list[str]:
 
 def _keeping(workspace: Workspace, target: str | None, request: Request) -> AbstractContextManager[KeptRun]:
     """The run, kept in the ledger under the command that started it."""
-    from tidemill.run.kept import keeping_run  # noqa: PLC0415
+    from tidemill.execution.journal import keeping_run  # noqa: PLC0415
 
     asked = request.backfill.to_json() if request.backfill else {}
     flags = ["--full-refresh"] if request.full_refresh else [f"--{name} {value}" for name, value in asked.items()]
     command = " ".join(["run", *([target] if target else []), *flags])
     nodes = workspace.graph.in_order()
     return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short, request)
+
+
+HEADINGS = {"first": "the first run", "next": "the next run", "always": "whenever it is read"}
+
+
+@click.command(
+    "compile",
+    short_help="Show the statements that a run would send.",
+    epilog="\b\nExamples:\n  tidemill compile daily\n  tidemill compile daily ./shop --var start_date=2024-02-01",
+)
+@click.argument("table")
+@click.argument("target", required=False)
+@variables
+@output
+def compile_(table: str, target: str | None, load: Load, form: str, quiet: bool) -> None:
+    """Show the statements that a first run of TABLE would send, and the next one as its log says. Starts no Spark.
+
+    TARGET is the project's folder or a pipeline file. What is read is the query as Spark gets it, with literals in the
+    place of variables and the filter of the window; what is written is a statement that says the same as what is done.
+    Where only a run knows a value, <watermark> or the name of a variable stands in its place.
+    """
+    workspace = load(target)
+    node = _named(workspace, table)
+    found = workspace.masking.mask_data(_data(workspace, node, _runs(workspace, node)))
+    if form == "json":
+        render.document(found)
+    elif not quiet:
+        _show(found)
+
+
+def _named(workspace: Workspace, name: str) -> Table | View:
+    from tidemill.api.workspace import unknown_table  # noqa: PLC0415
+
+    nodes: list[Table | View] = [*workspace.tables, *workspace.views]
+    known = {node.name.lower(): node for node in nodes}
+    node = known.get(workspace.project.warehouse.naming.key(name))
+    if node is None:
+        raise unknown_table(name, [workspace.short(each.name) for each in nodes])
+    return node
+
+
+def _runs(workspace: Workspace, node: Table | View) -> tuple[RunStatements, ...]:
+    from tidemill.formats.log import log_of  # noqa: PLC0415
+    from tidemill.model.query import View  # noqa: PLC0415
+    from tidemill.planning.statements import statements_of, view_statements  # noqa: PLC0415
+
+    if isinstance(node, View):
+        return (view_statements(node),)
+    return statements_of(node, log_of(node).snapshot(), workspace.given, datetime.now(workspace.spark.zone))
+
+
+def _data(workspace: Workspace, node: Table | View, runs: tuple[RunStatements, ...]) -> dict[str, Any]:
+    return {
+        "project": workspace.project.name,
+        "table": workspace.short(node.name),
+        "strategy": str(getattr(node, "strategy", "view")),
+        "origin": str(node.origin) if node.origin else None,
+        "runs": [asdict(run) | {"notes": list(run.notes)} for run in runs],
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    """A script of SQL: all that is no statement is a comment."""
+    words = [found["table"], found["strategy"], *([found["origin"]] if found["origin"] else [])]
+    console.write(f"-- {render.SEPARATOR.join(words)}")
+    for run in found["runs"]:
+        console.write(f"\n-- {HEADINGS[run['run']]}: {run['reason']}")
+        console.write(f"{run['reads']};")
+        if run["writes"]:
+            console.write("\n-- and with these rows as change, in one commit:")
+            console.write(f"{run['writes']};")
+        for note in run["notes"]:
+            console.write(f"-- {note}")

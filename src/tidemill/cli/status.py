@@ -1,4 +1,4 @@
-"""`tidemill status`: tables, rows, watermarks, last runs, freshness, and what incremental runs save."""
+"""`tidemill status` and `tidemill state`: tables, rows, watermarks, last runs, and what is known of each table."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
-from tidemill.cli.options import examples, on_project, output
-from tidemill.cli.tables import Looks
+from tidemill.cli.options import examples, on_project, output, target_and_tables, variables
+from tidemill.cli.render import Looks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from sqlite3 import Row
 
-    from tidemill.declare.tables import Table
-    from tidemill.declare.views import View
-    from tidemill.state.ledger import Ledger
-    from tidemill.state.past import PastRun
-    from tidemill.workspace import Workspace
+    from tidemill.api.workspace import Workspace
+    from tidemill.cli.options import Load
+    from tidemill.ledger.ledger import Ledger
+    from tidemill.ledger.past import PastRun
+    from tidemill.model.query import View
+    from tidemill.model.table import Table
 
 HEADINGS = ("table", "rows", "watermark", "waiting", "last changed", "last run", "unmet", "saved")
 _LOOKS = Looks(
@@ -93,8 +94,8 @@ class Status:
 @output
 def status(workspace: Workspace, form: str, quiet: bool) -> None:
     """Show what is known of every declared table and view: from its own log and from the ledger. Starts no Spark."""
-    from tidemill.state.ledger import Ledger, ledger_file  # noqa: PLC0415
-    from tidemill.state.past import past_runs  # noqa: PLC0415
+    from tidemill.ledger.ledger import Ledger, ledger_file  # noqa: PLC0415
+    from tidemill.ledger.past import past_runs  # noqa: PLC0415
 
     ledger = Ledger(ledger_file(workspace.project.folder))
     runs = past_runs(workspace.project.folder, 1, "run")
@@ -114,13 +115,11 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
 
 
 def _status(table: Table | View, ledger: Ledger) -> Status:
-    from tidemill.declare.cursors import cursor  # noqa: PLC0415
-    from tidemill.declare.ticks import apart  # noqa: PLC0415
-    from tidemill.declare.views import View  # noqa: PLC0415
-    from tidemill.state.changed import changed_at  # noqa: PLC0415
-    from tidemill.state.logs import log_of  # noqa: PLC0415
-    from tidemill.state.past import last_step  # noqa: PLC0415
-    from tidemill.state.views import view_record  # noqa: PLC0415
+    from tidemill.formats.log import changed_at, log_of, view_record  # noqa: PLC0415
+    from tidemill.ledger.past import last_step  # noqa: PLC0415
+    from tidemill.model.cursor import cursor  # noqa: PLC0415
+    from tidemill.model.join import apart  # noqa: PLC0415
+    from tidemill.model.query import View  # noqa: PLC0415
 
     log = None if isinstance(table, View) else log_of(table)
     snapshot = log.snapshot() if log else None
@@ -223,3 +222,110 @@ def _count(count: int, word: str) -> str:
 
 def _run_data(runs: Sequence[PastRun]) -> dict[str, Any] | None:
     return next((asdict(replace(run, steps=())) for run in runs), None)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One table or view. Before its first run only what is declared is known; a table of others' has no record."""
+
+    model_name: str
+    materialization: str
+    strategy: str
+    last_execution_timestamp: str | None = None
+    sql_hash: str | None = None
+    config_hash: str | None = None
+    last_processed_value: str | None = None
+    rows: int | None = None
+    version: int | None = None
+
+
+STATE_HEADINGS = tuple(State.__dataclass_fields__)
+_STATE_LOOKS = Looks(
+    gives={
+        "config_hash": ("drop", 0),
+        "sql_hash": ("drop", 0),
+        "materialization": ("drop", 0),
+        "strategy": ("wrap", 12),
+        "last_processed_value": ("wrap", 12),
+        "model_name": ("cut", 16),
+        "last_execution_timestamp": ("last", 0),
+    }
+)
+
+
+@click.command(
+    short_help="Show hashes, last processed values and versions.",
+    epilog="\b\nExamples:\n  tidemill state\n  tidemill state daily --format json",
+)
+@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@click.option("--target", help="A pipeline file or a project's folder; a TABLE that is one of these counts as it.")
+@variables
+@output
+def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, quiet: bool) -> None:
+    """Show what the record of each TABLE's last commit says, or of all tables' and views'. Starts no Spark.
+
+    A commit that wrote nothing is none, so the time is that of the last run that changed the table; of a view, that of
+    the last run that found its query or its inputs changed.
+    """
+    target, names = target_and_tables(tables, target)
+    workspace = load(target)
+    found = [_state(workspace, table) for table in workspace.select_also_views(names)]
+    if form == "json":
+        render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
+    elif not quiet:
+        right = frozenset({"rows", "version"})
+        render.declared(STATE_HEADINGS, [_state_line(each) for each in found], right=right, looks=_STATE_LOOKS)
+
+
+def _state(workspace: Workspace, table: Table | View) -> State:
+    from tidemill.formats.log import log_of  # noqa: PLC0415
+    from tidemill.model.query import View  # noqa: PLC0415
+    from tidemill.model.strategy import Replace  # noqa: PLC0415
+
+    if isinstance(table, View):
+        return _view_state(workspace, table)
+    snapshot = log_of(table).snapshot()
+    record = snapshot.record if snapshot else None
+    value = record.reached(table.input_names) if record else None
+    return State(
+        model_name=workspace.short(table.name),
+        materialization="table" if isinstance(table.strategy, Replace) else "incremental",
+        strategy=str(table.strategy),
+        last_execution_timestamp=record.at if record else None,
+        sql_hash=record.sql_hash if record else None,
+        config_hash=record.config_hash if record else None,
+        last_processed_value=value.text() if value else None,
+        rows=snapshot.rows if snapshot else None,
+        version=snapshot.version if snapshot else None,
+    )
+
+
+def _view_state(workspace: Workspace, view: View) -> State:
+    from tidemill.formats.log import view_record  # noqa: PLC0415
+
+    record = view_record(view.path)
+    return State(
+        model_name=workspace.short(view.name),
+        materialization="view",
+        strategy=view.strategy,
+        last_execution_timestamp=record.at if record else None,
+        sql_hash=record.sql_hash if record else None,
+    )
+
+
+def _state_line(each: State) -> tuple[str, ...]:
+    return (
+        each.model_name,
+        each.materialization,
+        each.strategy,
+        "not run yet" if _state_is_new(each) else render.moment(each.last_execution_timestamp or ""),
+        each.sql_hash or "",
+        each.config_hash or "",
+        each.last_processed_value or "",
+        "" if each.rows is None else f"{each.rows:,}",
+        "" if each.version is None else str(each.version),
+    )
+
+
+def _state_is_new(each: State) -> bool:
+    return each.version is None and each.last_execution_timestamp is None

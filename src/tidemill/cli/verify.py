@@ -1,26 +1,28 @@
-"""`tidemill verify`: incremental equals full, on the user's own data."""
+"""`tidemill verify` and `tidemill test`: incremental equals full, and checks on all rows."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import render
-from tidemill.cli.live import Live
-from tidemill.cli.naming import target_and_tables
-from tidemill.cli.options import examples, output, variables
+from tidemill.cli.console import Live
+from tidemill.cli.options import examples, on_selection, output, target_and_tables, variables
 from tidemill.errors import exit_code_of
 from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, VerifyOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from tidemill.api.workspace import Workspace
+    from tidemill.changes.check_results import Checked
     from tidemill.cli.options import Load
-    from tidemill.plan.backfills import Backfill
+    from tidemill.execution.checks import TableChecks
+    from tidemill.planning.request import Backfill
     from tidemill.verify.result import Sample, Verified
-    from tidemill.workspace import Workspace
 
 DIFFERS = 1
 _MARKS = {VerifyOutcome.EQUAL: "✓", VerifyOutcome.KEPT: "!", VerifyOutcome.DIFFERENT: "✗"}
@@ -56,7 +58,7 @@ def verify(
     (or that the strategy ignores): it ends with 1 for a query, unless its declaration says kept_rows = "intended". Of
     a table that a function maintains, the dates from --start to --end are fetched again and compared.
     """
-    from tidemill.plan.backfills import backfill_of  # noqa: PLC0415
+    from tidemill.planning.request import backfill_of  # noqa: PLC0415
 
     target, names = target_and_tables(tables, target)
     workspace = load(target)
@@ -73,8 +75,8 @@ def verify(
 
 
 def _verified(workspace: Workspace, names: Sequence[str], dates: Backfill | None, shown: _Shown) -> list[Verified]:
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.workspace.looking import kept_verify  # noqa: PLC0415
+    from tidemill.api.questions import kept_verify  # noqa: PLC0415
+    from tidemill.cli.console import interruptible  # noqa: PLC0415
 
     def all_of_them() -> list[Verified]:
         found = []
@@ -189,5 +191,123 @@ def _table(result: Verified) -> dict[str, Any]:
         "found": {kind: asdict(result.of(kind)) for kind in Kind if result.of(kind).count},
         "remedies": list(result.remedies),
         "notes": list(result.notes),
+        "error": render.error_data(result.error) if result.error else None,
+    }
+
+
+FAILED = 1
+_CHECK_MARKS = {"passed": "✓", "failed": "✗", "warned": "!"}
+
+
+@click.command(
+    "test",
+    short_help="Run the checks of tables on all their rows.",
+    epilog=examples(
+        "tidemill test",
+        "tidemill test -s my_schema.orders --format json",
+    ),
+)
+@on_selection
+@output
+def test(workspace: Workspace, form: str, quiet: bool) -> int:
+    """Run the checks that a project declares on its tables and views as they are, whole.
+
+    Changes nothing. Ends with 1 when a check of severity error fails.
+    """
+    as_json = form == "json"
+    shown = _ShownChecks(workspace, lines=not (quiet or as_json), failures=not as_json)
+    results = _tested(workspace, shown.show, quiet=quiet or as_json) if workspace.checked else []
+    if as_json:
+        render.document(_check_data(workspace, results))
+    elif not quiet:
+        render.say(f"{render.INDENT}{_end(workspace, results)}")
+    fails = any(not result.ok and result.error is None for result in results)
+    return FAILED if fails else exit_code_of(result.error for result in results if result.error)
+
+
+def _tested(workspace: Workspace, show: Callable[[TableChecks], None], *, quiet: bool) -> list[TableChecks]:
+    from tidemill.cli.console import interruptible  # noqa: PLC0415
+
+    def all_of_them() -> list[TableChecks]:
+        found = []
+        for result in workspace.test():
+            found.append(result)
+            show(result)
+        return found
+
+    with Live(f"testing {workspace.project.name}", quiet=quiet):
+        return interruptible(all_of_them)
+
+
+@dataclass
+class _ShownChecks:
+    """Shows results as they come. `lines` is false where only what failed is asked for, which then goes to stderr."""
+
+    workspace: Workspace
+    lines: bool
+    failures: bool
+
+    def __post_init__(self) -> None:
+        checked = self.workspace.checked
+        self.names = max((len(self.workspace.short(node.name)) for node in checked), default=0)
+        self.checks = max((len(self._mask(str(check))) for node in checked for check in node.checks), default=0)
+
+    def show(self, result: TableChecks) -> None:
+        if not self.lines and (result.ok or not self.failures):
+            return
+        name = self.workspace.short(result.table)
+        if result.error is not None:
+            render.failed(name, f"error[{result.error.code}] {self._mask(result.error.problem)}", err=not self.lines)
+            self._under(result.error.origin, result.error.remedy)
+        elif not result.there:
+            render.passed_over(name, f"not there yet: {self.workspace.command('run')} makes it")
+        for each in result.checks:
+            self._check(name, each)
+
+    def _check(self, name: str, each: Checked) -> None:
+        if not self.lines and each.verdict != "failed":
+            return
+        check = self._mask(str(each.check)).ljust(self.checks)
+        text = f"{click.style(name.ljust(self.names), bold=True)}  {check}  {self._mask(str(each))}"
+        render.judged(_CHECK_MARKS[each.verdict], text, err=not self.lines)
+        if each.failures:
+            self._under(each.check.origin)
+
+    def _under(self, *lines: object) -> None:
+        for line in lines:
+            if line:
+                render.say(f"{render.INDENT * 2}{self._mask(str(line))}", err=not self.lines)
+
+    def _mask(self, text: str) -> str:
+        return self.workspace.masking.mask(text)
+
+
+def _end(workspace: Workspace, results: Sequence[TableChecks]) -> str:
+    if not workspace.checked:
+        return 'no checks are declared: a model has them in its metadata, such as "checks": [{"not_null": "id"}]'
+    found = Counter(str(each.verdict) for result in results for each in result.checks)
+    count = found.total()
+    words = [f"{found[verdict]:,} {verdict}" for verdict in _CHECK_MARKS if found[verdict]]
+    broken = sum(result.error is not None for result in results)
+    lost = [f"{broken} table{'' if broken == 1 else 's'} could not be tested"] if broken else []
+    return render.SEPARATOR.join([f"{count:,} check{'' if count == 1 else 's'}", *words, *lost])
+
+
+def _check_data(workspace: Workspace, results: Sequence[TableChecks]) -> dict[str, Any]:
+    return {
+        "project": workspace.project.name,
+        "ok": all(result.ok for result in results),
+        "tables": [
+            workspace.masking.mask_data(_check_table(result, workspace.short(result.table))) for result in results
+        ],
+    }
+
+
+def _check_table(result: TableChecks, name: str) -> dict[str, Any]:
+    status = "failed" if not result.ok else "tested" if result.there else "not there yet"
+    return {
+        "table": name,
+        "status": status,
+        "checks": [each.to_json() for each in result.checks],
         "error": render.error_data(result.error) if result.error else None,
     }

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
-from tidemill.cli.live import Live
+from tidemill.cli.console import Live
 from tidemill.cli.options import examples, output, variables
-from tidemill.cli.tables import Looks
+from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from tidemill.api.workspace import Workspace
     from tidemill.cli.options import Load
-    from tidemill.declare.cursors import Cursor
-    from tidemill.declare.tables import Table
-    from tidemill.state.watermarks import Watermark
-    from tidemill.workspace import Workspace
+    from tidemill.formats.log import Watermark
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.table import Table
 
 HEADINGS = ("pipeline", "source", "table", "column", "watermark", "since")
 _LOOKS = Looks(
@@ -60,7 +60,7 @@ def show_watermarks(
     PIPELINE is a pipeline's name (its file's stem) or the path of its file; those of models and functions are under
     "models".
     """
-    from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
+    from tidemill.formats.log import watermarks_of  # noqa: PLC0415
 
     workspace = _workspace(pipeline, load)
     found = watermarks_of(_chosen(workspace, pipeline, source, None))
@@ -142,7 +142,7 @@ def reset_watermark(
 
 def _workspace(pipeline: str | None, load: Load) -> Workspace:
     """By the path of its file, or by the file's stem where no project has it."""
-    from tidemill.project import find_project  # noqa: PLC0415
+    from tidemill.model.project import find_project  # noqa: PLC0415
 
     if pipeline is None or pipeline.endswith((".sql", ".py")):
         return load(pipeline)
@@ -152,7 +152,7 @@ def _workspace(pipeline: str | None, load: Load) -> Workspace:
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
     """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
-    from tidemill.state.watermarks import owner_of  # noqa: PLC0415
+    from tidemill.formats.log import owner_of  # noqa: PLC0415
 
     naming = workspace.project.warehouse.naming
     tables = [part for each in workspace.tables for part in each.parts if part.window]
@@ -190,8 +190,8 @@ def _unknown(word: str, name: str, known: list[str]) -> ArgumentError:
 
 
 def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
-    from tidemill.declare.cursors import cursor  # noqa: PLC0415
-    from tidemill.state.watermarks import kind_of_column  # noqa: PLC0415
+    from tidemill.formats.log import kind_of_column  # noqa: PLC0415
+    from tidemill.model.cursor import cursor  # noqa: PLC0415
 
     _check_was_run(table)
     kind = kind_of_column(table)
@@ -205,8 +205,8 @@ def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
 
 
 def _check_was_run(table: Table) -> None:
-    from tidemill.run.upkeep.watermarks import never_run  # noqa: PLC0415
-    from tidemill.state.logs import log_of  # noqa: PLC0415
+    from tidemill.formats.log import log_of  # noqa: PLC0415
+    from tidemill.maintenance.repair import never_run  # noqa: PLC0415
 
     if log_of(table).snapshot() is None:
         raise never_run(table)
@@ -224,11 +224,11 @@ def _ask(tables: list[Table]) -> None:
 
 
 def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool) -> None:
-    from tidemill.cli.interrupts import interruptible  # noqa: PLC0415
-    from tidemill.engine.session import session_for  # noqa: PLC0415
-    from tidemill.engine.translate import translated  # noqa: PLC0415
-    from tidemill.run.upkeep.watermarks import set_watermark as commit  # noqa: PLC0415
-    from tidemill.state.watermarks import watermarks_of  # noqa: PLC0415
+    from tidemill.cli.console import interruptible  # noqa: PLC0415
+    from tidemill.formats.log import watermarks_of  # noqa: PLC0415
+    from tidemill.maintenance.repair import set_watermark as commit  # noqa: PLC0415
+    from tidemill.spark.errors import translated  # noqa: PLC0415
+    from tidemill.spark.session import session_for  # noqa: PLC0415
 
     with Live("writing to the log", quiet=quiet or form == "json"), translated("Setting the watermark"):
         spark = session_for(small=True, settings=workspace.spark)

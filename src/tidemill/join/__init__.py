@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.declare.joins import STATUS, TIME, WAITED, JoinType
+from tidemill.model.join import STATUS, TIME, WAITED, JoinType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from tidemill.declare.ticks import Length, Moment
+    from tidemill.model.join import Length, Moment
 
     On = str | Sequence[str | tuple[str, str]] | Column
 

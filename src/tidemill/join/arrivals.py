@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+
+from tidemill.model.cursor import CursorKind, Duration
+from tidemill.model.join import waits_of
+from tidemill.model.table import lookback
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
 
-    from tidemill.join.sides import Sides
+    from tidemill.execution.joins import JoinSource
+    from tidemill.join.call import Sides
 
 _STEPS = (0, 1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 90, 120, 180, 270, 365)
 _WHOLE = 1.0
@@ -71,9 +78,7 @@ class Arrivals:
 
 def counts_apart(sides: Sides, on: Column, unit: int, within: int | None = None) -> dict[int, int]:
     """How many pairs meet the condition so many units of ticks apart, whenever they came; or within so many ticks."""
-    from pyspark.sql import functions as F  # noqa: PLC0415  what is counted can be looked at without Spark
-
-    from tidemill.join.ticks import ticks  # noqa: PLC0415
+    from tidemill.join.rows import ticks  # noqa: PLC0415  what is counted can be looked at without Spark
 
     a, b = (side.rows.alias(side.name) for side in (sides.a, sides.b))
     times = [ticks(side.column(side.time), sides.kind) for side in (sides.a, sides.b)]
@@ -87,3 +92,22 @@ def counts_apart(sides: Sides, on: Column, unit: int, within: int | None = None)
 def _steps(last: int, declared: int) -> list[int]:
     below = [step for step in _STEPS if step < last]
     return sorted({*below, last, declared})
+
+
+def arrivals_of(spark: SparkSession, source: JoinSource, within: str | None) -> Arrivals:
+    """All pairs that meet the condition of the join, by how many units they came apart."""
+    rows = source.rows(spark)
+    sides, join = rows.sides, rows.join
+    limit = lookback(int(within) if within and within.isdecimal() else within)
+    span = None if limit is None else waits_of(limit, limit, sides.kind).look_forward
+    waits, unit = waits_of(join.look_back, join.look_forward, sides.kind), _unit(join.look_forward, sides.kind)
+    size = 1 if sides.kind in {CursorKind.DATE, CursorKind.INTEGER} else waits_of(f"1 {unit}", 0, sides.kind).look_back
+    counts = counts_apart(sides, F.expr(join.on.text), size, span)
+    return Arrivals(counts, unit, waits.look_back // size, waits.look_forward // size)
+
+
+def _unit(length: Duration | int, kind: CursorKind) -> str:
+    if kind is CursorKind.INTEGER:
+        return "increment"
+    given = length.unit if isinstance(length, Duration) else "day"
+    return "day" if kind is CursorKind.DATE or given == "week" else given

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources.batches import Batches
-from tidemill.sources.frames import as_arrow, is_spark_frame
-from tidemill.sources.kept import kept
-from tidemill.sources.narrow import picked
+from tidemill.sources.frames import Batches, as_arrow, is_spark_frame
 from tidemill.sources.params import Params
-from tidemill.sources.run import Run
+from tidemill.sources.protocol import Run
+from tidemill.sources.spark import kept, picked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,10 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from tidemill.declare.cursors import Cursor
-    from tidemill.declare.sources import Source
-    from tidemill.sources.protocol import Reading
-    from tidemill.sources.run import Mode
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.source import Source
+    from tidemill.sources.protocol import Mode, Reading
 
 
 def called(function: Callable[..., Any], run: Any) -> Iterator[Any]:

@@ -1,18 +1,18 @@
-"""Databases as a source, through Spark's JDBC. PostgreSQL gets its WHERE from here, exactly."""
+"""Databases as a source, through Spark's JDBC: their addresses, and for PostgreSQL an exact WHERE."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from tidemill.declare.cursors import CursorKind
-from tidemill.declare.names import quote
-from tidemill.engine.drivers import ensure_driver
-from tidemill.engine.jars import POSTGRES
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.sources.addresses import Address, read_address
-from tidemill.sources.narrow import picked, since, spelling
+from tidemill.model.cursor import CursorKind
+from tidemill.model.names import quote
 from tidemill.sources.params import Params
+from tidemill.sources.spark import picked, since, spelling
+from tidemill.spark.jars import POSTGRES
+from tidemill.spark.session import ensure_driver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,9 +20,49 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 
-    from tidemill.declare.cursors import Cursor
-    from tidemill.declare.sources import Source
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.source import Source
     from tidemill.sources.protocol import Reading
+
+_POSTGRES = ("postgresql", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`jdbc` is what Spark takes. It holds no password for PostgreSQL, however the user has written it."""
+
+    jdbc: str = field(repr=False)
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.jdbc.startswith("jdbc:postgresql:")
+
+    @property
+    def libpq(self) -> str:
+        """The same for PostgreSQL's own library."""
+        return self.jdbc.removeprefix("jdbc:")
+
+
+def read_address(url: str, user: str | None = None, password: str | None = None) -> Address:
+    """Reads `postgresql://host:port/db`, the same with `jdbc:` before it, or any other JDBC URL.
+
+    A user and a password given beside the URL win over those in it.
+    """
+    plain = url.removeprefix("jdbc:")
+    if not plain.startswith(tuple(f"{scheme}://" for scheme in _POSTGRES)):
+        return Address(url, user, password)
+    parts = urlsplit(plain)
+    query = dict(parse_qsl(parts.query))
+    found_user = query.pop("user", None) or (unquote(parts.username) if parts.username else None)
+    found_password = query.pop("password", None) or (unquote(parts.password) if parts.password else None)
+    host = parts.netloc.rpartition("@")[2] or "localhost"
+    options = f"?{urlencode(query)}" if query else ""
+    return Address(
+        f"jdbc:postgresql://{host}{parts.path or '/'}{options}", user or found_user, password or found_password
+    )
+
 
 BATCH = 10_000  # rows; PostgreSQL's driver would fetch them all at once
 _DRIVER = "org.postgresql.Driver"

@@ -1,6 +1,7 @@
-"""What a connector is: the few methods by which rows of one kind of source are read.
+"""What a connector is, and what a table function is called with.
 
-To add a kind, write a class with these methods, a factory that makes one from a `Source`, and an entry point:
+To add a kind of source, write a class with the methods of `Connector`, a factory that makes one from a
+`Source`, and an entry point:
 
     [project.entry-points."tidemill.sources"]
     salesforce = "my_package:SalesforceConnector"
@@ -11,16 +12,21 @@ reaches the user as a `ConnectorError` that names the source and shows none of i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
+
+from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.declare.cursors import Cursor
+    from tidemill.model.cursor import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +82,98 @@ class Measured(Protocol):
 
     def bytes_read(self, start: Cursor | None) -> int | None:
         """The size of the files that hold what is read from `start` on; None where it is not known."""
+
+
+def bytes_of(source: Connector, start: Cursor | None) -> int | None:
+    """The size of the files that hold what is read from `start` on; no step fails because they cannot be measured."""
+    if not isinstance(source, Measured):
+        return None
+    with suppress(TidemillError, OSError):
+        return source.bytes_read(start)
+    return None
+
+
+def sum_of_known(numbers: Iterable[int | None]) -> int | None:
+    """The sum of all of them; None where one is not known."""
+    found = list(numbers)
+    return None if None in found else sum(each or 0 for each in found)
+
+
+Mode = Literal["first", "incremental", "backfill"]
+_DAY = timedelta(days=1)
+
+
+class Dates(Sequence[date]):
+    """All dates from `start` to `end`, both included; none without a start. Each is reported as it comes."""
+
+    def __init__(self, start: date | None, end: date | None, told: Callable[[date], None] = lambda _: None) -> None:
+        self._start, self._end, self._told = start, end, told
+
+    def __len__(self) -> int:
+        return 0 if self._start is None or self._end is None else max(0, (self._end - self._start).days + 1)
+
+    @overload
+    def __getitem__(self, index: int) -> date: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[date]: ...
+
+    def __getitem__(self, index: int | slice) -> date | Sequence[date]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[date]:
+        for day in self._all():
+            self._told(day)
+            yield day
+
+    def __repr__(self) -> str:
+        return f"Dates({self._start} … {self._end})" if len(self) else "Dates()"
+
+    def _all(self) -> list[date]:
+        assert self._start is not None or not len(self)  # noqa: S101
+        return [self._start + _DAY * number for number in range(len(self))] if self._start else []
+
+
+def _no_spark() -> SparkSession:
+    raise LookupError("this run has no Spark session")
+
+
+def _no_table(name: str) -> DataFrame:
+    raise LookupError(f"this run has no table {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One call of a function: it is asked for the rows of `dates`, those from `start` to `end`, both included.
+
+    A function without a time column has no dates: `start` and `end` are None. `mode` is "first" where the table is not
+    there yet or is empty, "backfill" where somebody said which dates, else "incremental". `vars` are the variables
+    of the run.
+    """
+
+    start: date | None = None
+    end: date | None = None
+    mode: Mode = "first"
+    vars: Mapping[str, str] = field(default_factory=dict)
+    session: Callable[[], SparkSession] = field(default=_no_spark, repr=False)
+    held: Callable[[], DataFrame | None] = field(default=lambda: None, repr=False)
+    table: Callable[[str], DataFrame] = field(default=_no_table, repr=False)
+    told: Callable[[date], None] = field(default=lambda _: None, repr=False)
+
+    @property
+    def dates(self) -> Dates:
+        """The dates to fetch, in order. Going through them is what a run shows as its progress."""
+        return Dates(self.start, self.end, self.told)
+
+    @property
+    def spark(self) -> SparkSession:
+        """A session in which tables have their names."""
+        return self.session()
+
+    def existing(self) -> DataFrame | None:
+        """The table as it is; None where it is not there yet."""
+        return self.held()
+
+    def read(self, name: str) -> DataFrame:
+        """A table that the function declares in `reads`."""
+        return self.table(name)

@@ -1,17 +1,55 @@
-"""From facts to advice: a cursor, keys and a mode, each with its reason, or why there is none. Knows no Spark."""
+"""From facts to advice: a cursor, keys and a mode, each with its reason, as lines ready to paste. Knows no Spark."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
-from tidemill.declare.cursors import CursorKind
-from tidemill.suggest.names import Moves, like_a_key, moves, own_id
+from tidemill.frontends.pipeline.tokens import written
+from tidemill.model.cursor import CursorKind
+from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from tidemill.errors import TidemillError
+    from tidemill.model.source import Source
+    from tidemill.model.table import Table
     from tidemill.suggest.facts import ColumnFacts, SourceFacts
+
+_CHANGED = re.compile(r"(?i)^(last_?)?(updated?|modified|changed|edited)(_?(at|on|ts|time|date|timestamp))?$|^mtime$")
+_ARRIVED = re.compile(
+    r"(?i)^(created|inserted|seen|received|loaded|ingested|logged|occurred|happened)(_?(at|on|ts|time|date))?$"
+    r"|^event_?(time|ts|at|timestamp)$|^(ts|timestamp|at|time)$|_(at|ts|timestamp|time)$"
+)
+_KEY = re.compile(r"(?i)^(id|key|uuid|guid|pk)$|(_id|_key|_uuid|_no|_number|_code)$|[a-z]I[dD]$")
+
+
+class Moves(IntEnum):
+    """When the value of a cursor is set, by its name; the lower, the better a cursor it makes."""
+
+    WITH_EVERY_CHANGE = 0
+    WHEN_THE_ROW_COMES = 1
+    UNKNOWN = 2
+
+
+def moves(name: str) -> Moves:
+    if _CHANGED.search(name):
+        return Moves.WITH_EVERY_CHANGE
+    return Moves.WHEN_THE_ROW_COMES if _ARRIVED.search(name) else Moves.UNKNOWN
+
+
+def like_a_key(name: str) -> bool:
+    return bool(_KEY.search(name))
+
+
+def own_id(name: str, source: str) -> bool:
+    """Whether an id is that of the rows themselves: `id`, or `order_id` of orders."""
+    found = name.lower()
+    return found == "id" or (found.endswith("_id") and source.lower().startswith(found.removesuffix("_id")))
+
 
 _ENOUGH = 100  # in fewer rows a column may be unique by chance
 
@@ -146,3 +184,133 @@ def _over(facts: SourceFacts) -> str:
 
 def _rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+class Verdict(StrEnum):
+    PROPOSED = "proposed"
+    CONFIRMED = "confirmed"
+    DOUBTED = "doubted"
+    NOTHING = "nothing to propose"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A statement to paste, and why."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What is proposed for one source. `sampled` rows were looked at, all there are where `whole`."""
+
+    source: str
+    kind: str
+    verdict: Verdict
+    sampled: int = 0
+    whole: bool = True
+    lines: tuple[Line, ...] = ()
+    saving: str | None = None
+    reasons: tuple[str, ...] = ()
+    error: TidemillError | None = None
+
+
+def suggestion(
+    source: Source, tables: Sequence[Table], facts: SourceFacts, short: Callable[[str], str] = str
+) -> Suggestion:
+    """The advice that these facts allow. `short` gives a table's name as the user wrote it."""
+    return _Advising(source, tables, facts, short).suggestion()
+
+
+class _Advising:
+    def __init__(
+        self, source: Source, tables: Sequence[Table], facts: SourceFacts, short: Callable[[str], str]
+    ) -> None:
+        self.source, self.tables, self.facts, self.short = source, tables, facts, short
+        self.keys = choose_keys(facts, source.primary_key, source.name)
+
+    def suggestion(self) -> Suggestion:
+        return self._reviewed() if self.source.cursor else self._proposed()
+
+    def _proposed(self) -> Suggestion:
+        cursor = choose_cursor(self.facts, self.keys, self.source.name)
+        if not cursor.columns:
+            return self._made(Verdict.NOTHING, reasons=cursor.reasons)
+        synced = [table for table in self.tables if _deletes(table)]
+        if synced:
+            names = ", ".join(self.short(table.name) for table in synced)
+            why = f"{cursor.columns[0]} would do, but FULL_MERGE of {names} needs all rows to see which are gone"
+            return self._made(Verdict.NOTHING, reasons=(why,))
+        (name,) = cursor.columns
+        first = Line(f"{self._declaration()} INCREMENTAL BY {name};", cursor.reasons[0])
+        return self._made(Verdict.PROPOSED, (first, *self._loads(name)), name)
+
+    def _reviewed(self) -> Suggestion:
+        """A source that is incremental already."""
+        assert self.source.cursor is not None  # noqa: S101
+        column = self.facts.column(self.source.cursor)
+        if column is None:
+            return self._made(Verdict.DOUBTED, reasons=(f"it has no column {self.source.cursor}",))
+        taken = self.source.lookback is not None
+        doubts = (*doubts_about(column, self.facts, late_rows_taken=taken), *self._doubted_keys())
+        lines = tuple(self._loads(column.name))
+        verdict = Verdict.DOUBTED if doubts or lines else Verdict.CONFIRMED
+        return self._made(verdict, lines, column.name, doubts)
+
+    def _doubted_keys(self) -> Iterator[str]:
+        for table in self.tables:
+            for key in table.strategy.keys if isinstance(table.strategy, Merge) else ():
+                column = self.facts.column(key)
+                if column is None or column.nulls:
+                    what = "is not there" if column is None else f"is NULL in {column.nulls:,} rows"
+                    yield f"the key {key} of {self.short(table.name)} {what}"
+
+    def _loads(self, cursor: str) -> Iterator[Line]:
+        """The LOADs that should have another mode to go with this cursor."""
+        changes = moves(cursor) is Moves.WITH_EVERY_CHANGE
+        for table in self.tables:
+            if isinstance(table.strategy, Append) and changes and self.keys.columns:
+                yield self._load(table, f"MERGE ON {_names(self.keys)}", "APPEND keeps every version of a changed row")
+            if isinstance(table.strategy, Replace) and changes and self.keys.columns:
+                why = f"{self.keys.reasons[0]}; rows deleted at the source then stay here"
+                yield self._load(table, f"MERGE ON {_names(self.keys)}", why)
+            if isinstance(table.strategy, Replace) and not changes:
+                why = f"rows come with a new {cursor}; rows changed or deleted at the source then stay as they are here"
+                yield self._load(table, "APPEND", why)
+
+    def _load(self, table: Table, mode: str, why: str) -> Line:
+        options = written(table.origin, "OPTIONS")
+        text = f"LOAD {self.short(table.name)} FROM {self.source.name} MODE {mode}{f' {options}' if options else ''};"
+        return Line(text, why)
+
+    def _declaration(self) -> str:
+        """The SOURCE statement as it stands in its file; none of its secrets is shown."""
+        text = (
+            written(self.source.origin) or f"SOURCE {self.source.name} TYPE {self.source.kind.upper()} PARAMS {{ … }}"
+        )
+        return self.source.masking.mask(text)
+
+    def _made(
+        self, verdict: Verdict, lines: tuple[Line, ...] = (), cursor: str | None = None, reasons: tuple[str, ...] = ()
+    ) -> Suggestion:
+        column = self.facts.column(cursor) if cursor else None
+        return Suggestion(
+            self.source.name,
+            self.source.kind.upper(),
+            verdict,
+            sampled=self.facts.rows,
+            whole=self.facts.whole,
+            lines=lines,
+            saving=saving(column, self.facts) if column and self.facts.rows else None,
+            reasons=reasons,
+        )
+
+
+def _deletes(table: Table) -> bool:
+    return isinstance(table.strategy, Merge) and table.strategy.form is MergeStrategy.FULL_MERGE
+
+
+def _names(choice: Choice) -> str:
+    return ", ".join(choice.columns)

@@ -1,4 +1,4 @@
-"""What a sample of a source says of its columns."""
+"""What a sample of a source says of its columns; whatever goes wrong there is what is said of it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.change.cursors import kind_of
-from tidemill.change.settled import settle
-from tidemill.declare.cursors import CursorKind
-from tidemill.declare.names import quote
+from tidemill.changes.compare import settle
+from tidemill.changes.profile import kind_of
+from tidemill.errors import TidemillError
+from tidemill.model.cursor import CursorKind
+from tidemill.model.names import quote
 from tidemill.sources.protocol import Reading
-from tidemill.suggest.names import like_a_key
+from tidemill.sources.registry import connector_for
+from tidemill.spark.errors import as_tidemill
+from tidemill.suggest.advice import Suggestion, Verdict, like_a_key, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from tidemill.declare.sources import Source
+    from tidemill.model.source import Source
+    from tidemill.model.table import Table
     from tidemill.sources.protocol import Connector
 
 LIMIT = 100_000
@@ -125,3 +129,19 @@ def _promising(keys: Sequence[t.StructField], primary: Sequence[str]) -> list[t.
     declared = {name.lower() for name in primary}
     ranked = sorted(keys, key=lambda each: (each.name.lower() not in declared, not like_a_key(each.name)))
     return ranked[:_COUNTED]
+
+
+def look_at(
+    spark: SparkSession, source: Source, tables: Sequence[Table], short: Callable[[str], str] = str, limit: int = LIMIT
+) -> Suggestion:
+    """What is proposed for a source and the tables that load it, by its first `limit` rows."""
+    try:
+        return suggestion(source, tables, facts_of(spark, source, connector_for(source), limit), short)
+    except TidemillError as failure:
+        return _failed(source, failure)
+    except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this source's own
+        return _failed(source, as_tidemill(failure, doing=f"Looking at {source}"))
+
+
+def _failed(source: Source, failure: TidemillError) -> Suggestion:
+    return Suggestion(source.name, source.kind.upper(), Verdict.FAILED, error=failure)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tidemill.shown import html_table, text_table
+from tidemill.display import html_table, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,32 +1,275 @@
-"""Verifies one table, however it is kept."""
+"""Verifies one table, however it is kept, and keeps what was found in the project's ledger."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidemill.declare.functions import Function
-from tidemill.declare.joins import Join
-from tidemill.declare.loads import Loads
-from tidemill.declare.producers import Loaded
-from tidemill.declare.variables import NOTHING_GIVEN
-from tidemill.engine.translate import as_tidemill
-from tidemill.errors import TidemillError
-from tidemill.plan.windows import known_of
-from tidemill.stores.opened import store_of
-from tidemill.verify.fetched import AGAINST, FetchedAgain, not_verifiable
-from tidemill.verify.loads import VerifyingLoads
-from tidemill.verify.result import Verified
-from tidemill.verify.verifying import Verifying
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from tidemill.changes.columns import align, require, widened
+from tidemill.changes.compare import held_twice
+from tidemill.changes.compile import has_rows
+from tidemill.changes.profile import time_kind
+from tidemill.errors import SourceError, TidemillError
+from tidemill.execution.functions import Expecting
+from tidemill.execution.joins import JoinSource
+from tidemill.execution.load_parts import LoadsSource
+from tidemill.execution.loads import lowest_start
+from tidemill.execution.modes import FULL_REFRESH
+from tidemill.execution.prepare import Prepared, prepare
+from tidemill.execution.reading import window_of
+from tidemill.formats.registry import store_of
+from tidemill.ledger.ledger import Ledger, Step, ledger_file, now
+from tidemill.model.cursor import CursorKind
+from tidemill.model.function import Function
+from tidemill.model.join import Join
+from tidemill.model.names import quote, quoted_text, spelled
+from tidemill.model.query import Loaded
+from tidemill.model.source import Loads
+from tidemill.model.strategy import Append, Merge
+from tidemill.model.table import SchemaPolicy
+from tidemill.model.variables import NOTHING_GIVEN
+from tidemill.planning.dates import Progress, fetches_of
+from tidemill.planning.starts import start_variable, table_for, without_moving_start
+from tidemill.planning.windows import known_of
+from tidemill.sources.protocol import Reading, Run
+from tidemill.spark.errors import as_tidemill, one_line
+from tidemill.spark.settings import in_zone_of
+from tidemill.verify.result import WRONG, Found, Kind, Verified
+from tidemill.verify.rows import TOLERANCE, Sides, compared, has_floats
+from tidemill.verify.rules import Rule, bounds_of, remedies, rule_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-    from tidemill.declare.tables import Table
-    from tidemill.plan.backfills import Backfill
+    from tidemill.formats.registry import AnyStore
+    from tidemill.model.record import Snapshot
+    from tidemill.model.table import Table
+    from tidemill.model.variables import Masking
+    from tidemill.planning.dates import Fetch
+    from tidemill.planning.request import Backfill
+    from tidemill.planning.windows import WindowPlan
     from tidemill.sources.protocol import Connector
+
+
+class Verifying:
+    """One table, on one snapshot of it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: Connector,
+        store: AnyStore,
+        snapshot: Snapshot,
+        now: datetime,
+        variables: Mapping[str, str],
+    ) -> None:
+        self.spark, self.table, self.source, self.store = spark, table, source, store
+        self.snapshot, self.now, self.variables = snapshot, in_zone_of(spark, now), variables
+
+    def result(self, against: str) -> Verified:
+        prepared, here, whole, reach = self._full_run()
+        sides = self._sides(prepared, here, whole, reach)
+        found = compared(sides, self._rule(prepared))
+        return Verified(
+            self.table.name,
+            against,
+            rows=prepared.change.profile.rows,
+            total=self._total(here),
+            keeps_rows=self.table.keeps_rows,
+            found=found,
+            notes=self._notes(prepared, sides, here.columns),
+            remedies=remedies(self.table, found, reach, requeried=self._requeried(found)),
+        )
+
+    def _full_run(self) -> tuple[Prepared, DataFrame, WindowPlan | None, WindowPlan | None]:
+        """What a full run would write, what the table holds, the window of that run, and of the next."""
+        rows = self._read()
+        whole = self._window(rows.schema, None)
+        if whole and whole.start and self.table.owns_window:
+            rows = self._read(whole)
+        here = self.store.read(rows.sparkSession, self.snapshot.version)
+        reach = self._window(rows.schema, self.snapshot)
+        table = table_for(self.table, whole, self.variables, self.now, first_run=True)
+        prepared = prepare(table, rows, whole, here.schema, self.snapshot, settled=self.source.settled)
+        return prepared, here, whole, reach
+
+    def _rule(self, prepared: Prepared) -> Rule:
+        return rule_for(prepared.strategy)
+
+    def _total(self, here: DataFrame) -> int:
+        """How many rows the table holds; counted only where its log does not say."""
+        return here.count() if self.snapshot.rows is None else self.snapshot.rows
+
+    def _requeried(self, found: Mapping[Kind, Found]) -> bool:
+        """Whether rows of another query may be here, as far as the log reaches; asked only where it matters."""
+        if not any(found.get(kind, Found()).count for kind in WRONG):
+            return False
+        for commit in self.store.commits():
+            if commit.record and commit.record.sql_hash not in {None, self.table.sql_hash}:
+                return True
+            if commit.record and commit.record.strategy == FULL_REFRESH:
+                return False
+        return False
+
+    def _read(self, window: WindowPlan | None = None) -> DataFrame:
+        reading = Reading(self.spark, self.store.schema(self.spark))
+        try:
+            if window is None or window.start is None:
+                return self.source.read(reading)
+            return self.source.read_since(replace(reading, until=window.end), window.column, window.start)
+        except (PySparkException, Py4JError) as failure:
+            raise SourceError(
+                "source.unreadable",
+                f"{self.source} could not be read: {one_line(failure)}",
+                "Fix the source and verify again.",
+            ) from failure
+
+    def _window(self, schema: StructType, snapshot: Snapshot | None) -> WindowPlan | None:
+        """The window of a run; where a run needs a start and none is given, from its watermark on."""
+        if isinstance(self.source, JoinSource) and snapshot is None:
+            return self.source.all_windows(self.spark, self.snapshot)
+        start = start_variable(self.table)
+        unknown = start is not None and start.name not in self.variables
+        table = without_moving_start(self.table) if unknown else self.table
+        asked = (snapshot, self.now, None, self.variables, self.source)
+        return window_of(self.spark, self.store, table, schema, *asked)
+
+    def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:
+        """Both sides with the columns that the source has: of others a full run would know nothing."""
+        full, _ = align(prepared.change.rows, here.schema, SchemaPolicy.APPEND_NEW_COLUMNS, self.table.name)
+        theirs = {name.lower() for name in prepared.columns}
+        full = full.select(*[quote(name) for name in full.columns if name.lower() in theirs])
+        bounded = here.where(bounds_of(prepared.strategy, whole.predicate if whole else None))
+        return Sides(full, widened(bounded, full.schema), prepared.change.volatile, reach.predicate if reach else None)
+
+    def _notes(self, prepared: Prepared, sides: Sides, held: Sequence[str]) -> tuple[str, ...]:
+        notes = [*prepared.notices]
+        unknown = [name for name in held if spelled(name, sides.full.columns) is None]
+        if unknown:
+            notes.append(f"not compared, as the source has no such column: {', '.join(unknown)}")
+        left_out = [name for name in sides.full.columns if name.lower() in prepared.change.volatile]
+        if left_out:
+            notes.append(f"not compared, as every run gives other values: {', '.join(left_out)}")
+        if any(has_floats(field.dataType) for field in sides.full.schema.fields):
+            notes.append(f"floats are the same within {TOLERANCE:g} of their size")
+        record = self.snapshot.record
+        if record and None not in (record.sql_hash, self.table.sql_hash) and record.sql_hash != self.table.sql_hash:
+            notes.append("its query changed since its last run")
+        return tuple(notes)
+
+
+class VerifyingLoads(Verifying):
+    """Sources that have progress of their own; a table that is computed whole each run is verified as a query is."""
+
+    def _full_run(self) -> tuple[Prepared, DataFrame, WindowPlan | None, WindowPlan | None]:
+        assert isinstance(self.source, LoadsSource)  # noqa: S101  made only for such tables
+        reading = Reading(self.spark, self.store.schema(self.spark))
+        prepared = self.source.whole(reading).prepared
+        here = self.store.read(self.spark, self.snapshot.version)
+        return prepared, here, None, self._reach(self.source, reading)
+
+    def _rule(self, prepared: Prepared) -> Rule:
+        """By keys, unless APPENDs have brought rows that share one."""
+        keys = prepared.strategy.keys if isinstance(prepared.strategy, Merge) else ()
+        several = len(self.table.loads) > 1 and keys and has_rows(held_twice(prepared.change.rows, keys))
+        return Rule() if several else super()._rule(prepared)
+
+    def _reach(self, source: LoadsSource, reading: Reading) -> WindowPlan | None:
+        """The lowest window of the next run, where all sources have a common cursor."""
+        if self.table.window is None:
+            return None
+        found = []
+        for part in source.parts:
+            schema, known = part.source.schema(reading), known_of(part.table, self.snapshot)
+            window = window_of(self.spark, self.store, part.table, schema, known, self.now)
+            found += [window] if window else []
+        start = lowest_start(found)
+        return next(window for window in found if window.start == start or window.start is None)
+
+
+AGAINST = "its function"
+
+
+def not_verifiable(table: Table) -> Verified:
+    """What is said of a table whose dates nobody asked for."""
+    why = "name the dates to fetch again: --start 2024-01-01 --end 2024-01-31"
+    return Verified(table.name, AGAINST, verifiable=False, notes=(why if table.window else "it has no time column",))
+
+
+class FetchedAgain(Verifying):
+    """One table on one snapshot of it, against what its function gives now."""
+
+    def compared_dates(self, asked: Backfill) -> Verified:
+        fetch = self._dates(asked)
+        rows = self._fetched(fetch)
+        here = held = self.store.read(rows.sparkSession, self.snapshot.version)
+        within = self._within(here, fetch)
+        if isinstance(self.table.strategy, Append):
+            rows, here = rows.where(within), here.where(within)
+        prepared = prepare(self.table, rows, fetch, here.schema, self.snapshot, settled=True)
+        sides = self._sides(prepared, self._answered(here, prepared, within), fetch, None)
+        found = compared(sides, rule_for(prepared.strategy))
+        return Verified(
+            self.table.name,
+            f"{AGAINST} from {fetch.first} to {fetch.last}",
+            rows=prepared.change.profile.rows,
+            total=self._total(held),
+            keeps_rows=self.table.keeps_rows,
+            found=found,
+            notes=self._notes(prepared, sides, here.columns),
+            remedies=self._remedies(found, fetch),
+        )
+
+    def _dates(self, asked: Backfill) -> Fetch:
+        fetches = fetches_of(self.table, Progress(None, "verify"), self.now, asked)
+        return fetches[0].until(fetches[-1])
+
+    def _fetched(self, fetch: Fetch) -> DataFrame:
+        def held() -> DataFrame:
+            return self.store.read(self.spark, self.snapshot.version)
+
+        run = Run(fetch.first, fetch.last, "backfill", held=held)
+        rows = self.source.read(Reading(self.spark, self.store.schema(self.spark), run))
+        assert self.table.function is not None  # noqa: S101  it is one of a function
+        return Expecting(self.table, self.table.function.expectations).met(self.spark, rows, None)
+
+    def _within(self, here: DataFrame, fetch: Fetch) -> str:
+        """The rows whose time lies on these dates, in the time zone of the function."""
+        assert self.table.function is not None  # noqa: S101
+        column = require([fetch.column], here.columns, "The time column", self.table.name)[0]
+        kind, day = time_kind(column, here.schema[column].dataType, self.table.name), f"to_date({quote(column)})"
+        if kind is CursorKind.STRING:
+            day = f"try_cast(left({quote(column)}, 10) AS DATE)"
+        elif kind is CursorKind.TIMESTAMP:
+            day = f"to_date(from_utc_timestamp({quote(column)}, {quoted_text(self.table.function.timezone.key)}))"
+        return f"{day} BETWEEN DATE '{fetch.first}' AND DATE '{fetch.last}'"
+
+    def _answered(self, here: DataFrame, prepared: Prepared, within: str) -> DataFrame:
+        """The rows of the table for which the fetch answers: those of its dates, and those of its keys."""
+        if not isinstance(prepared.strategy, Merge):
+            return here
+        keys = prepared.strategy.keys
+        others = here.where(f"NOT coalesce({within}, false)")
+        fetched = prepared.change.rows.select(*map(quote, keys))
+        return here.where(within).unionByName(others.join(fetched, list(keys), "left_semi").select(here.columns))
+
+    def _remedies(self, found: Mapping[Kind, Found], fetch: Fetch) -> tuple[str, ...]:
+        kept = {kind: each for kind, each in found.items() if kind not in WRONG}
+        again = f"fetch them again: {self.table.command} --start {fetch.first} --end {fetch.last}"
+        return (
+            *([again] if any(kind in WRONG and each.count for kind, each in found.items()) else []),
+            *remedies(self.table, kept, None),
+        )
 
 
 def verify_table(
@@ -69,3 +312,41 @@ def _against(table: Table) -> str:
             return AGAINST
         case _:
             return "its query"
+
+
+def kept(
+    results: Iterator[Verified],
+    tables: Sequence[Table],
+    names: Sequence[str],
+    folder: Path,
+    masking: Masking,
+    short: Callable[[str], str],
+) -> Iterator[Verified]:
+    """The results as they come, each written to the ledger of the project in `folder` under the `names` asked for."""
+    paths = {table.name: table for table in tables}
+    with Ledger(ledger_file(folder)).run(" ".join(["verify", *names]), folder) as run:
+        at, began = now(), time.monotonic()
+        for result in results:
+            run.ok = run.ok and result.ok
+            step = _step(result, paths[result.table], masking, at, time.monotonic() - began)
+            run.add(replace(step, table=short(step.table)))
+            yield result
+            at, began = now(), time.monotonic()
+
+
+def _step(result: Verified, table: Table, masking: Masking, at: str, seconds: float) -> Step:
+    found = [f"{result.of(kind).count:,} {kind}" for kind in Kind if result.of(kind).count]
+    error = result.error
+    return Step(
+        table=masking.mask(table.name),
+        path=masking.mask(table.path),
+        strategy=str(table.strategy),
+        mode="verify",
+        status=str(result.outcome),
+        at=at,
+        rows_read=result.rows if result.outcome.equal is not None and error is None else None,
+        seconds=round(seconds, 3),
+        reason=masking.mask(", ".join(found) or ", ".join(result.notes)) or None,
+        error_code=error.code if error else None,
+        error=masking.mask(error.problem) if error else None,
+    )

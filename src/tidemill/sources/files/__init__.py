@@ -1,1 +1,1 @@
-"""Files as a source: which there are, what to know of text before Spark reads it, and reading it without loss."""
+"""Files as a source: which there are, what text looks like before Spark reads it, and reading without loss."""

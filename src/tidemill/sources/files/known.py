@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from tidemill.sources.files.csv_options import CsvOptions, with_tabs
-from tidemill.sources.files.headers import headers_of
-from tidemill.state.delta_log import DeltaLog
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.sources.files.text import CsvOptions, headers_of, with_tabs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

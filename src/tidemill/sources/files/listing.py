@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from tidemill.errors import ConnectorError, MissingFileError, TidemillError
-from tidemill.state.folders import file_system, is_folder, is_hidden
+from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,29 +7,56 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tidemill.dataset.folder import Folder
-from tidemill.dataset.protocol import finish_interrupted
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.sources.files.csv_bytes import lines_are_records, may_hold_codes
-from tidemill.sources.files.csv_options import with_tabs
-from tidemill.sources.files.headers import by_header
-from tidemill.sources.files.json_bytes import files_are_documents
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.parquet.protocol import finish_interrupted
 from tidemill.sources.files.listing import Listing
+from tidemill.sources.files.text import by_header, files_are_documents, lines_are_records, may_hold_codes, with_tabs
 from tidemill.sources.files.untyped import Types, empty, read_csv, read_json
-from tidemill.sources.files.written import written_schema
-from tidemill.sources.narrow import picked, since
 from tidemill.sources.params import Params
-from tidemill.state.delta_log import DeltaLog
+from tidemill.sources.spark import picked, since
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyarrow import fs
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from tidemill.declare.cursors import Cursor
-    from tidemill.declare.sources import Source
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.source import Source
     from tidemill.sources.protocol import Reading
+
+_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_FEW = 32  # footers that are read here sooner than by a job
+
+
+def written_schema(found: Listing) -> StructType | None:
+    """The schema of all these files, if Spark wrote the same into each; columns of folders (`day=1/`) are not in it."""
+    from pyspark.sql.types import StructType  # noqa: PLC0415  slow to import
+
+    in_folders = any("=" in part for root, file in found.placed for part in root.parts(file)[:-1])
+    if in_folders or len(found.files) > _FEW:
+        return None
+    texts = {_written(root.files, file.path) for root, file in found.placed}
+    text = texts.pop() if len(texts) == 1 else None
+    try:
+        return StructType.fromJson(json.loads(text)) if text else None
+    except (ValueError, KeyError, TypeError):  # of a Spark that knows other types
+        return None
+
+
+def _written(files: fs.FileSystem, path: str) -> bytes | None:
+    try:
+        with files.open_input_file(path) as file:
+            return (pq.read_metadata(file).metadata or {}).get(_SCHEMA)
+    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
+        return None
+
 
 FORMATS = {
     ".parquet": "parquet",
@@ -186,7 +213,7 @@ class FileSource:
         if not found.files:
             return self._nothing(reading)
         if self._is_kept:
-            from tidemill.stores.opened import store_at  # noqa: PLC0415  it imports PySpark
+            from tidemill.formats.registry import store_at  # noqa: PLC0415  it imports PySpark
 
             return self._held(store_at(self.paths[0]).read(reading.spark), reading)
         for path in self.paths:
@@ -209,7 +236,7 @@ class FileSource:
                 return self._held((reader.schema(schema) if schema else reader).load(found.for_spark()), reading)
 
     def _held(self, rows: DataFrame, reading: Reading) -> DataFrame:
-        from tidemill.sources.naive import with_held_times  # noqa: PLC0415  it imports PySpark
+        from tidemill.sources.exact import with_held_times  # noqa: PLC0415  it imports PySpark
 
         return with_held_times(rows, reading.like)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from tidemill.declare.names import quote, spelled
 from tidemill.errors import ConnectorError
-from tidemill.sources.files.json_bytes import REMEDY
-from tidemill.sources.narrow import spelling
+from tidemill.model.names import quote, spelled
+from tidemill.sources.files.text import REMEDY
+from tidemill.sources.spark import spelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType, StructType
 
-    from tidemill.sources.files.headers import Alike
+    from tidemill.sources.files.text import Alike
     from tidemill.sources.protocol import Reading
 
 # A text that looks like this is a moment; Spark's own guess would take the text "12345" for a year.
@@ -74,7 +74,7 @@ def read_csv(
 def _csv(reading: Reading, paths: Sequence[str], options: Mapping[str, str], schema: StructType) -> DataFrame:
     from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
 
-    from tidemill.sources.files.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
+    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
 
     read = as_texts(schema, options, DecimalType, DateType, TimestampType)
     return exactly(reading.spark.read.options(**options).schema(read).csv([*paths]), schema)
@@ -84,7 +84,7 @@ def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str]
     """All rows; one that does not fit the types is an error. A field that a row does not have is NULL."""
     from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
 
-    from tidemill.sources.files.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
+    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
 
     schema = types.whole() or json_schema(reading, paths, options, types)
     options = _defaults(_JSON, options)
@@ -155,7 +155,7 @@ def _without_codes(
     """
     from pyspark.sql import types as t  # noqa: PLC0415  slow to import
 
-    from tidemill.sources.files.exact import as_texts, no_values  # noqa: PLC0415  it imports PySpark
+    from tidemill.sources.exact import as_texts, no_values  # noqa: PLC0415  it imports PySpark
 
     kinds = (t.TimestampType, t.LongType, t.DecimalType, t.DoubleType) if codes else (t.TimestampType,)
     read = as_texts(found, options, *kinds)

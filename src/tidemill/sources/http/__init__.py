@@ -1,1 +1,1 @@
-"""APIs: asking politely, page after page, as a source or from table functions."""
+"""APIs: requests at a pace, page after page, as a source or from table functions."""

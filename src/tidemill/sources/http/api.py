@@ -9,8 +9,8 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidemill.declare.variables import as_text
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError
+from tidemill.model.variables import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -72,8 +72,8 @@ class Api:
         `type`. `records` is the dotted path of the records in an answer; without it they are the answer. A page that
         was there before, and more than `max_pages`, are errors: such a loop has no end.
         """
-        from tidemill.declare.sources import Source  # noqa: PLC0415  slow to import, and every command imports this
-        from tidemill.sources.http.pages import MOST_PAGES, pages, read_pagination  # noqa: PLC0415
+        from tidemill.model.source import Source  # noqa: PLC0415  slow to import, and every command imports this
+        from tidemill.sources.http.rest import MOST_PAGES, pages, read_pagination  # noqa: PLC0415
         from tidemill.sources.params import Params  # noqa: PLC0415
 
         given = {"type": pagination} if isinstance(pagination, str) else pagination
@@ -108,8 +108,7 @@ class Api:
 
     def _answer(self, url: str) -> Answer:
         """Within a run it is asked for once; of its headers only what leads to the next page is kept."""
-        from tidemill.sources.http.fetch import Answer  # noqa: PLC0415
-        from tidemill.sources.http.remembering import remembered  # noqa: PLC0415
+        from tidemill.sources.http.fetch import Answer, remembered  # noqa: PLC0415
 
         def ask() -> list[Any]:
             answer = self._fetcher.fetch(url)
@@ -125,8 +124,7 @@ class Api:
 
     @cached_property
     def _fetcher(self) -> Fetcher:
-        from tidemill.sources.http.fetch import Fetcher  # noqa: PLC0415
-        from tidemill.sources.http.pace import Pace  # noqa: PLC0415
+        from tidemill.sources.http.fetch import Fetcher, Pace  # noqa: PLC0415
 
         return Fetcher(
             self.url,

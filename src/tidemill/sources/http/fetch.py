@@ -1,23 +1,114 @@
-"""Asking over HTTP: JSON answers, tries again where that may help, and headers only for whom they are meant."""
+"""Requests over HTTP: JSON answers at a shared pace, each asked for once in a run, headers for their origin only."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+import tempfile
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from tidemill.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from tidemill.sources.http.asking import Asking
-    from tidemill.sources.http.pace import Pace
+    from tidemill.sources.http.client import Asking
+
+
+class Pace:
+    """At most `rate` requests a second, evenly, whoever asks; without one nobody waits but for pauses."""
+
+    def __init__(
+        self,
+        rate: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._gap = 1 / rate if rate else 0.0
+        self._clock, self._sleep = clock, sleep
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Until it is the caller's turn."""
+        with self._lock:
+            now = self._clock()
+            turn = max(now, self._next)
+            self._next = turn + self._gap
+        if turn > now:
+            self._sleep(turn - now)
+
+    def hold(self, seconds: float) -> None:
+        """Nobody's turn comes before this pause is over: a server that is asked for one means all of us."""
+        with self._lock:
+            self._next = max(self._next, self._clock() + seconds)
+
+
+class _Memory:
+    """A folder with a file per answer, from the beginning of a run to its end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._folder: Path | None = None
+
+    def begin(self) -> None:
+        with self._lock:
+            self._runs += 1
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="tidemill-answers-"))
+
+    def end(self) -> None:
+        """Runs of one process may overlap; the last one forgets."""
+        with self._lock:
+            self._runs -= 1
+            if not self._runs and self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+
+    def file(self, question: str) -> Path | None:
+        folder = self._folder
+        return folder / hashlib.sha256(question.encode()).hexdigest() if folder else None
+
+
+_MEMORY = _Memory()
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """A run: what it asks an API for is asked once, however often its functions are called."""
+    _MEMORY.begin()
+    try:
+        yield
+    finally:
+        _MEMORY.end()
+
+
+def remembered(question: str, ask: Callable[[], Any]) -> Any:
+    """The answer, in JSON, which the run has had already, or has now; outside of a run it is asked for each time."""
+    file = _MEMORY.file(question)
+    if file is None:
+        return ask()
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        pass
+    answer = ask()
+    own = file.with_name(f"{file.name}-{threading.get_ident()}")  # another thread may have asked the same
+    own.write_text(json.dumps(answer), "utf-8")
+    own.replace(file)
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +150,7 @@ class Fetcher:
 
     @cached_property
     def _asking(self) -> Asking:
-        from tidemill.sources.http.asking import Asking  # noqa: PLC0415  slow to import, and only who asks needs it
+        from tidemill.sources.http.client import Asking  # noqa: PLC0415  slow to import, and only who asks needs it
 
         return Asking(self)
 

@@ -1,0 +1,152 @@
+"""Backup, restore and drop of tables, kept in the ledger: the same for the command line and for Python."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from tidemill.api import tables
+from tidemill.errors import ArgumentError, TableError, did_you_mean
+from tidemill.execution.journal import keeping
+from tidemill.formats.filesystem import file_system, only_writer
+from tidemill.model.names import on_this_machine
+from tidemill.planning.refusals import protection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.maintenance.backup import BackupResult, RestoreResult
+    from tidemill.model.record import Snapshot
+    from tidemill.model.table import Table
+
+
+def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None) -> None:
+    """Raises where the declaration, the table, or a declaration that is gone says that its history is to be kept."""
+    found = protection(snapshot, declared)
+    if found is None:
+        return
+    said, lifted = found
+    rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
+    raise TableError(
+        "table.reset_refused",
+        f"{name} {said}: {rows} rows of history would be dropped.",
+        f"Take a backup (tidemill backup {name}), then {lifted}.",
+        origin=declared.origin if declared else None,
+    )
+
+
+def drop_table(path: str) -> None:
+    """Removes the table at a path; on a local disk at once, so that a kill leaves no half of it."""
+    folder = on_this_machine(path)
+    if folder is None:
+        files, root = file_system(path)
+        files.delete_dir(root)
+        return
+    going = folder.with_name(f".{folder.name}.tidemill-dropped-{uuid.uuid4().hex}")
+    with only_writer(path):
+        folder.rename(going)
+    shutil.rmtree(going)
+
+
+Done = TypeVar("Done")
+
+
+class OnSpark(Protocol):
+    """Does work on a session, which it may have to start."""
+
+    def __call__(self, work: Callable[[SparkSession], Done], /) -> Done: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table as a user names it, and where it is; the ledger is that of the project in `folder`.
+
+    `single_writer`: the user's promise that no other process writes to it. `declared` gives the names of the project's
+    tables, for one that is misspelled.
+    """
+
+    name: str
+    path: str
+    folder: Path | None = None
+    single_writer: bool = False
+    declared: Callable[[], Iterable[str]] = tuple
+
+
+@dataclass(frozen=True, slots=True)
+class DropResult:
+    """The table that is gone, and how many rows it had, where its log says."""
+
+    table: str
+    path: str
+    rows: int | None
+
+
+def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
+    """Copies a table as it is, where nothing may be yet. What is wrong with either is reported before Spark starts."""
+    from tidemill.maintenance.backup import check_free  # noqa: PLC0415
+
+    _found(table)
+    check_free(to.path)
+    with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
+        result = on_spark(lambda spark: tables.backup(table.path, to.path, spark=spark, single_writer=to.single_writer))
+        kept.status, kept.version, kept.seconds = "created", 0, result.seconds
+        return result
+
+
+def restore(
+    table: Place,
+    on_spark: OnSpark,
+    *,
+    to: int | None = None,
+    at: datetime | str | None = None,
+    backup: Place | None = None,
+) -> RestoreResult:
+    """Takes a table back to a version, to that of a moment, or to a backup."""
+    tables.check_one_way(to, at, backup)
+    moment = None if at is None else tables.moment_of(at)
+    way = f"--from {backup.name}" if backup else f"--to {to}" if moment is None else f"--at {moment}"
+    with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
+        _found(backup or table)  # what is not there is reported before Spark starts
+        copy = backup.path if backup else None
+        alone = table.single_writer
+        result = on_spark(
+            lambda spark: tables.restore(table.path, to=to, at=moment, backup=copy, spark=spark, single_writer=alone)
+        )
+        kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
+        return result
+
+
+def drop(
+    table: Place, declared: Callable[[], Table | None], agree: Callable[[Snapshot], None] = lambda _: None
+) -> DropResult:
+    """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
+    with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
+        snapshot = _found(table)
+        refuse_reset(table.name, snapshot, declared())
+        agree(snapshot)
+        drop_table(table.path)
+        kept.status = "dropped"
+    return DropResult(table.name, table.path, snapshot.rows)
+
+
+def _found(table: Place) -> Snapshot:
+    """The table as it is; where there is none, the error names the one that may be meant, beside it or declared."""
+    from tidemill.formats.log import log_at  # noqa: PLC0415
+
+    snapshot = log_at(table.path).snapshot()
+    if snapshot is not None:
+        return snapshot
+    name = Path(table.path).name
+    start = table.name.rstrip("/").removesuffix(name)  # a schema, or a folder
+    declared = [each.removeprefix(start) for each in table.declared() if each.startswith(start)]
+    close = did_you_mean(name, [*declared, *(each.name for each in Path(table.path).parent.glob("[!._]*"))])
+    is_path = table.name == table.path or "/" in table.name
+    otherwise = "Give the path of a table." if is_path else f"Nothing is at {table.path}."
+    remedy = f"Did you mean {start}{close}?" if close else otherwise
+    raise ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)

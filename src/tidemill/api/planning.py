@@ -1,0 +1,307 @@
+"""What a project is worked on with, what its tables will not see, and what a run would do; without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError, MissingFileError, TidemillError
+from tidemill.formats.log import log_of, view_record
+from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
+from tidemill.frontends.sql.queries import bound
+from tidemill.frontends.sql.volatile import output_columns
+from tidemill.model.join import Join
+from tidemill.model.names import quoted_text, spelled
+from tidemill.model.query import Loaded, Query, View, through
+from tidemill.model.source import Source
+from tidemill.model.strategy import Replace
+from tidemill.model.table import SchemaPolicy, schema_changed
+from tidemill.planning import steps
+from tidemill.planning.joins import planned, side_by_log
+from tidemill.planning.refusals import ground_of, refuse
+from tidemill.planning.request import USUAL
+from tidemill.planning.steps import PlannedStep, may_miss, missed_changes, plan_step, plan_view, rows_will_stay
+from tidemill.planning.windows import known_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.api.workspace import Workspace
+    from tidemill.execution.catalog import Catalog
+    from tidemill.execution.runner import Runner
+    from tidemill.model.query import Export
+    from tidemill.model.record import Snapshot
+    from tidemill.model.table import Table
+    from tidemill.planning.refusals import Ground
+    from tidemill.planning.request import Request
+
+
+def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
+    """A runner that asks for its session when it needs it; whoever has it closes its catalog."""
+    from tidemill.execution.exports.memory import ExportMemory  # noqa: PLC0415  slow to import
+    from tidemill.execution.runner import Runner  # noqa: PLC0415
+
+    return Runner(
+        cache(lambda: session_of(workspace, spark)),
+        workspace.graph,
+        catalog_of(workspace),
+        {name: quoted_text(value) for name, value in workspace.given.items()},
+        ExportMemory(workspace.project.warehouse.path),
+        variables=workspace.given,
+        vars=workspace.project.variables(workspace.given).known,
+        wording=workspace.wording,
+    )
+
+
+def catalog_of(workspace: Workspace) -> Catalog:
+    from tidemill.execution.catalog import Catalog  # noqa: PLC0415  slow to import
+    from tidemill.execution.producers import Outside  # noqa: PLC0415
+
+    outside = {name: Outside(source) for name, source in workspace.outside.items()}
+    tables = {table.name.lower(): table for table in workspace.all_tables}
+    naming = workspace.project.warehouse.naming
+    bind = partial(bound, naming=naming)
+    return Catalog(workspace.held_path, naming, outside, workspace.all_views, tables, bind)
+
+
+def session_of(workspace: Workspace, spark: SparkSession | None) -> SparkSession:
+    """The caller's session, or one of ours that fits the size of the sources."""
+    from tidemill.sources.registry import fetch_drivers  # noqa: PLC0415  slow to import
+    from tidemill.spark.session import session_for  # noqa: PLC0415
+
+    if spark is None:
+        fetch_drivers(_sources(workspace))
+    return session_for(spark, small=_is_small(workspace), settings=workspace.spark)
+
+
+def _is_small(workspace: Workspace) -> bool:
+    """Whether sources and tables are so small that an engine which starts quickly is the faster one."""
+    from tidemill.planning.work import SMALL_WORK, meets_little  # noqa: PLC0415  slow to import
+    from tidemill.sources.registry import size_of  # noqa: PLC0415
+
+    try:
+        sizes = [size_of(source) for source in _sources(workspace)]
+        if not all(map(meets_little, workspace.all_tables)):
+            return False
+    except TidemillError:  # a source that cannot be looked at fails in its own step
+        return True
+    return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
+
+
+def bad_params(workspace: Workspace) -> list[ArgumentError]:
+    """What is wrong with the params of sources and the options of exports, as far as they themselves show it."""
+    from tidemill.execution.exports.options import Options  # noqa: PLC0415  slow to import
+    from tidemill.sources.registry import connector_for  # noqa: PLC0415
+
+    found: list[ArgumentError] = []
+    declared: list[Source | Export] = [*_sources(workspace), *workspace.exports]
+    for each in declared:
+        try:
+            connector_for(each) if isinstance(each, Source) else Options(each)
+        except ArgumentError as wrong:
+            wrong.origin = wrong.origin or each.origin
+            found.append(wrong)
+        except TidemillError:  # a kind that cannot be loaded fails in its own step
+            continue
+    return found
+
+
+def doubtful_sources(workspace: Workspace) -> list[str]:
+    """Sources that a run may not be able to read: files that are not there (yet), kinds that Spark has to know."""
+    from tidemill.sources.registry import is_known, size_of  # noqa: PLC0415  slow to import
+
+    found = []
+    for source in _sources(workspace):
+        if not is_known(source.kind):
+            found.append(
+                f"The source {source} needs a Spark data source called {source.kind.upper()}, which is not looked for."
+            )
+        if "://" in str(source.params.get("path", "")):  # to look there takes a network, and a login
+            continue
+        try:
+            size_of(source)
+        except TidemillError as failure:
+            found += [failure.problem] if isinstance(failure, MissingFileError) else []
+    return found
+
+
+def _sources(workspace: Workspace) -> list[Source]:
+    """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
+    inputs = [name for node in workspace.graph.nodes.values() for name in node.inputs]
+    read = {name.lower() for name in through(inputs, workspace.all_views)}
+    own = [source for each in workspace.declared for source in each.sources]
+    return [*own, *(source for name, source in workspace.outside.items() if name in read)]
+
+
+def kept_warnings(workspace: Workspace, table: Table) -> tuple[str, ...]:
+    """That rows will stay which its query, or a view that it reads, no longer returns."""
+    if not isinstance(table.producer, Query):
+        return ()
+    views = workspace.all_views
+    read = [views[name.lower()].query for name in through(table.inputs, views) if name.lower() in views]
+    parts = dict.fromkeys(part for query in (table.producer, *read) for part in losing_parts(query.text))
+    warning = rows_will_stay(table, list(parts))
+    return (warning,) if warning else ()
+
+
+def missed_of(workspace: Workspace, table: Table) -> tuple[str, ...]:
+    """The inputs of which its window does not see changes."""
+    if not isinstance(table.producer, Query) or table.window is None or not table.reads_windows:
+        return ()
+    naming, views = workspace.project.warehouse.naming, workspace.all_views
+
+    def view(name: str) -> str | None:
+        found = views.get(name.lower())
+        return found.query.text if found else None
+
+    found = missed_inputs(table.producer.text, table.window.time_column, naming.key, view)
+    if found is None:  # only its author knows what it reads
+        return table.inputs if len(table.inputs) > 1 else ()
+    return found
+
+
+def warnings_of(workspace: Workspace, table: Table) -> tuple[str, ...]:
+    """All of a table, run or not: of one that has run, which inputs have changed since, else which may be missed."""
+    kept, missed = kept_warnings(workspace, table), missed_of(workspace, table)
+    if not missed:
+        return kept
+    snapshot = known_of(table, log_of(table).snapshot())
+    changed = missed_changes(table, missed, snapshot, lambda name: catalog_of(workspace).version(name))
+    return (*kept, *(changed or (may_miss(table, missed),)))
+
+
+def refused_columns(table: Table, snapshot: Snapshot | None) -> tuple[str, ...]:
+    """What `plan` says of a table whose run will stop at its columns; nothing where they fit or are not known."""
+    strict = table.schema_policy is SchemaPolicy.FAIL and not isinstance(table.strategy, Replace)
+    if snapshot is None or not strict:
+        return ()
+    return tuple(text for part in table.parts for text in _refused(part, snapshot))
+
+
+def _refused(table: Table, snapshot: Snapshot) -> tuple[str, ...]:
+    try:
+        held, given = log_of(table).columns(), _given(table)
+    except TidemillError:  # what cannot be looked at fails in its own step
+        return ()
+    if not held or given is None:
+        return ()
+    added = [name for name in given if not spelled(name, held)]
+    missing = [name for name in held if not spelled(name, given) and name.lower() not in snapshot.fills]
+    if not added and not missing:
+        return ()
+    error = schema_changed(table.name, added, missing)
+    return (f"{table.name}: this run will fail with {error.code}. {error.problem} {error.remedy}",)
+
+
+def _given(table: Table) -> tuple[str, ...] | None:
+    """The columns that its source or its query gives, where they are known."""
+    match table.producer:
+        case Loaded(source):
+            from tidemill.sources.registry import columns_of  # noqa: PLC0415  slow to import
+
+            return columns_of(source)
+        case Query() as query:
+            return output_columns(query.text)
+        case _:
+            return None
+
+
+def plan_of(workspace: Workspace, request: Request) -> list[PlannedStep]:
+    """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
+    now = datetime.now(workspace.spark.zone)
+    ground = checked_ground(workspace, request, now)
+    refuse(ground.unreadable)
+    found: list[PlannedStep] = []
+    busy: set[str] = set()
+    catalog = catalog_of(workspace)
+    for node in workspace.tables_and_views:
+        step = _planned(workspace, node, ground, request, now)
+        read = {name.lower() for name in through(node.inputs, workspace.all_views)}
+        idle = busy.isdisjoint(read) and _is_up_to_date(node, request, catalog)
+        step = steps.up_to_date(step) if idle else step
+        warned = () if isinstance(node, View) else _warned(workspace, node, ground, request, catalog, busy)
+        fits = idle or request.full_refresh
+        refused = () if isinstance(node, View) or fits else refused_columns(node, ground.snapshots[node.name])
+        notices = (*ground.notices.get(node.name, ()), *step.notices, *warned, *refused)
+        found.append(replace(step, notices=notices))
+        busy |= set() if idle or isinstance(node, View) else {node.name.lower()}
+    return found
+
+
+def _warned(
+    workspace: Workspace, table: Table, ground: Ground, request: Request, catalog: Catalog, busy: set[str]
+) -> tuple[str, ...]:
+    """What its declaration does not see; `busy` are tables that the run may change before it."""
+    kept, missed = kept_warnings(workspace, table), missed_of(workspace, table) if request == USUAL else ()
+    if not missed:
+        return kept
+    return (*kept, *missed_changes(table, missed, ground.snapshots.get(table.name), catalog.version, busy))
+
+
+def checked_ground(workspace: Workspace, request: Request, now: datetime) -> Ground:
+    """What a run stands on; raises where it may not begin."""
+    if request.backfill and not any(table.reads_windows for table in workspace.tables):
+        raise ArgumentError(
+            "backfill.no_time_column",
+            "None of these tables has a time column, so there is nothing to read from one time to another.",
+            "Leave out --start, --end and --batch: every run reads their sources whole.",
+        )
+    behavior = workspace.project.flags.materialization_change_behavior
+    nodes, wrong = workspace.tables_and_views, bad_params(workspace)
+    return ground_of(nodes, request, workspace.given, now, behavior, wrong)
+
+
+def notices_of(workspace: Workspace, ground: Ground, request: Request) -> dict[str, tuple[str, ...]]:
+    """What there is to say on each table and view before a run begins."""
+    return {
+        node.name: (*ground.notices.get(node.name, ()), *_foreseen(workspace, node, ground, request))
+        for node in workspace.tables_and_views
+    }
+
+
+def _foreseen(workspace: Workspace, node: Table | View, ground: Ground, request: Request) -> tuple[str, ...]:
+    if isinstance(node, View):
+        return ()
+    changed = steps.changed_query(node, ground.snapshots.get(node.name), request)
+    return (*changed, *kept_warnings(workspace, node))
+
+
+def _planned(workspace: Workspace, node: Table | View, ground: Ground, request: Request, now: datetime) -> PlannedStep:
+    if isinstance(node, View):
+        return plan_view(node, view_record(node.path))
+    snapshot = ground.snapshots[node.name]
+    joins = _joins(workspace, node, node.producer, snapshot) if isinstance(node.producer, Join) else None
+    return plan_step(node, snapshot, request, workspace.given, now, joins)
+
+
+def _joins(workspace: Workspace, table: Table, join: Join, snapshot: Snapshot | None) -> str:
+    """What a join would read next."""
+    declared = {each.name.lower(): each for each in workspace.all_tables}
+    found = [
+        side_by_log(side, declared.get(side.table), _side_path(workspace, side.table), workspace.short(side.table))
+        for side in (join.a, join.b)
+    ]
+    lowest = [low for _, low in found if low]
+    first = min(lowest) if len(lowest) == len(found) else None
+    return planned(table, snapshot, [side for side, _ in found], first, workspace.given)
+
+
+def _side_path(workspace: Workspace, name: str) -> str | None:
+    """Where the Delta table of this name is: one of ours, or of others."""
+    return catalog_of(workspace).outside[name].delta_path if name in workspace.outside else workspace.held_path(name)
+
+
+def _is_up_to_date(node: Table | View, request: Request, catalog: Catalog) -> bool:
+    from tidemill.execution.producers import source_of  # noqa: PLC0415  slow to import
+    from tidemill.execution.results import up_to_date  # noqa: PLC0415
+    from tidemill.execution.views import view_up_to_date  # noqa: PLC0415
+
+    try:
+        if isinstance(node, View):
+            return view_up_to_date(node, catalog) is not None
+        source = source_of(node, catalog, datetime.now(UTC), {})
+        return request == USUAL and up_to_date(node, source) is not None
+    except TidemillError:  # a source that cannot be looked at fails in its own step
+        return False

@@ -1,0 +1,260 @@
+"""Projects from Python: what one declares, what a run would do, a run, the proof that it is exact, and ways back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError
+from tidemill.model.names import absolute
+from tidemill.model.variables import as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from typing import Self
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.api.maintenance import DropResult, OnSpark, Place
+    from tidemill.api.results import RunResult
+    from tidemill.api.workspace import Workspace
+    from tidemill.execution.checks import TableChecks
+    from tidemill.frontends.project import ProjectSettings
+    from tidemill.ledger.past import PastRun
+    from tidemill.maintenance.backup import BackupResult, RestoreResult
+    from tidemill.model.table import Table
+    from tidemill.planning.request import Request
+    from tidemill.planning.steps import PlannedStep
+    from tidemill.verify.result import VerifiedTables
+
+    Names = str | Iterable[str]
+    Vars = Mapping[str, object]
+    Bound = str | int | date | datetime
+
+_VALUES = (str, int, float, Decimal, date)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project's folder, or one pipeline file. Its files are read again at every call, and Spark starts when it must.
+
+    `select` and `exclude` take what `--select` and `--exclude` do: a name, a wildcard, `tag:NAME`, `+NAME`, `NAME+`.
+    `vars` are variables, which win over all other places.
+    """
+
+    target: Path
+    profile: str | None = None
+    vars: Vars = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, target: str | Path = ".", profile: str | None = None, vars: Vars | None = None) -> Self:  # noqa: A002
+        """The project that `target` is in, under a profile; `vars` count in all calls."""
+        from tidemill.frontends.project import ProjectSettings, must_exist  # noqa: PLC0415
+
+        must_exist(Path(target))
+        ProjectSettings.load(target, profile)  # what is wrong with its file is reported at once
+        return cls(Path(target).absolute(), profile, _mapping(vars))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The declared tables, each after what it reads."""
+        workspace = self._workspace()
+        return tuple(replace(table, name=workspace.short(table.name)) for table in workspace.tables)
+
+    def plan(
+        self,
+        select: Names = (),
+        exclude: Names = (),
+        vars: Vars | None = None,  # noqa: A002  the word of the command line
+        *,
+        full_refresh: bool = False,
+        start: Bound | None = None,
+        end: Bound | None = None,
+        batch: str | int | None = None,
+    ) -> list[PlannedStep]:
+        """What a run would do, and why. Starts no Spark and changes nothing."""
+        workspace = self._chosen(select, exclude, vars)
+        steps, mask = workspace.plan(_request(start, end, batch, full_refresh=full_refresh)), workspace.masking.mask
+        return [
+            replace(
+                step,
+                table=workspace.short(step.table),
+                reason=mask(step.reason),
+                notices=tuple(map(mask, step.notices)),
+            )
+            for step in steps
+        ]
+
+    def run(
+        self,
+        select: Names = (),
+        exclude: Names = (),
+        vars: Vars | None = None,  # noqa: A002
+        *,
+        full_refresh: bool = False,
+        start: Bound | None = None,
+        end: Bound | None = None,
+        batch: str | int | None = None,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+        fail_fast: bool = False,
+    ) -> RunResult:
+        """Brings tables up to date; with `start` and `end` it is a backfill. Runs on `spark`, or as tidemill.toml says.
+
+        A failed step raises nothing: the result is not `ok`, and the step has the error. The run is in the ledger.
+        """
+        from tidemill.api.results import kept_run  # noqa: PLC0415  slow to import
+
+        workspace = self._chosen(select, exclude, vars)
+        request = _request(start, end, batch, full_refresh=full_refresh)
+        return kept_run(workspace, spark, threads=threads, fail_fast=fail_fast, request=request)
+
+    def verify(
+        self,
+        tables: Names = (),
+        vars: Vars | None = None,  # noqa: A002
+        *,
+        start: Bound | None = None,
+        end: Bound | None = None,
+        spark: SparkSession | None = None,
+    ) -> VerifiedTables:
+        """Compares these tables, or all, with what one full run over their sources as they are now would give.
+
+        Functions are asked for the dates from `start` to `end` again; without them their tables cannot be verified.
+        What is found is in the ledger.
+        """
+        from tidemill.api.questions import kept_verify  # noqa: PLC0415  slow to import
+        from tidemill.verify.result import VerifiedTables  # noqa: PLC0415
+
+        dates = _request(start, end, None, full_refresh=False).backfill
+        workspace = self._workspace(vars)
+        found = kept_verify(workspace, _names(tables), spark, dates)
+        return VerifiedTables(replace(each, table=workspace.short(each.table)) for each in found)
+
+    def test(
+        self,
+        select: Names = (),
+        exclude: Names = (),
+        vars: Vars | None = None,  # noqa: A002
+        *,
+        spark: SparkSession | None = None,
+    ) -> list[TableChecks]:
+        """Runs the checks of tables and views on all their rows, as they are. A check that fails raises nothing."""
+        workspace = self._chosen(select, exclude, vars)
+        return [replace(each, table=workspace.short(each.table)) for each in workspace.test(spark)]
+
+    def runs(self, limit: int | None = None) -> list[PastRun]:
+        """Past runs from the ledger, newest first, with their steps: how each ended, what it read, and why."""
+        from tidemill.ledger.past import past_runs  # noqa: PLC0415
+
+        return past_runs(self._settings.folder, limit)
+
+    def backup(
+        self, table: str | Path, to: str | Path | None = None, *, spark: SparkSession | None = None
+    ) -> BackupResult:
+        """Copies a table as it is, with its progress, in one commit: to the name `to`, or beside it under one with
+        the time. A `Path`, or a text with a `/`, is a path; `table.missing` and `backup.exists` are errors.
+        """
+        from tidemill.api.maintenance import back_up  # noqa: PLC0415  slow to import
+        from tidemill.maintenance.backup import beside  # noqa: PLC0415
+
+        return back_up(self._place(table), self._place(beside(str(table)) if to is None else to), self._on(spark))
+
+    def restore(
+        self,
+        table: str | Path,
+        *,
+        to: int | None = None,
+        at: datetime | str | None = None,
+        backup: str | Path | None = None,
+        spark: SparkSession | None = None,
+    ) -> RestoreResult:
+        """Takes a table back, rows and progress together: to version `to`, to that of the moment `at`, or to a backup.
+
+        It is a commit, so another restore takes it back. A moment without a zone is by this machine's clock.
+        """
+        from tidemill.api import maintenance as upkeep  # noqa: PLC0415  slow to import
+
+        copy = None if backup is None else self._place(backup)
+        return upkeep.restore(self._place(table), self._on(spark), to=to, at=at, backup=copy)
+
+    def drop(self, table: str | Path) -> DropResult:
+        """Removes a table with all its history, at once and for good; needs no Spark.
+
+        One that is declared `reset_allowed=False`, or has the property `pipelines.reset.allowed = false`, stays: that
+        is a `TableError`.
+        """
+        from tidemill.api import maintenance as upkeep  # noqa: PLC0415  slow to import
+
+        place = self._place(table)
+        return upkeep.drop(place, lambda: next((each for each in self.tables if each.path == place.path), None))
+
+    def _place(self, table: str | Path) -> Place:
+        """A table by its name in the project, or by its path."""
+        from tidemill.api.maintenance import Place  # noqa: PLC0415
+
+        settings = self._settings
+        path = settings.table_path(table) if isinstance(table, str) and "/" not in table else absolute(table)
+        alone = settings.warehouse.has_one_writer(path)
+        return Place(str(table), path, settings.folder, alone, lambda: [each.name for each in self.tables])
+
+    def _on(self, spark: SparkSession | None) -> OnSpark:
+        """The session given, or the one that tidemill.toml names, once it is needed."""
+        from tidemill.frontends.project_file import Filling  # noqa: PLC0415  slow to import
+        from tidemill.spark.session import session_for  # noqa: PLC0415
+
+        settings = self._settings
+        engine = settings.engine(Filling(settings.variables(_texts(self.vars))))
+        return lambda work: work(session_for(spark, settings=engine))
+
+    @property
+    def _settings(self) -> ProjectSettings:
+        from tidemill.frontends.project import ProjectSettings  # noqa: PLC0415
+
+        return ProjectSettings.load(self.target, self.profile)
+
+    def _chosen(self, select: Names, exclude: Names, given: Vars | None) -> Workspace:
+        workspace, wanted, unwanted = self._workspace(given), _names(select), _names(exclude)
+        return workspace.choose(wanted, unwanted) if wanted or unwanted else workspace
+
+    def _workspace(self, given: Vars | None = None) -> Workspace:
+        from tidemill.api.workspace import Workspace  # noqa: PLC0415  slow to import
+
+        return Workspace.load(self.target, profile=self.profile, given=_texts({**self.vars, **_mapping(given)}))
+
+
+def _request(start: Bound | None, end: Bound | None, batch: str | int | None, *, full_refresh: bool) -> Request:
+    """All that a run can be asked for beyond its usual work, in one."""
+    from tidemill.planning.request import Request, backfill_of  # noqa: PLC0415
+
+    begins, ends = (None if bound is None else _text(name, bound) for name, bound in (("start", start), ("end", end)))
+    return Request(full_refresh, backfill_of(begins, ends, batch))
+
+
+def _mapping(given: Vars | None) -> Vars:
+    if not isinstance(given, Mapping | None):
+        raise ArgumentError(
+            "variables.bad_value", f"vars is a {type(given).__name__}.", 'Give a dict: vars={"region": "eu"}.'
+        )
+    return given or {}
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _texts(values: Vars) -> dict[str, str]:
+    return {name: _text(name, value) for name, value in values.items()}
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, _VALUES):
+        raise ArgumentError(
+            "variables.bad_value", f"{name} is a {type(value).__name__}.", "Give a text, a number, a date or a moment."
+        )
+    return value.isoformat() if isinstance(value, date) else as_text(value)

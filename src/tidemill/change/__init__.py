@@ -1,1 +1,0 @@
-"""How each strategy turns rows into one of four operations."""

@@ -1,0 +1,1 @@
+"""How rows and a strategy become one operation on a table."""

@@ -1,0 +1,403 @@
+"""Compiles a strategy and a change to one operation, or to none when nothing differs.
+
+Protected tables refuse a change that removes rows which an upsert would keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+from math import ceil
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from tidemill.changes.columns import widened
+from tidemill.changes.compare import difference, one_per_key, rows_not_in, target_duplicates
+from tidemill.changes.match import CHANGED, NEW, OLDER, SAME, Meeting, compile_brought, compile_placed
+from tidemill.errors import TableError
+from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, OverwriteRows, ReplaceRows
+from tidemill.model.names import of, quote, spelled
+from tidemill.model.record import Counts
+from tidemill.model.strategy import (
+    Append,
+    DeleteInsert,
+    IncrementalJoin,
+    Merge,
+    MergeStrategy,
+    Replace,
+    Strategy,
+    one_predicate,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql.types import StructField, StructType
+
+    from tidemill.formats.base import Change, Target, UpsertRows
+    from tidemill.model.cursor import Cursor
+
+EMPTIED = ("the source is empty, and so is the table now",)
+
+
+@singledispatch
+def compile_change(strategy: Strategy, change: Change, target: Target) -> Compiled:
+    """What a store has to do so that `change` enters `target`, which is there already."""
+    raise NotImplementedError(strategy)
+
+
+def has_rows(rows: DataFrame) -> bool:
+    """Whether there is any row; stops at the first."""
+    return bool(rows.select(F.lit(1)).take(1))
+
+
+def unchanged(change: Change) -> Compiled:
+    return Compiled(None, Counts(unchanged=change.profile.rows))
+
+
+@compile_change.register(Append)
+def _(strategy: Append, change: Change, target: Target) -> Compiled:  # noqa: ARG001  dispatched on
+    if change.profile.rows == 0:
+        return unchanged(change)
+    if target.window is None:
+        return Compiled(AppendRows(change.rows))
+    missing, surely_new = _rows_to_append(change, target)
+    if not surely_new and not has_rows(missing):
+        return unchanged(change)
+    return Compiled(AppendRows(missing))
+
+
+def _rows_to_append(change: Change, target: Target) -> tuple[DataFrame, bool]:
+    """The rows that the target's window does not hold, and whether there are any for sure.
+
+    Rows above the window's highest time need no comparison. Everything about the target is read inside the write,
+    so that rows which somebody else appends meanwhile are seen, or conflict.
+    """
+    assert target.window is not None  # noqa: S101
+    assert change.time_column is not None  # noqa: S101  a window has one
+    held = widened(target.rows.where(target.window), change.rows.schema)
+    time, top = F.col(quote(change.time_column)), "__tidemill_top"
+    bounded = change.rows.crossJoin(F.broadcast(held.agg(F.max(time).alias(top))))
+    above = F.coalesce(time > F.col(top), time.isNotNull() & F.col(top).isNull())
+    compared = rows_not_in(bounded.where(~above).drop(top), held, change.volatile)
+    return bounded.where(above).drop(top).unionByName(compared), _reaches_above(change.profile.highest, target.highest)
+
+
+def _reaches_above(highest: Cursor | None, held: Cursor | None) -> bool:
+    return highest is not None and held is not None and held < highest
+
+
+@compile_change.register(Replace)
+def _(strategy: Replace, change: Change, target: Target) -> Compiled:
+    _check_shrink(strategy.max_shrink, target, change.profile.rows)
+    notices = EMPTIED if change.profile.rows == 0 else ()
+    if column_types(change.rows.schema) != column_types(target.rows.schema):
+        counts = Counts(inserted=change.profile.rows, deleted=target.rows.count())
+    else:
+        apart = difference(change.rows, target.rows, change.volatile)
+        if not apart.only_left and not apart.only_right:
+            return unchanged(change)
+        kept = change.profile.rows - apart.only_left
+        counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
+    return Compiled(OverwriteRows(change.rows), counts, ALL_COUNTS, notices=notices)
+
+
+@compile_change.register(IncrementalJoin)
+def _(strategy: IncrementalJoin, change: Change, target: Target) -> Compiled:
+    """A window above all that the table holds has nothing in it to be compared with."""
+    if not _lies_above(target.since, target.highest):
+        return _replaced(strategy, change, target)
+    if change.profile.rows == 0:
+        return unchanged(change)
+    added = Counts(inserted=change.profile.rows)
+    return Compiled(ReplaceRows(change.rows, one_predicate(strategy, target.window)), added, ALL_COUNTS)
+
+
+def _lies_above(since: Cursor | None, highest: Cursor | None) -> bool:
+    return since is not None and highest is not None and since.kind is highest.kind and highest < since
+
+
+@compile_change.register(DeleteInsert)
+def _replaced(strategy: DeleteInsert, change: Change, target: Target) -> Compiled:
+    predicate = one_predicate(strategy, target.window)
+    held = widened(target.rows.where(predicate), change.rows.schema)
+    apart = difference(change.rows, held, change.volatile)
+    if not apart.only_left and not apart.only_right:
+        return unchanged(change)
+    if strategy.max_shrink is not None:
+        refuse_shrink(strategy.max_shrink, apart.only_right - apart.only_left, target.rows.count(), target.name)
+    kept = change.profile.rows - apart.only_left
+    counts = Counts(inserted=apart.only_left, deleted=apart.only_right, unchanged=kept)
+    return Compiled(ReplaceRows(change.rows, predicate), counts, ALL_COUNTS)
+
+
+ALL_COUNTS = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
+
+
+def column_types(schema: StructType) -> list[tuple[str, str]]:
+    """Names and types of the columns, whatever their order."""
+    return sorted((field.name.lower(), field.dataType.simpleString()) for field in schema.fields)
+
+
+def _check_shrink(share: float | None, target: Target, rows: int) -> None:
+    if share is None:
+        return
+    held = target.rows.count()
+    refuse_shrink(share, held - rows, held, target.name)
+
+
+def refuse_shrink(share: float, dropped: int, held: int, name: str) -> None:
+    """Raises when a commit would drop more than `share` of the rows."""
+    if held and dropped / held > share:
+        raise TableError(
+            "table.max_shrink",
+            f"{name} would lose {dropped:,} of its {held:,} rows, more than max_shrink = {share:g} allows.",
+            f"Look at the source; if it is right, raise max_shrink for this run. {name} is unchanged.",
+        )
+
+
+_COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}
+
+
+@compile_change.register(Merge)
+def _(strategy: Merge, change: Change, target: Target) -> Compiled:
+    if change.profile.rows == 0 and strategy.form is not MergeStrategy.FULL_MERGE:
+        return unchanged(change)
+    meeting = Meeting(strategy, change, target)
+    if target.near is not None and strategy.form is not MergeStrategy.FULL_MERGE:
+        compiled = compile_brought(meeting) or compile_placed(meeting)
+        if compiled is not None:
+            return compiled
+    match strategy.form:
+        case MergeStrategy.INSERT:
+            return _insert(meeting)
+        case MergeStrategy.FULL_MERGE:
+            return _full_merge(meeting)
+        case MergeStrategy.UPDATE:
+            return _update(meeting)
+        case _:
+            return _upsert(meeting)
+
+
+def _repeated(meeting: Meeting) -> Compiled:
+    """The target holds some key of the change more than once: an error, unless the strategy leaves one row of it."""
+    keys, target = meeting.strategy.keys, meeting.target
+    if meeting.strategy.form not in _COLLAPSING or meeting.may_keep:
+        twice = meeting.held_twice()
+        raise target_duplicates(twice, twice.count(), keys, target.name)
+    return _collapsed(meeting)
+
+
+def _upsert(meeting: Meeting) -> Compiled:
+    """Looks before it writes: new keys alone are an append, and where nothing differs nothing is written."""
+    if apart := meeting.out_of_reach:
+        return Compiled(AppendRows(meeting.rows_out_of_reach(apart)), unique=True)
+    judged = meeting.judged()
+    if judged.repeats:
+        return _repeated(meeting)
+    known = Counts(inserted=judged[NEW], updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER])
+    if judged[CHANGED]:
+        picked = meeting.upsert(
+            judged.having([NEW, CHANGED]), inserts=judged[NEW] > 0, changed_files=judged.changed_files
+        )
+        return Compiled(picked, known, _known_of(picked), unique=True)
+    operation = AppendRows(meeting.new_rows()) if judged[NEW] else None
+    return Compiled(operation, known, _PASSED_OVER, unique=True)
+
+
+def _update(meeting: Meeting) -> Compiled:
+    judged = meeting.judged()
+    if judged.repeats:
+        return _repeated(meeting)
+    known = Counts(updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER] + judged[NEW])
+    if not judged[CHANGED]:
+        return Compiled(None, known, _PASSED_OVER, unique=True)
+    picked = meeting.upsert(judged.having([CHANGED]), inserts=False, changed_files=judged.changed_files)
+    return Compiled(picked, known, _known_of(picked), unique=True)
+
+
+def _insert(meeting: Meeting) -> Compiled:
+    new = meeting.new_rows()
+    if meeting.target.snapshot.unique_on(meeting.strategy.keys):
+        some = has_rows(new)
+    else:
+        judged = meeting.judged()
+        if judged.repeats:
+            return _repeated(meeting)
+        some = judged[NEW] > 0
+    if some:
+        return Compiled(AppendRows(new), remainder="ignored", unique=True)
+    return Compiled(None, Counts(ignored=meeting.change.profile.rows))
+
+
+_PASSED_OVER = frozenset({"unchanged", "ignored"})
+
+
+def _known_of(picked: UpsertRows) -> frozenset[str]:
+    """Counts that the commit's own metrics do not tell: of a table that is written whole, none."""
+    return ALL_COUNTS if picked.spreads else _PASSED_OVER
+
+
+def _full_merge(meeting: Meeting) -> Compiled:
+    """One outer join tells what is new, changed and missing."""
+    target, change = meeting.target, meeting.change
+    mark = "__tidemill_here"
+    ours = target.rows.withColumn(mark, F.lit(1)).alias(HELD)
+    theirs = change.rows.withColumn(mark, F.lit(1)).alias(COMING)
+    here, there = F.col(of(HELD, mark)).isNotNull(), F.col(of(COMING, mark)).isNotNull()
+    seen = _first(
+        ours.join(theirs, meeting.same_key, "full_outer").agg(
+            F.count_if(here).alias("held"),
+            F.count_if(there).alias("coming"),
+            F.count_if(here & ~there).alias("missing"),
+            F.count_if(there & ~here).alias("new"),
+            F.count_if(here & there & meeting.differs & meeting.newer).alias("changed"),
+            F.count_if(here & there & ~meeting.newer).alias("older"),
+        )
+    )
+    if seen["coming"] > change.profile.rows:
+        return _repeated(meeting)
+    if meeting.strategy.max_shrink is not None:
+        refuse_shrink(meeting.strategy.max_shrink, seen["missing"], seen["held"], target.name)
+    counts = Counts(
+        inserted=seen["new"],
+        updated=seen["changed"],
+        deleted=seen["missing"],
+        unchanged=change.profile.rows - seen["new"] - seen["changed"] - seen["older"],
+        ignored=seen["older"],
+    )
+    if not counts.written and not counts.deleted:
+        return Compiled(None, counts)
+    return Compiled(
+        meeting.full_merge(),
+        counts,
+        frozenset({"ignored"}),
+        unique=True,
+        notices=EMPTIED if change.profile.rows == 0 else (),
+    )
+
+
+def _collapsed(meeting: Meeting) -> Compiled:
+    """The target holds keys of the change more than once: the change's row of each is left.
+
+    That is one rewrite of all, but for a full merge into a store that knows the places of rows.
+    """
+    target, change, keys = meeting.target, meeting.change, meeting.strategy.keys
+    full = meeting.strategy.form is MergeStrategy.FULL_MERGE
+    rest = target.rows.alias(HELD).join(meeting.coming_keys, meeting.same_key, "left_anti")
+    same = ~meeting.differs
+    ours = target.rows.withColumn("__tidemill_here", F.lit(1)).alias(HELD)
+    by_key = (
+        change.rows.alias(COMING)
+        .join(ours, meeting.same_key, "left")
+        .groupBy(*[F.col(of(COMING, key)) for key in keys])
+        .agg(
+            F.count(of(HELD, "__tidemill_here")).alias("__tidemill_held"),
+            F.max(same & F.col(of(HELD, "__tidemill_here")).isNotNull()).alias("__tidemill_same"),
+        )
+    )
+    held, is_same = F.col("__tidemill_held"), F.col("__tidemill_same")
+    seen = _first(
+        by_key.agg(
+            F.count_if(held == 0).alias("new"),
+            F.count_if((held > 0) & ~is_same).alias("changed"),
+            F.sum(F.greatest(held - 1, F.lit(0))).alias("extra"),
+        )
+    )
+    gone = rest.count() if full else 0
+    if meeting.strategy.max_shrink is not None:
+        refuse_shrink(meeting.strategy.max_shrink, gone + seen["extra"], target.rows.count(), target.name)
+    counts = Counts(
+        inserted=seen["new"],
+        updated=seen["changed"],
+        deleted=seen["extra"] + gone,
+        unchanged=change.profile.rows - seen["new"] - seen["changed"],
+    )
+    known = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
+    if full and target.near is not None and set(target.rows.columns) <= set(change.rows.columns):
+        return Compiled(
+            replace(meeting.full_merge(), collapses=True), counts, known, unique=True, collapsed=seen["extra"]
+        )
+    kept = rest.where("false") if full else rest
+    rows = kept.unionByName(_completed(meeting), allowMissingColumns=True)
+    return Compiled(OverwriteRows(rows), counts, known, unique=full, collapsed=seen["extra"])
+
+
+def _completed(meeting: Meeting) -> DataFrame:
+    """The change's rows with what the table holds in columns that they lack; of several stored rows, one's."""
+    columns, keys = meeting.change.rows.columns, meeting.strategy.keys
+    lacking = [column for column in meeting.target.rows.columns if column not in columns]
+    if not lacking:
+        return meeting.change.rows
+    stored = one_per_key(meeting.target.rows.select(*map(quote, [*keys, *lacking])), keys, ())
+    both = meeting.change.rows.alias(COMING).join(stored.alias(HELD), meeting.same_key, "left")
+    return both.select(*[F.col(of(COMING, name)) for name in columns], *[F.col(of(HELD, name)) for name in lacking])
+
+
+def _first(rows: DataFrame) -> Row:
+    found = rows.first()
+    assert found is not None  # noqa: S101  a global aggregate has one row
+    return found
+
+
+def compile_protected(strategy: Strategy, change: Change, target: Target, why: str) -> Compiled:
+    """What `compile_change` gives, where it loses no history; `why` says by what the table is protected.
+
+    A `max_shrink` that the user gave allows a loss up to that share of the rows. What a table loses is never less than
+    what it shrinks by, so nothing else has to look at it.
+    """
+    if isinstance(strategy, Append):
+        return compile_change(strategy, change, target)
+    compiled = compile_change(replace(strategy, max_shrink=None), change, target)
+    lost = _rows_lost(compiled, change, target)
+    if lost:
+        held = target.snapshot.rows
+        _refuse_loss(strategy, lost, target.rows.count() if held is None else held, target.name, why)
+    return compiled
+
+
+def _rows_lost(compiled: Compiled, change: Change, target: Target) -> int:
+    """How many rows go that an upsert would keep: those whose key goes; without keys, those that the result lacks."""
+    if compiled.operation is None or compiled.counts.deleted == compiled.collapsed:
+        return 0
+    is_alike = column_types(change.rows.schema) == column_types(target.rows.schema)
+    if isinstance(compiled.operation, OverwriteRows) and not is_alike:
+        return difference(_as_held(change.rows, target.rows), target.rows, change.volatile).only_right
+    return compiled.counts.deleted - compiled.collapsed
+
+
+def _as_held(rows: DataFrame, held: DataFrame) -> DataFrame:
+    """The rows in the columns that the table has: a new column takes nothing away, one that is missing does."""
+
+    def column(field: StructField) -> Column:
+        name = spelled(field.name, rows.columns)
+        found = F.lit(None) if name is None else F.col(quote(name))
+        return found.try_cast(field.dataType).alias(field.name)
+
+    return rows.select(*map(column, held.schema.fields))
+
+
+def _refuse_loss(strategy: Strategy, lost: int, held: int, name: str, why: str) -> None:
+    share = _allowed(strategy)
+    if share is not None and lost <= share * held:
+        return
+    more = "" if share is None else f", more than max_shrink = {share:g} allows"
+    raise TableError(
+        "table.history_lost",
+        f"{name} {why}, and this run would remove {lost:,} of its {held:,} rows that an upsert would keep{more}.",
+        f"{_by_upsert(strategy)} If these rows are to go, allow it with "
+        f"max_shrink = {ceil(lost / held * 100) / 100:g}. {name} is unchanged.",
+    )
+
+
+def _allowed(strategy: Strategy) -> float | None:
+    """The share that the user allows; a default allows nothing."""
+    if isinstance(strategy, Append) or (isinstance(strategy, Replace) and strategy.by_default):
+        return None
+    return strategy.max_shrink
+
+
+def _by_upsert(strategy: Strategy) -> str:
+    if isinstance(strategy, Merge):
+        return "Use upsert in the place of full_merge: it keeps rows that the source no longer returns."
+    return "Merge by key instead (keys=[…] of a function, MERGE ON in SQL), which keeps rows that do not come again."

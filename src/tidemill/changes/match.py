@@ -1,0 +1,406 @@
+"""Matches a change with the rows of its target: who has the same key, what differs, what is new, and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, Window
+from pyspark.sql import functions as F
+
+from tidemill.changes.columns import char_length
+from tidemill.changes.compare import differs, held_twice, settle
+from tidemill.formats.base import (
+    COMING,
+    DROP,
+    FATE,
+    HELD,
+    MOVE,
+    PLACE,
+    REPLACE,
+    AppendRows,
+    Bringing,
+    Compiled,
+    Placed,
+    UpsertRows,
+)
+from tidemill.model.names import of, quote, quoted_text, spelled
+from tidemill.model.record import Counts
+from tidemill.model.strategy import MergeStrategy
+from tidemill.spark.errors import MOVED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql import types as t
+
+    from tidemill.formats.base import Change, KeyRange, Target
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.strategy import Merge
+
+FEW_ROWS = 200_000  # as many are sent to every worker
+FEW_KEYS = 2_000_000  # as many keys are
+NEW, CHANGED, SAME, OLDER = "new", "changed", "same", "older"
+_FILE = "__tidemill_file_hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The rows of a change, each with its fate, and how many have which.
+
+    `changed_files` is how many files of the target hold a row that changes, where that was counted.
+    """
+
+    rows: DataFrame
+    counts: Mapping[str, int]
+    coming: int
+    changed_files: int = 0
+
+    @property
+    def repeats(self) -> bool:
+        """The target holds some key of the change more than once: its row has met several, and stands here for each."""
+        return sum(self.counts.values()) > self.coming
+
+    def __getitem__(self, fate: str) -> int:
+        return self.counts.get(fate, 0)
+
+    def having(self, fates: Iterable[str]) -> DataFrame:
+        return self.rows.where(F.col(FATE).isin(*fates)).drop(FATE, _FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A change and the rows of the target that it can meet."""
+
+    strategy: Merge
+    change: Change
+    target: Target
+
+    @property
+    def coming(self) -> DataFrame:
+        return self._small(self.change.rows, FEW_ROWS).alias(COMING)
+
+    @property
+    def coming_keys(self) -> DataFrame:
+        return self._small(self.change.rows.select(*map(quote, self.strategy.keys)), FEW_KEYS).alias(COMING)
+
+    @property
+    def held(self) -> DataFrame:
+        """The target's rows that may hold a key of the change; files that cannot are not read."""
+        return self._near(self.change.profile.ranges).where(" AND ".join(self.reach) or "true")
+
+    @property
+    def met(self) -> DataFrame:
+        """The target's rows whose key the change has."""
+        return self.held.join(self.coming_keys, self.same_key, "left_semi")
+
+    @property
+    def same_key(self) -> Column:
+        return F.expr(" AND ".join(self._key_pairs))
+
+    @property
+    def differs(self) -> Column:
+        """Some column that is compared is not the same; a column new to the table counts when it has a value."""
+        known = self.target.rows.columns
+        filled = [F.col(of(COMING, f.name)).isNotNull() for f in self.compared if f.name not in known]
+        chars = [f.name for f in self.compared if f.name in self._chars]
+        padded = [~F.expr(self._as_read(name)).eqNullSafe(F.col(of(COMING, name))) for name in chars]
+        others = [f for f in self.compared if f.name in known and f.name not in chars]
+        return reduce(lambda a, b: a | b, [*filled, *padded], differs(others, HELD, COMING))
+
+    @property
+    def compared(self) -> list[t.StructField]:
+        """The columns in which rows of one key may differ."""
+        fields = [f for f in self.change.rows.schema.fields if f.name.lower() not in self.change.volatile]
+        return [f for f in fields if not spelled(f.name, self.strategy.keys)]
+
+    @property
+    def newer(self) -> Column:
+        """The row of the change may replace the stored one."""
+        within = ~F.coalesce(F.expr(self.target.beyond or "false"), F.lit(False))  # noqa: FBT003
+        if self.strategy.only_newer is None:
+            return within
+        stored, given = F.col(of(HELD, self.strategy.only_newer)), F.col(of(COMING, self.strategy.only_newer))
+        return within & (stored.isNull() | F.coalesce(given >= stored, F.lit(False)))  # noqa: FBT003
+
+    @property
+    def may_keep(self) -> bool:
+        """A stored row may stay, though the change has its key."""
+        return self.strategy.only_newer is not None or self.target.beyond is not None
+
+    @property
+    def out_of_reach(self) -> Sequence[KeyRange]:
+        """Ranges of the change in which no file of the target has a row, one where one will do; none where one has."""
+        ranges = self.change.profile.ranges
+        if not ranges or self.target.reach(ranges).files:
+            return ()
+        return next(([span] for span in ranges if not self.target.reach([span]).files), ranges)
+
+    def judged(self) -> Judged:
+        """Every row of the change with its fate, in one pass over what the target has in reach."""
+        fate = F.when(~self.newer, OLDER).when(self.differs, CHANGED).otherwise(SAME)
+        coming, file = self.change.rows.alias(COMING), _no_file()
+        if self.change.profile.rows <= FEW_ROWS:  # the change goes to the target's rows, and what they say comes back
+            met = self.held.join(self.coming, self.same_key).select(*self._held_keys, fate.alias(FATE))
+            joined, found = coming.join(F.broadcast(met.alias(HELD)), self.same_key, "left"), F.col(of(HELD, FATE))
+        else:
+            joined = coming.join(self._met_with_files.alias(HELD), self.same_key, "left")
+            found = F.when(F.col(of(HELD, self.strategy.keys[0])).isNotNull(), fate)
+            file = F.col(of(HELD, _FILE))
+        columns = [F.col(of(COMING, name)) for name in self.change.rows.columns]
+        rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(FATE), file.alias(_FILE)))
+        counts: Counter[str] = Counter()
+        files = 0
+        for seen in rows.groupBy(FATE, _FILE).count().collect():
+            counts[seen[FATE]] += seen["count"]
+            files += seen[FATE] == CHANGED and seen[_FILE] is not None
+        return Judged(rows, counts, self.change.profile.rows, files)
+
+    @property
+    def _met_with_files(self) -> DataFrame:
+        """The target's rows whose key the change has, with the file of each where its files would be rewritten."""
+        held = self.held
+        rewrites = self.target.snapshot.files and not self.target.snapshot.marks_rows
+        file = F.xxhash64(held.metadataColumn("_metadata")["file_path"]) if rewrites else _no_file()
+        return held.withColumn(_FILE, file).alias(HELD).join(self.coming_keys, self.same_key, "left_semi")
+
+    def rows_out_of_reach(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        """The change's rows, where no file has a row in these ranges; one that comes before the write is a conflict.
+
+        That needs no join: the target's part of the union has no files to read, unless the table has moved.
+        """
+        near = " AND ".join(_within(ranges))
+        nobody = f"assert_true(NOT ({near}), {quoted_text(MOVED)}) IS NOT NULL"
+        shared = [name for name in self.change.rows.columns if name in self.target.rows.columns]
+        held = self._near(ranges).where(near).where(nobody).select(*map(quote, shared))
+        return self.change.rows.unionByName(held, allowMissingColumns=True)
+
+    def new_rows(self) -> DataFrame:
+        """The change's rows whose key the target does not hold; lazy, so that a foreign append conflicts."""
+        known = self._small(self.met.select(*self._held_keys), FEW_KEYS)
+        return self.change.rows.alias(COMING).join(known.alias(HELD), self.same_key, "left_anti")
+
+    def held_twice(self) -> DataFrame:
+        """The keys of the change that the target holds more than once."""
+        return held_twice(self.met.select(*self._held_keys), self.strategy.keys)
+
+    def upsert(
+        self, rows: DataFrame, *, inserts: bool = True, placed: Placed | None = None, changed_files: int = 0
+    ) -> UpsertRows:
+        """The picked rows replace those of their keys. Columns that they lack keep what the table holds in them."""
+        lacking = set(self.target.rows.columns) - set(rows.columns)
+        return UpsertRows(
+            rows=self._small(rows, FEW_KEYS).alias(COMING),
+            match=" AND ".join([*self._key_pairs, *self.reach]),
+            changed=F.lit(True),  # noqa: FBT003
+            columns=tuple(rows.columns),
+            picked=not lacking,
+            inserts=inserts,
+            spreads=0 < changed_files == self.target.snapshot.files,
+            keys=self.strategy.keys,
+            ranges=self.change.profile.ranges,
+            placed=placed,
+        )
+
+    def full_merge(self) -> UpsertRows:
+        return UpsertRows(
+            rows=self.coming,
+            match=" AND ".join(self._key_pairs),
+            changed=self.differs & self.newer,
+            columns=tuple(self.change.rows.columns),
+            delete_missing=True,
+            keys=self.strategy.keys,
+        )
+
+    @property
+    def _key_pairs(self) -> list[str]:
+        return [f"{self._as_read(key)} = {of(COMING, key)}" for key in self.strategy.keys]
+
+    @property
+    def _chars(self) -> dict[str, int]:
+        """The table's columns of type CHAR, and their lengths."""
+        lengths = {field.name: char_length(field) for field in self.target.rows.schema.fields}
+        return {name: length for name, length in lengths.items() if length}
+
+    def _as_read(self, name: str) -> str:
+        """A stored column as whoever reads the table has it: to a MERGE a CHAR is as its file has it."""
+        length = self._chars.get(name)
+        return f"rpad({of(HELD, name)}, {length}, ' ')" if length else of(HELD, name)
+
+    @property
+    def _held_keys(self) -> list[Column]:
+        return [F.col(of(HELD, key)).alias(key) for key in self.strategy.keys]
+
+    @property
+    def reach(self) -> list[str]:
+        """What the profile knows of the keys, as filters on the target."""
+        return _within(span for span in self.change.profile.ranges if span.column not in self._chars)
+
+    def _near(self, ranges: Sequence[KeyRange]) -> DataFrame:
+        rows = self.target.near(ranges).drop(*PLACE) if self.target.near else self.target.rows
+        return rows.alias(HELD)
+
+    def _small(self, rows: DataFrame, most: int) -> DataFrame:
+        """Rows that are no more than the change's, sent to where the target's are read if they are few."""
+        return F.broadcast(rows) if self.change.profile.rows <= most else rows
+
+
+def _no_file() -> Column:
+    return F.lit(None).cast("bigint")
+
+
+def _within(ranges: Iterable[KeyRange]) -> list[str]:
+    return [within(of(HELD, span.column), span) for span in ranges]
+
+
+def within(column: str, span: KeyRange) -> str:
+    """A filter that keeps every row whose column may have a value of the range; the column comes quoted."""
+    if span.values:
+        return f"{column} IN ({', '.join(map(_literal, span.values))})"
+    return f"{column} BETWEEN {_literal(span.low)} AND {_literal(span.high)}"
+
+
+def _literal(value: Cursor) -> str:
+    """As SQL that every session reads alike: some take a backslash in a text for what it is."""
+    plain = value.literal()
+    return f"CAST(X'{value.text().encode().hex()}' AS STRING)" if "\\" in plain else plain
+
+
+PASSED_OVER = frozenset({"unchanged", "ignored"})
+_RANK, _COPIES = "__tidemill_rank", "__tidemill_copies"
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The stored rows that a change meets, as they will be; how many have which fate, and how many keys they have."""
+
+    rows: DataFrame
+    same: int
+    older: int
+    changed: int
+    keys: int
+
+    @property
+    def repeats(self) -> bool:
+        """The target holds some key of the change more than once."""
+        return self.same + self.older + self.changed > self.keys
+
+
+def compile_brought(meeting: Meeting) -> Compiled | None:
+    """What a store has staged that takes a small change to its files by itself; None where it does not."""
+    change, form = meeting.change, meeting.strategy.form
+    if meeting.target.bring is None or meeting.may_keep or change.profile.rows > FEW_ROWS:
+        return None
+    brought = meeting.target.bring(
+        Bringing(
+            rows=change.rows,
+            count=change.profile.rows,
+            keys=meeting.strategy.keys,
+            compared=tuple(field.name for field in meeting.compared),
+            ranges=change.profile.ranges,
+            updates=form is not MergeStrategy.INSERT,
+            inserts=form is not MergeStrategy.UPDATE,
+        )
+    )
+    if brought is None:
+        return None
+    new, changed = change.profile.rows - brought.keys, brought.rows - brought.same
+    match form:
+        case MergeStrategy.INSERT:
+            counts, changed, remainder = Counts(ignored=brought.keys), 0, "ignored"
+        case MergeStrategy.UPDATE:
+            counts, remainder, new = Counts(unchanged=brought.same, ignored=new), "unchanged", 0
+        case _:
+            counts, remainder = Counts(inserted=new, unchanged=brought.same), "unchanged"
+    operation = replace(meeting.upsert(change.rows), staged=brought.staged) if new or changed else None
+    return Compiled(operation, counts, PASSED_OVER, remainder, unique=True)
+
+
+def compile_placed(meeting: Meeting) -> Compiled | None:
+    """What a store has to do that knows the places of rows; None where one key has several, which do not collapse.
+
+    `full_merge`, which also looks for what the change lacks, is not for here.
+    """
+    met = _met(meeting)
+    if met.repeats:
+        collapses = meeting.strategy.form is MergeStrategy.DEDUPLICATE and not meeting.may_keep
+        return _collapsed(meeting, met) if collapses else None
+    new = meeting.change.profile.rows - met.keys
+    match meeting.strategy.form:
+        case MergeStrategy.INSERT:
+            counts = Counts(ignored=met.keys)
+            return Compiled(_append(meeting, met, new), counts, PASSED_OVER, "ignored", unique=True)
+        case MergeStrategy.UPDATE:
+            counts, arriving = Counts(unchanged=met.same, ignored=met.older + new), 0
+        case _:
+            counts, arriving = Counts(inserted=new, unchanged=met.same, ignored=met.older), new
+    if not met.changed:
+        return Compiled(_append(meeting, met, arriving), counts, PASSED_OVER, unique=True)
+    changed = met.rows.where(F.col(FATE).isin(REPLACE, MOVE))
+    placed = Placed(changed, _new_rows(meeting, met) if arriving else None)
+    whole = changed.drop(*PLACE, FATE)
+    rows = whole.unionByName(placed.new, allowMissingColumns=True) if placed.new is not None else whole
+    return Compiled(meeting.upsert(rows, inserts=bool(arriving), placed=placed), counts, PASSED_OVER, unique=True)
+
+
+def _collapsed(meeting: Meeting, met: Met) -> Compiled:
+    """One stored row of each key becomes the change's, the one that is the same if there is one; the others go."""
+    by_key = Window.partitionBy(*map(quote, meeting.strategy.keys))
+    rank = F.row_number().over(by_key.orderBy(F.col(FATE) != SAME, *PLACE))
+    ranked = settle(met.rows.withColumns({_RANK: rank, _COPIES: F.count(F.lit(1)).over(by_key)}))
+    first, same = F.col(_RANK) == 1, F.col(FATE) == SAME
+    stays = ranked.where(first & (~same | (F.col(_COPIES) > 1))).drop(_RANK, _COPIES)
+    goes = ranked.where(~first).withColumn(FATE, F.lit(DROP)).drop(_RANK, _COPIES)
+    new = meeting.change.profile.rows - met.keys
+    placed = Placed(stays.where(~same).unionByName(goes), _new_rows(meeting, met) if new else None)
+    whole = stays.drop(*PLACE, FATE)
+    rows = whole.unionByName(placed.new, allowMissingColumns=True) if placed.new is not None else whole
+    counts = Counts(inserted=new, unchanged=ranked.where(first & same).count())
+    return Compiled(meeting.upsert(rows, inserts=bool(new), placed=placed), counts, PASSED_OVER)
+
+
+def _append(meeting: Meeting, met: Met, count: int) -> AppendRows | None:
+    return AppendRows(_new_rows(meeting, met)) if count else None
+
+
+def _new_rows(meeting: Meeting, met: Met) -> DataFrame:
+    """The change's rows whose keys are not among those met."""
+    known = met.rows.select(*map(quote, meeting.strategy.keys))
+    few = F.broadcast(known) if meeting.change.profile.rows <= FEW_KEYS else known
+    return meeting.change.rows.alias(COMING).join(few.alias(HELD), meeting.same_key, "left_anti")
+
+
+def _met(meeting: Meeting) -> Met:
+    assert meeting.target.near is not None  # noqa: S101  asked only where the store tells places
+    held = meeting.target.near(meeting.change.profile.ranges).alias(HELD).where(" AND ".join(meeting.reach) or "true")
+    changed = F.when(_moves(meeting), F.lit(MOVE)).otherwise(F.lit(REPLACE))
+    fate = F.when(~meeting.newer, OLDER).when(meeting.differs, changed).otherwise(SAME)
+    place = [F.col(of(HELD, name)).alias(name) for name in PLACE]
+    met = held.join(meeting.coming, meeting.same_key).select(*place, fate.alias(FATE), *_whole_rows(meeting))
+    rows = settle(met)
+    found = rows.agg(
+        F.count_if(F.col(FATE) == SAME).alias("same"),
+        F.count_if(F.col(FATE) == OLDER).alias("older"),
+        F.count_if(F.col(FATE).isin(REPLACE, MOVE)).alias("changed"),
+        F.count_distinct(*[F.col(quote(key)) for key in meeting.strategy.keys]).alias("keys"),
+    ).first()
+    assert found is not None  # noqa: S101  a global aggregate has one row
+    return Met(rows, found["same"], found["older"], found["changed"], found["keys"])
+
+
+def _whole_rows(meeting: Meeting) -> list[Column]:
+    """The rows after the merge; what the change does not have of them stays as it is."""
+    held, theirs = meeting.target.rows.columns, meeting.change.rows.columns
+    names = [*held, *(name for name in theirs if name not in held)]
+    return [F.col(of(COMING if name in theirs else HELD, name)).alias(name) for name in names]
+
+
+def _moves(meeting: Meeting) -> Column:
+    """The row comes to lie in another partition."""
+    theirs = meeting.change.rows.columns
+    pairs = [(name, column) for name in meeting.target.snapshot.partition_columns if (column := spelled(name, theirs))]
+    differ = [~F.col(of(HELD, name)).eqNullSafe(F.col(of(COMING, column))) for name, column in pairs]
+    return reduce(lambda a, b: a | b, differ, F.lit(False))  # noqa: FBT003

@@ -1,1 +1,0 @@
-"""What `change/`, `stores/`, `state/` and `run/` share: records, snapshots, changes, operations, the store's port."""

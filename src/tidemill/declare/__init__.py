@@ -1,1 +1,0 @@
-"""What users declare: frozen, validated when made, no Spark."""

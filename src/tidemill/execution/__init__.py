@@ -1,0 +1,1 @@
+"""Executes plans: rows are read, checked and committed, step after step."""

@@ -1,0 +1,1 @@
+"""Writes a table elsewhere: to files, tables and databases."""

@@ -1,0 +1,102 @@
+"""Writes an export: complete, or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ExportError, TidemillError
+from tidemill.execution.exports.database import write_database
+from tidemill.execution.exports.files import folder_of, write_files
+from tidemill.execution.exports.memory import place_of
+from tidemill.execution.exports.options import Options
+from tidemill.execution.step import run_step
+from tidemill.model.names import COMPRESSION, PARQUET, known_codec
+from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
+from tidemill.model.table import Table
+from tidemill.sources.frames import FrameSource
+from tidemill.sources.registry import retold
+from tidemill.spark.errors import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.model.query import Export
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """How many rows an export gave, how long it took, and where they are; or that all is there already."""
+
+    rows: int
+    seconds: float
+    path: str
+    status: str = "exported"
+
+
+def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> ExportResult:
+    """Writes the rows where the export says. When it fails, what was there is unchanged.
+
+    Files are moved into place when they are whole, a Delta table gets one commit, PostgreSQL one transaction.
+    """
+    began = time.monotonic()
+    with _failures(export):
+        kind = export.kind.lower()
+        if export.merges_files:
+            count, path = _merge_files(spark, rows, export)
+        elif kind in FILE_KINDS:
+            count, path = write_files(rows, export)
+        elif kind in DATABASE_KINDS:
+            count, path = write_database(spark, rows, export)
+        else:
+            count, path = _write_delta(spark, rows, export)
+    return ExportResult(count, time.monotonic() - began, path)
+
+
+def unwritten(export: Export) -> ExportResult:
+    """The result of an export that would write what is there already."""
+    return ExportResult(0, 0.0, place_of(export), "up to date")
+
+
+def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
+    options = Options(export)
+    path = place_of(export)
+    partitions, alone = options.names("partition_by"), options.truth("single_writer")
+    # An export is for others, and some readers know no deletion vectors.
+    properties = {"delta.enableDeletionVectors": "false"} | options.left()
+    table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties, single_writer=alone)
+    return run_step(spark, table, FrameSource(rows)).rows_read, path
+
+
+def _merge_files(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
+    """Only files that hold a changed row are rewritten, in one commit of the folder."""
+    options = Options(export)
+    path = str(folder_of(export))
+    partitions, codec = options.names("partition_by"), options.text("compression")
+    properties = {COMPRESSION: known_codec(codec)} if codec else {}
+    table = Table(export.name, path, export.mode, format=PARQUET, partition_by=partitions, properties=properties)
+    return run_step(spark, table, FrameSource(rows)).rows_read, path
+
+
+@contextlib.contextmanager
+def _failures(export: Export) -> Iterator[None]:
+    """Errors that leave the block name the export and hide its secrets."""
+    masking = export.masking
+    try:
+        yield
+    except TidemillError as told:
+        retold(told, masking.mask(told.problem), masking.mask(told.remedy), export.origin)
+        raise
+    except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
+        whole = "".join(traceback.format_exception(failure))
+        raise ExportError(
+            "export.failed",
+            f"The export {export} to {masking.mask(export.target)} failed: {masking.mask(one_line(failure))}",
+            "What was there is unchanged.",
+            origin=export.origin,
+        ) from (failure if masking.mask(whole) == whole else None)

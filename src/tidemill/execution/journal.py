@@ -1,0 +1,253 @@
+"""Keeps runs and commands in the project's ledger while they last, however they end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError, TidemillError
+from tidemill.execution.results import Silent, StepResult, ViewResult
+from tidemill.formats.log import format_at, log_at
+from tidemill.ledger.ledger import (
+    FAILED,
+    INTERRUPTED,
+    NOT_RUN,
+    RUNNING,
+    Ledger,
+    Step,
+    code_of,
+    ledger_file,
+    now,
+    step_of,
+)
+from tidemill.model.names import absolute
+from tidemill.model.query import Export, View
+from tidemill.model.record import Counts
+from tidemill.model.table import Table
+from tidemill.planning.request import USUAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from tidemill.execution.exports.export import ExportResult
+    from tidemill.execution.results import Listener, Outcome
+    from tidemill.ledger.ledger import Run
+    from tidemill.model.graph import Node
+    from tidemill.model.variables import Masking
+    from tidemill.planning.request import Request
+
+
+@dataclass(slots=True)
+class Kept:
+    """One step of a command, filled in while it runs."""
+
+    table: str
+    path: str
+    strategy: str
+    at: str
+    status: str = RUNNING
+    counts: dict[str, int] = field(default_factory=dict)
+    rows_read: int | None = None
+    version: int | None = None
+    seconds: float | None = None
+    error_code: str | None = None
+    error: str | None = None
+
+    def step(self) -> Step:
+        """The step; window and watermark are those of the table's own record."""
+        step = Step(
+            table=self.table,
+            path=self.path,
+            strategy=self.strategy,
+            mode="first" if self.status == "created" else "incremental",
+            status=self.status,
+            at=self.at,
+            counts=Counts(**self.counts),
+            rows_read=self.rows_read,
+            version=self.version,
+            seconds=self.seconds,
+            error_code=self.error_code,
+            error=self.error,
+        )
+        return step if self.version is None else self._with_record(step, self.version)
+
+    def _with_record(self, step: Step, version: int) -> Step:
+        commit = log_at(self.path).commit(version)
+        if commit is None or commit.record is None:
+            return step
+        told = step_of(commit, commit.record, self.path)
+        if self.status == "unchanged":  # that commit was another run's
+            return replace(step, watermark=told.watermark)
+        return replace(step, watermark=told.watermark, window=told.window, commit_id=told.commit_id)
+
+
+@contextlib.contextmanager
+def keeping(strategy: str, command: str, table: str, path: str, folder: Path | None = None) -> Iterator[Kept]:
+    """A run of one step in the ledger of the project in `folder`: what the block fills in, or the error that ended it.
+
+    Without a folder it is that of the current one. A command that was called wrongly did nothing to the table, so it is
+    no step of it.
+    """
+    kept = Kept(table, absolute(path), strategy, now())
+    began = time.monotonic()
+    with Ledger(ledger_file(folder)).run(command, folder) as run:
+        run.add(kept.step())
+        try:
+            yield kept
+        except ArgumentError:
+            run.steps.clear()
+            raise
+        except BaseException as failure:
+            kept.status = FAILED if isinstance(failure, Exception) else INTERRUPTED
+            kept.error_code, kept.seconds = code_of(failure), round(time.monotonic() - began, 3)
+            kept.error = failure.problem if isinstance(failure, TidemillError) else None
+            run.add(kept.step())
+            raise
+        run.add(kept.step())
+
+
+UP_TO_DATE = "up to date: its inputs are unchanged"
+_REASONS = {
+    "first": "first run",
+    "full": "everything is read: it has no window",
+    "full refresh": "full refresh: everything is read",
+    "incremental": "since its watermark",
+}
+
+
+@contextlib.contextmanager
+def keeping_run(
+    folder: Path,
+    nodes: Iterable[Node],
+    command: str,
+    masking: Masking,
+    short: Callable[[str], str],
+    request: Request = USUAL,
+) -> Iterator[KeptRun]:
+    """A run in the ledger of the project in `folder`, from its start to its end; it must be listened to.
+
+    `short` gives the name of a table as users write it.
+    """
+    with Ledger(ledger_file(folder)).run(masking.mask(command), folder) as run:
+        yield KeptRun(run, {node.name: node for node in nodes}, masking, short, request)
+
+
+@dataclass
+class KeptRun:
+    """Listens to a run, and hands on what it hears to `listener`. No secret reaches the ledger."""
+
+    run: Run
+    nodes: dict[str, Node]
+    masking: Masking
+    short: Callable[[str], str]
+    request: Request
+    listener: Listener = field(default_factory=Silent)
+    _began: dict[str, str] = field(default_factory=dict)
+
+    def starting(self) -> None:
+        self.listener.starting()
+
+    def started(self) -> None:
+        self.listener.started()
+
+    def moved(self, name: str, where: str) -> None:
+        self.listener.moved(name, where)
+
+    def began(self, name: str) -> None:
+        self._began[name] = now()
+        self.run.add(self._unfinished(name, RUNNING))
+        self.listener.began(name)
+
+    def ended(self, outcome: Outcome) -> None:
+        self.run.add(self._done(outcome))
+        self.listener.ended(outcome)
+
+    def _done(self, outcome: Outcome) -> Step:
+        name, result, error = outcome.name, outcome.result, outcome.error
+        if error is not None:
+            failed = {"error_code": error.code, "error": self.masking.mask(error.problem), "seconds": outcome.seconds}
+            return self._unfinished(name, FAILED, **failed)
+        if result is None:
+            return self._step(name, "skipped", NOT_RUN, reason=self._why_not(outcome))
+        if isinstance(result, StepResult):
+            return self._table(name, result)
+        if isinstance(result, ViewResult):
+            status = "unchanged" if result.status == "up to date" else result.status
+            return self._step(name, "view", status, seconds=result.seconds)
+        return self._export(name, result)
+
+    def _table(self, name: str, result: StepResult) -> Step:
+        mode, reason = _why(result)
+        return self._step(
+            name,
+            mode,
+            "unchanged" if result.status == "up to date" else result.status,
+            strategy=result.strategy,
+            reason=self.masking.mask(reason),
+            counts=result.counts,
+            rows_read=result.rows_read,
+            bytes_read=result.bytes_read,
+            version=result.version,
+            window=self.masking.mask(json.dumps(result.window.to_json())) if result.window else None,
+            watermark=result.watermark.text() if result.watermark else None,
+            seconds=result.seconds,
+            commit_id=result.commit_id,
+        )
+
+    def _export(self, name: str, result: ExportResult) -> Step:
+        if result.status == "up to date":
+            return self._step(name, "skipped", "unchanged", reason="what it reads is unchanged", seconds=result.seconds)
+        return self._step(name, "export", result.status, rows_read=result.rows, seconds=result.seconds)
+
+    def _unfinished(self, name: str, status: str, **facts: object) -> Step:
+        mode = self._mode(self.nodes[name])
+        return self._step(name, mode, status, reason=self._reason(mode), **facts)
+
+    def _step(self, name: str, mode: str, status: str, **facts: object) -> Step:
+        node, at = self.nodes[name], self._began.get(name) or now()
+        strategy = facts.pop("strategy", None) or str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
+        table, path = self.short(name), self.masking.mask(getattr(node, "path", name))
+        return Step(table, path, str(strategy), mode, status, at, **facts)  # type: ignore[arg-type] # its own fields
+
+    def _mode(self, node: Node) -> str:
+        """How the step is to go, before anything else is known of it."""
+        match node:
+            case View():
+                return "view"
+            case Export():
+                return "export"
+            case Table() if self.request.starts(node):
+                return "backfill"
+            case Table() if format_at(node.path) is None:
+                return "first"
+            case Table() if self.request.full_refresh:
+                return "full refresh"
+            case _:
+                return "incremental" if getattr(node, "reads_windows", False) else "full"
+
+    def _reason(self, mode: str) -> str | None:
+        """Why a step is to go like that, as far as its mode tells."""
+        return f"backfill {self.request.backfill}" if mode == "backfill" else _REASONS.get(mode)
+
+    def _why_not(self, outcome: Outcome) -> str:
+        return f"{self.short(outcome.waits_for or '')} was not made by this run"
+
+
+def _why(result: StepResult) -> tuple[str, str]:
+    """How a step went, and why so."""
+    window = result.window
+    if result.status == "up to date":
+        return "skipped", UP_TO_DATE
+    if window and window.reason.startswith("backfill"):
+        return "backfill", window.told
+    if result.rebuilt:
+        return "full refresh", _REASONS["full refresh"]
+    if result.first_run:
+        return "first", window.told if window else _REASONS["first"]
+    if window is None:
+        return "full", _REASONS["full"]
+    return "incremental" if window.start else "full", window.told

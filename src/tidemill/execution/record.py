@@ -1,0 +1,175 @@
+"""What a step writes down of itself: the record of its commit, and a copy that log clean-up does not reach."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tidemill.formats.delta.store import DeltaStore
+from tidemill.model.record import Record
+from tidemill.model.strategy import Append, Merge, MergeStrategy
+from tidemill.planning.starts import follows_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.execution.joins import Tally
+    from tidemill.execution.prepare import Prepared
+    from tidemill.formats.base import Compiled, Profile
+    from tidemill.formats.registry import AnyStore
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.record import Snapshot
+    from tidemill.model.table import Table
+    from tidemill.planning.windows import WindowPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The table before the step, and the window of the step. `known` is what of the snapshot counts for its rows."""
+
+    table: Table
+    snapshot: Snapshot | None
+    known: Snapshot | None
+    window: WindowPlan | None
+
+    def record(
+        self,
+        prepared: Prepared,
+        compiled: Compiled,
+        *,
+        run_id: str,
+        what: str,
+        now: datetime,
+        held: int,
+        input_version: str | None = None,
+        read_versions: Mapping[str, str] | None = None,
+        tally: Tally | None = None,
+    ) -> Record:
+        """`what` the commit is called, the rows that the table `held` before, and what a join has met (`tally`)."""
+        profile, strategy, window = prepared.change.profile, prepared.strategy, self.window
+        return Record(
+            run_id=run_id,
+            table=self.table.name,
+            sequence=(self.snapshot.sequence if self.snapshot else 0) + 1,
+            strategy=what,
+            at=now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            rows=profile.rows,
+            counts=compiled.record_counts(),
+            remainder=compiled.remainder,
+            keys=strategy.keys if isinstance(strategy, Merge) else (),
+            unique=self._stays_unique(compiled),
+            window=window.to_json() if window else {},
+            progress=self._progress(profile, now),
+            highest=self._highest(profile),
+            floor=window.floor if window else None,
+            sql_hash=self.table.sql_hash,
+            config_hash=self.table.config_hash,
+            kept_by=self.table.kept_by,
+            input_versions={self.table.input: input_version} if input_version else {},
+            read_versions=read_versions or {},
+            columns=tuple(prepared.columns),
+            reset=self._reset(),
+            backfill=self.backfill(),
+            base=self.snapshot.version if self.snapshot else None,
+            held=held,
+            joined=self._joined(tally),
+        )
+
+    def stands_for_its_inputs(self, variables: Mapping[str, str]) -> bool:
+        """Whether inputs that are the same mean that the next run has nothing to do."""
+        bounded = self.window is not None and self.window.is_partial
+        return not bounded and not follows_variables(self.table, variables, first_run=self.known is None)
+
+    def backfill(self) -> Mapping[str, str]:
+        """How far a backfill in batches has come; other runs keep what is known of it."""
+        if self.window is not None and self.window.is_backfill:
+            return self.window.mark or {}
+        return self._before.backfill if self._before else {}
+
+    @property
+    def _before(self) -> Record | None:
+        return self.known.record if self.known else None
+
+    def _progress(self, profile: Profile, now: datetime) -> dict[str, Cursor]:
+        progress = dict(self._before.progress) if self._before else {}
+        watermark = self.window.next_watermark(profile.highest, now) if self.window else None
+        if watermark is not None:
+            progress[self.table.input] = watermark
+        elif self.table.window is None:
+            progress.pop(self.table.input, None)
+        return progress
+
+    def _reset(self) -> tuple[str, ...]:
+        """Inputs that were reset, and that no run has read as a whole since."""
+        is_part = self.window is not None and self.window.is_partial
+        return tuple(
+            name for name in (self._before.reset if self._before else ()) if is_part or name != self.table.input
+        )
+
+    def _joined(self, tally: Tally | None) -> Mapping[str, int | str]:
+        """What a join has met in its newest window; a window of the past leaves that as it is."""
+        if tally is None:
+            return {}
+        before = self._before.joined if self._before else {}
+        past = self.window is not None and self.window.is_backfill and not self.window.moves_on
+        return before if before and past else tally.to_json()
+
+    def _stays_unique(self, compiled: Compiled) -> bool:
+        strategy = self.table.strategy
+        if not compiled.unique or not isinstance(strategy, Merge):
+            return False
+        whole = self.known is None or strategy.form is MergeStrategy.FULL_MERGE
+        return whole or (self.known is not None and self.known.unique_on(strategy.keys))
+
+    def _highest(self, profile: Profile) -> Cursor | None:
+        """The highest time that the table can hold after this commit, where that is known."""
+        if self.known is None or self.table.window is None:
+            return profile.highest
+        record = self.known.record
+        if record is None or self.known.foreign_adds or record.highest is None:
+            return None
+        return record.highest if profile.highest is None else max(record.highest, profile.highest)
+
+
+def told(record: Record, table: Table) -> tuple[object, ...]:
+    """What a record says that bounds or explains the runs after it."""
+    columns = {name.lower() for name in record.columns} if isinstance(table.strategy, Append) else set()
+    inputs = {name: (each.floor, each.config_hash) for name, each in record.inputs.items()}
+    return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs
+
+
+_DEFAULT_RETENTION = timedelta(days=30)
+_SHARE = 4  # a copy older than a quarter of the retention is replaced
+_INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
+_UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
+
+
+def keep_anchor(store: AnyStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
+    """Copies the last record into a table property when the log may lose it before the next look; only Delta's does."""
+    if (
+        not isinstance(store, DeltaStore)
+        or snapshot is None
+        or snapshot.record is None
+        or snapshot.record_version is None
+    ):
+        return
+    if snapshot.anchored == snapshot.record_version or not _is_due(store, snapshot):
+        return
+    store.anchor(spark, snapshot.record, snapshot.record_version)
+
+
+def _is_due(store: DeltaStore, snapshot: Snapshot) -> bool:
+    oldest_safe = datetime.now(UTC) - _retention(snapshot) / _SHARE
+    last_copied = snapshot.anchored if snapshot.anchored is not None else 0
+    commit = store.log.commit(last_copied)
+    return commit is None or datetime.fromisoformat(commit.at) <= oldest_safe
+
+
+def _retention(snapshot: Snapshot) -> timedelta:
+    found = _INTERVAL.fullmatch(snapshot.properties.get("delta.logRetentionDuration", "").strip())
+    unit = _UNITS.get(found.group(2).lower()) if found else None
+    return timedelta(**{unit: int(found.group(1))}) if found and unit else _DEFAULT_RETENTION

@@ -1,0 +1,191 @@
+"""What a run tells while it lasts, what one step did, and when a step has nothing to do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Protocol
+
+from tidemill.changes.check_results import summed, worst
+from tidemill.formats.log import log_of
+from tidemill.model.record import Counts
+from tidemill.model.source import Loads
+from tidemill.sources.protocol import sum_of_known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidemill.changes.check_results import Checked, Expected
+    from tidemill.errors import TidemillError
+    from tidemill.execution.exports.export import ExportResult
+    from tidemill.execution.joins import Tally
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.record import Record
+    from tidemill.model.table import Table
+    from tidemill.planning.windows import WindowPlan
+    from tidemill.sources.protocol import Connector
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step did, in one commit or, as a backfill, in several. `version` is the table's version after it.
+
+    `checks` are those that were run on what it wrote; of several commits, the worst of each. `expectations` tell how
+    the rows of a function fared, over all commits. `bytes_read` is the size of the files that were read of its source.
+    """
+
+    table: str
+    status: str
+    strategy: str
+    version: int
+    counts: Counts
+    total: int
+    rows_read: int
+    seconds: float
+    bytes_read: int | None = None
+    first_run: bool = False
+    rebuilt: bool = False
+    batches: int = 1
+    window: WindowPlan | None = None
+    watermark: Cursor | None = None
+    files_rewritten: int = 0
+    files_kept: int = 0
+    commit_id: str | None = None
+    notices: tuple[str, ...] = field(default=())
+    checks: tuple[Checked, ...] = field(default=())
+    expectations: tuple[Expected, ...] = field(default=())
+    joined: Tally | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewResult:
+    """What became of a view: its query gives these columns, and its `checks` hold. Only its record was written."""
+
+    view: str
+    status: str
+    columns: tuple[str, ...]
+    seconds: float = 0.0
+    first_run: bool = False
+    notices: tuple[str, ...] = field(default=())
+    checks: tuple[Checked, ...] = field(default=())
+
+
+def together(results: Sequence[StepResult]) -> StepResult:
+    """Several commits of one step as one result."""
+    last = results[-1]
+    return replace(
+        last,
+        status=next((each.status for each in results if each.status != "unchanged"), "unchanged"),
+        counts=reduce(Counts.plus, (each.counts for each in results)),
+        rows_read=sum(each.rows_read for each in results),
+        bytes_read=sum_of_known(each.bytes_read for each in results),
+        seconds=sum(each.seconds for each in results),
+        first_run=results[0].first_run,
+        batches=len(results),
+        files_rewritten=sum(each.files_rewritten for each in results),
+        notices=tuple(dict.fromkeys(notice for each in results for notice in each.notices)),
+        checks=worst(check for each in results for check in each.checks),
+        expectations=summed(expected for each in results for expected in each.expectations),
+    )
+
+
+def up_to_date(table: Table, source: Connector) -> StepResult | None:
+    """The result of a step that has nothing to read, known without Spark; None where it has to look.
+
+    Its input is known to be what it was, so is its declaration, and nobody touched its rows.
+    """
+    snapshot, version = log_of(table).snapshot(), source.version()
+    record = snapshot.record if snapshot else None
+    if snapshot is None or record is None or snapshot.rows is None or version is None:
+        return None
+    if not _is_of(record, table) or _versions_of(record, table) != version:
+        return None
+    return StepResult(
+        table=table.name,
+        status="up to date",
+        strategy=str(table.strategy),
+        version=snapshot.version,
+        counts=Counts(),
+        total=snapshot.rows,
+        rows_read=0,
+        bytes_read=0,
+        seconds=0.0,
+        watermark=record.reached(table.input_names),
+        files_kept=snapshot.files,
+    )
+
+
+def _is_of(record: Record, table: Table) -> bool:
+    """Whether the declaration is what it was, that of one of several sources included."""
+    alone = record.inputs.get(table.input)
+    config = alone.config_hash if alone else record.config_hash
+    return (record.sql_hash, config) == (table.sql_hash, table.config_hash)
+
+
+def _versions_of(record: Record, table: Table) -> str | None:
+    """The versions that the inputs had, as the source of the table tells them."""
+    if not isinstance(table.producer, Loads) or table.producer.recomputed:
+        return record.input_versions.get(table.input)
+    found = {name: record.input_versions.get(name) for name in table.input_names}
+    return None if None in found.values() else json.dumps(found, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a table, a view or an export fared: `result` if it was done, `error` if it failed; neither if not tried.
+
+    `seconds` is how long it took, failed or not.
+    """
+
+    name: str
+    result: StepResult | ViewResult | ExportResult | None = None
+    error: TidemillError | None = None
+    waits_for: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.result is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run fared, in the order of its plan."""
+
+    outcomes: tuple[Outcome, ...] = field(default=())
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return all(outcome.ok for outcome in self.outcomes)
+
+
+class Listener(Protocol):
+    """Receives what happens, from whichever thread it happens in."""
+
+    def starting(self) -> None:
+        """A step waits for Spark, which is started when the first one needs it."""
+
+    def started(self) -> None: ...
+
+    def began(self, name: str) -> None: ...
+
+    def moved(self, name: str, where: str) -> None:
+        """A step that takes several commits has come to this one."""
+
+    def ended(self, outcome: Outcome) -> None: ...
+
+
+class Silent:
+    """Hears nothing."""
+
+    def starting(self) -> None: ...
+
+    def started(self) -> None: ...
+
+    def began(self, name: str) -> None: ...
+
+    def moved(self, name: str, where: str) -> None: ...
+
+    def ended(self, outcome: Outcome) -> None: ...

@@ -1,0 +1,271 @@
+"""Walks a plan: steps that do not wait for each other run at once, and a failed one stops what waits for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidemill.errors import TidemillError
+from tidemill.execution.functions import run_function
+from tidemill.execution.loads import run_any
+from tidemill.execution.modes import rebuild, run_backfill
+from tidemill.execution.producers import FunctionRows, QuerySource, source_of
+from tidemill.execution.results import Outcome, RunOutcome, Silent, up_to_date
+from tidemill.execution.retry import with_retries
+from tidemill.execution.views import run_view
+from tidemill.formats.log import forget_view, log_of
+from tidemill.formats.registry import store_of
+from tidemill.model.mistakes import Wording
+from tidemill.model.names import KEPT_FROM_RESET
+from tidemill.model.query import Export, View
+from tidemill.model.table import Table
+from tidemill.planning.request import USUAL
+from tidemill.planning.steps import layout_notices, missed_changes
+from tidemill.planning.windows import known_of
+from tidemill.sources.http.fetch import remembering
+from tidemill.sources.protocol import Reading
+from tidemill.spark.errors import as_tidemill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.execution.catalog import Catalog
+    from tidemill.execution.exports.export import ExportResult
+    from tidemill.execution.exports.memory import ExportMemory
+    from tidemill.execution.results import Listener, StepResult, ViewResult
+    from tidemill.model.graph import Graph
+    from tidemill.model.record import Described
+    from tidemill.planning.request import Request
+    from tidemill.sources.protocol import Connector
+
+CLUSTERED = "tidemill.cluster_by"  # what the table was clustered by, known without Spark
+COMMENT = "comment"  # Delta takes the property of this name for the table's description
+_PROTOCOL = ("delta.feature.", "delta.minreaderversion", "delta.minwriterversion")  # Delta keeps them elsewhere
+
+
+def described(spark: Callable[[], SparkSession], table: Table, result: StepResult) -> StepResult:
+    """The result of a step, once its table says of itself what its declaration does; asks for Spark if it does not.
+
+    Properties that are no longer declared stay: somebody may have come to rely on them.
+    """
+    found, changed = with_retries(table.name, lambda _: _describe(spark, table))
+    news = [f"{table.name} has its new {', '.join(changed)}"] if changed and not result.first_run else []
+    version = store_of(table).log.version() if changed else result.version
+    notices = (*result.notices, *news, *layout_notices(table, found.partition_by))
+    return replace(result, version=version, notices=notices)
+
+
+def _describe(spark: Callable[[], SparkSession], table: Table) -> tuple[Described, list[str]]:
+    store = store_of(table)
+    found = store.log.described()
+    news = differences(table, found)
+    if CLUSTERED in news:
+        store.cluster(spark(), table.cluster_by)
+    if news:
+        store.set_properties(spark(), news)
+    return found, [_told(name) for name in news]
+
+
+def differences(table: Table, found: Described) -> dict[str, str]:
+    """The properties, description included, that the declaration has and the table has not, or has otherwise."""
+    held = {name.lower(): value for name, value in found.properties.items()} | {COMMENT: found.description}
+    declared = {name: value for name, value in table.properties.items() if not name.lower().startswith(_PROTOCOL)}
+    if not table.reset_allowed or KEPT_FROM_RESET in held:
+        declared[KEPT_FROM_RESET] = str(table.reset_allowed).lower()
+    if table.description:
+        declared[COMMENT] = table.description
+    if (table.cluster_by or CLUSTERED in held) and not found.partition_by:
+        # Delta forgets the clustering of a table that is overwritten with other columns.
+        declared[CLUSTERED] = json.dumps({"by": table.cluster_by, "columns": found.columns})
+    return {name: value for name, value in declared.items() if held.get(name.lower()) != value}
+
+
+def _told(name: str) -> str:
+    return {COMMENT: "description", CLUSTERED: "cluster_by", KEPT_FROM_RESET: "reset_allowed"}.get(name, name)
+
+
+logger = logging.getLogger("tidemill")
+
+AT_A_TIME = 4  # Spark shares its cores among jobs; more threads would only wait for each other
+
+
+@dataclass
+class Runner:
+    """One run over a graph of tables, views and exports. `spark` is asked for a session when a step needs one.
+
+    `variables` are those that the run is given, `parameters` the same as literals, `vars` those that functions find.
+    `notices` are what is known of tables and views before they run, by their names; `missed` are the inputs of a table
+    of which its window does not see changes. Without a `memory` every export is
+    written.
+    """
+
+    spark: Callable[[], SparkSession]
+    graph: Graph
+    catalog: Catalog
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    memory: ExportMemory | None = None
+    listener: Listener = field(default_factory=Silent)
+    threads: int = AT_A_TIME
+    fail_fast: bool = False
+    request: Request = USUAL
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    variables: Mapping[str, str] = field(default_factory=dict)
+    notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    vars: Mapping[str, str] = field(default_factory=dict)
+    wording: Wording = field(default_factory=Wording)
+    _has_session: bool = field(init=False, default=False)
+
+    def run(self) -> RunOutcome:
+        """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
+        began = time.monotonic()
+        try:
+            with remembering():
+                outcomes = _Walk(self).outcomes()
+        finally:
+            self.catalog.close()
+        order = [node.name.lower() for node in self.graph.in_order()]
+        return RunOutcome(tuple(outcomes[name] for name in order), time.monotonic() - began)
+
+    def session(self) -> SparkSession:
+        """The session, which the listener hears of as long as it starts."""
+        if not self._has_session:
+            self.listener.starting()
+            try:
+                self.spark()
+            finally:
+                self.listener.started()
+            self._has_session = True
+        return self.spark()
+
+    def step(self, name: str) -> Outcome:
+        """One table, view or export, whatever comes of it. An error without a place has that of the declaration."""
+        node, began = self.graph.nodes[name], time.monotonic()
+        self.listener.began(node.name)
+        try:
+            with self.catalog.user.at_work():
+                outcome = Outcome(node.name, self._done(node))
+        except TidemillError as failure:
+            failure.origin = failure.origin or node.origin
+            outcome = Outcome(node.name, error=failure)
+        except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
+            outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
+        outcome = self.wording.result(replace(outcome, seconds=time.monotonic() - began))
+        self.listener.ended(outcome)
+        return outcome
+
+    def _done(self, node: object) -> StepResult | ViewResult | ExportResult:
+        match node:
+            case Table():
+                missed = self._missed(node)
+                made = described(self.session, node, self._table(node, self.source_of(node)))
+                forget_view(node.path)
+                unmet = [each.told(node.name) for each in made.expectations if each.unmet]
+                notices = (*self.notices.get(node.name, ()), *missed, *made.notices, *unmet)
+                return replace(made, notices=self.wording.texts(notices))
+            case View():
+                viewed = run_view(self.session, node, self.catalog, self.now)
+                notices = (*self.notices.get(node.name, ()), *viewed.notices)
+                return replace(viewed, notices=self.wording.texts(notices))
+            case Export():
+                return self._export(node)
+            case _:
+                raise NotImplementedError(node)
+
+    def _missed(self, table: Table) -> tuple[str, ...]:
+        """Changes that its window will not see: asked just before it runs, when all that it reads is made."""
+        inputs = self.missed.get(table.name, ())
+        if not inputs or self.request != USUAL:
+            return ()
+        return missed_changes(table, inputs, known_of(table, log_of(table).snapshot()), self.catalog.version)
+
+    def _table(self, table: Table, source: Connector) -> StepResult:
+        asked, given = self.request.backfill, self.variables
+        if self.request.full_refresh:
+            return rebuild(self.session(), table, source, now=self.now, variables=given)
+        if isinstance(source, FunctionRows):
+            report = partial(self.listener.moved, table.name)
+            return run_function(self.session(), table, source, asked, now=self.now, report=report)
+        if asked and table.reads_windows:
+            report = partial(self.listener.moved, table.name)
+            return run_backfill(self.session(), table, source, asked, now=self.now, report=report, variables=given)
+        return up_to_date(table, source) or run_any(self.session(), table, source, now=self.now, variables=given)
+
+    def source_of(self, table: Table) -> Connector:
+        """What gives the table its rows."""
+        return source_of(table, self.catalog, self.now, self.parameters, self.vars)
+
+    def query_of(self, export: Export) -> QuerySource:
+        """What gives the export its rows."""
+        assert export.query is not None  # noqa: S101  a pipeline's export has one
+        return QuerySource(export.name, export.query, export.inputs, self.catalog, self.now, self.parameters)
+
+    def _export(self, export: Export) -> ExportResult:
+        from tidemill.execution.exports.export import unwritten, write_export  # noqa: PLC0415  needs Spark's writers
+
+        source = self.query_of(export)
+        # Asked before its rows are read: what comes in between is then seen by the next run.
+        version = source.version()
+        if self.memory and self.memory.holds(export, version):
+            return unwritten(export)
+        spark = self.session()
+        result = write_export(spark, source.read(Reading(spark)), export)
+        if self.memory:
+            self.memory.keep(export, version, result.rows)
+        return result
+
+
+class _Walk:
+    """The state of one walk over the graph."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.sorter = runner.graph.sorter()
+        self.found: dict[str, Outcome] = {}
+
+    def outcomes(self) -> dict[str, Outcome]:
+        self.sorter.prepare()
+        running: dict[Future[Outcome], str] = {}
+        order = list(self.runner.graph.nodes)
+        with ThreadPoolExecutor(self.runner.threads, thread_name_prefix="tidemill-step") as pool:
+            while self.sorter.is_active():
+                ready = sorted(self.sorter.get_ready(), key=order.index)
+                for name in ready:
+                    blocked = self._blocked(name)
+                    if blocked:
+                        self._end(name, blocked)
+                    else:
+                        running[pool.submit(self.runner.step, name)] = name
+                if not ready:
+                    self._collect(running)
+        return self.found
+
+    def _collect(self, running: dict[Future[Outcome], str]) -> None:
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            self._end(running.pop(future), future.result())
+
+    def _end(self, name: str, outcome: Outcome) -> None:
+        self.found[name] = outcome
+        self.sorter.done(name)
+
+    def _blocked(self, name: str) -> Outcome | None:
+        """Why a step is not tried: something that it reads has failed, or was not tried itself."""
+        node = self.runner.graph.nodes[name]
+        lost = next((each for each in self.runner.graph.upstream(name) if not self.found[each].ok), None)
+        if lost is None and self.runner.fail_fast:
+            lost = next((each for each, outcome in self.found.items() if outcome.error), None)
+        if lost is None:
+            return None
+        outcome = Outcome(node.name, waits_for=self.runner.graph.nodes[lost].name)
+        self.runner.listener.ended(outcome)
+        return outcome

@@ -1,0 +1,1 @@
+"""One package per table format, behind the port in `base`."""

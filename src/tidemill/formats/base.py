@@ -1,0 +1,279 @@
+"""The port behind which formats are: changes, the operations of one commit, stores and conflicts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from tidemill.model.record import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.record import Commit, Record, Snapshot
+
+HELD = "__held"
+COMING = "__coming"
+PLACE = ("__tidemill_file", "__tidemill_row")  # the file and the place in it in which a stored row stands
+FATE = "__tidemill_fate"  # what becomes of it: one of those below, or it stays
+DROP = "drop"
+REPLACE, MOVE = "replace", "move"  # a row that moves leaves its file, and arrives in that of another partition
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRows:
+    """Rows that enter as they are; reading the target inside `rows` makes a foreign append conflict."""
+
+    rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Rows that change or go, with the PLACE and the FATE of those that are stored, and rows that are new."""
+
+    changed: DataFrame
+    new: DataFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertRows:
+    """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
+
+    Both conditions call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows, and just
+    those that are new or differ. `staged` is what the store has staged of them already. Where it `collapses`, one of
+    several stored rows of a key stays, and the others go. `spreads` when every file of the table holds a row that goes.
+    """
+
+    rows: DataFrame
+    match: str
+    changed: Column
+    columns: tuple[str, ...]
+    picked: bool = False
+    inserts: bool = True
+    delete_missing: bool = False
+    collapses: bool = False
+    spreads: bool = False
+    keys: tuple[str, ...] = ()
+    ranges: tuple[KeyRange, ...] = ()
+    placed: Placed | None = None
+    staged: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceRows:
+    """The target's rows where `predicate` holds become `rows`."""
+
+    rows: DataFrame
+    predicate: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverwriteRows:
+    """The table becomes `rows`, columns included; it keeps its partitions unless others are given."""
+
+    rows: DataFrame
+    partition_by: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRows:
+    """A small table, or what it holds within `ranges`, becomes `rows`, which are in memory.
+
+    Only onto the very version that they were compared with.
+    """
+
+    rows: pa.Table
+    ranges: tuple[KeyRange, ...] = ()
+
+
+Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows | RewriteRows
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A change turned into one operation, or None when nothing differs; with the counts known so far.
+
+    Of the rows counted as deleted, `collapsed` are further rows of a key that stays.
+    """
+
+    operation: Operation | None
+    counts: Counts = field(default_factory=Counts)
+    known: frozenset[str] = frozenset()
+    remainder: str = "unchanged"
+    unique: bool = False
+    notices: tuple[str, ...] = ()
+    collapsed: int = 0
+
+    def record_counts(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self.counts).items() if name in self.known}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The lowest and highest value of one key column; all its values where they are few and worth it."""
+
+    column: str
+    low: Cursor
+    high: Cursor
+    values: tuple[Cursor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How much of a table may hold the keys of a change."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one pass over a change tells. `octets` are those of its texts, where they were asked for."""
+
+    rows: int
+    keys: int = 0
+    null_keys: int = 0
+    null_times: int = 0
+    highest: Cursor | None = None
+    ranges: tuple[KeyRange, ...] = ()
+    octets: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The rows of one step, aligned with the target's columns, with their profile."""
+
+    rows: DataFrame
+    profile: Profile
+    volatile: frozenset[str] = frozenset()
+    time_column: str | None = None
+    copies: int = 0
+
+
+class HeldRows:
+    """The rows of a table as they are before a step: its columns are known, and its rows are read when asked for."""
+
+    def __init__(self, schema: StructType, read: Callable[[], DataFrame]) -> None:
+        self.schema, self._read = schema, read
+
+    @property
+    def columns(self) -> list[str]:
+        return self.schema.fieldNames()
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        return self._read()
+
+    @property
+    def none(self) -> DataFrame:
+        """Its columns without a row, for a commit that changes no row."""
+        return self.rows.where("false")
+
+
+class Whole(Protocol):
+    """A table of few rows, or the few rows of a table within `ranges`: they fit into memory."""
+
+    @property
+    def ranges(self) -> tuple[KeyRange, ...]:
+        """What its rows are within; none where it is the whole table."""
+
+    @property
+    def schema(self) -> StructType:
+        """Its columns."""
+
+    def rows(self, most: int) -> pa.Table:
+        """Its rows, no more than so many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table that a change is about to enter.
+
+    `reach` tells how much of it a change can meet, `window` is the run's window as a filter and `since` its start,
+    `highest` the highest time that the table can hold, where known. `beyond` holds for rows that the window ends
+    before: they stay as they are. `near` gives the rows of those files only that a change with such keys can meet, with
+    their PLACE, where the store can tell them. `bring` lets the store meet a small change by itself, where it can: None
+    where it has to be Spark.
+    """
+
+    name: str
+    rows: DataFrame
+    snapshot: Snapshot
+    reach: Callable[[Sequence[KeyRange]], Reach]
+    window: str | None = None
+    since: Cursor | None = None
+    highest: Cursor | None = None
+    beyond: str | None = None
+    near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
+    bring: Callable[[Bringing], Brought | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bringing:
+    """A change of `count` rows, no two with the same keys, for a store that takes it to its files by itself.
+
+    Known rows that differ in a `compared` column are updated, and new ones inserted, or not.
+    """
+
+    rows: DataFrame
+    count: int
+    keys: tuple[str, ...]
+    compared: tuple[str, ...]
+    ranges: tuple[KeyRange, ...]
+    updates: bool
+    inserts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """How many rows of how many keys of a change a store holds, how many are the same, and what it has staged."""
+
+    rows: int
+    keys: int
+    same: int
+    staged: object
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """`alone` when nobody else committed since the snapshot that the commit was planned on."""
+
+    version: int
+    alone: bool
+    counts: Counts
+    files_rewritten: int
+    files_kept: int
+
+
+class Conflict(Exception):  # noqa: N818  an event that `execution` answers by planning again, not an error a user sees
+    """Another writer committed first; nothing of this step is in the table."""
+
+
+class Store(Protocol):
+    """A table format. A store implements four operations and keeps the record in the same commit."""
+
+    def snapshot(self) -> Snapshot | None:
+        """The table as it is now, or None when there is none. Only the store says "first run"."""
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The rows of the last commit, or of the one given."""
+
+    def schema(self, spark: SparkSession) -> StructType:
+        """The columns of the table."""
+
+    def commit(
+        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    ) -> CommitResult:
+        """The operation and its record in one commit; `Conflict` when another writer came first.
+
+        Without a snapshot the table is made by this commit.
+        """
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        """The commits that the log still holds, newest first."""

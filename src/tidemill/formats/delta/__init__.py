@@ -1,0 +1,1 @@
+"""Delta tables: their log, their statistics and their commits."""

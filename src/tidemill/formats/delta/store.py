@@ -1,0 +1,447 @@
+"""Delta tables: a step's rows, its record and its sequence number in one commit of the table's own log."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import singledispatchmethod
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from tidemill.errors import ArgumentError, EngineError, SchemaError
+from tidemill.formats.base import (
+    COMING,
+    HELD,
+    AppendRows,
+    CommitResult,
+    Conflict,
+    OverwriteRows,
+    ReplaceRows,
+    RewriteRows,
+    UpsertRows,
+)
+from tidemill.formats.delta.guards import refuse_unguarded, room_for
+from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
+from tidemill.formats.delta.small import part_of_table, whole_table
+from tidemill.formats.filesystem import only_writer
+from tidemill.formats.history import counts_of
+from tidemill.model.names import COLUMN_MAPPING, field_names, needs_mapping, of, quote, quoted_text
+from tidemill.model.record import PREPARES
+from tidemill.spark.errors import has_lost_files, is_conflict, one_line
+from tidemill.spark.session import delta_version, step_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from delta.tables import DeltaMergeBuilder
+    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.formats.base import KeyRange, Operation
+    from tidemill.formats.delta.small import WholeTable
+    from tidemill.model.record import Commit, Record, Snapshot
+
+_OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
+# Readers that know no deletion vectors are why somebody would want new tables without: in all ways in, by a session.
+_MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+# Delta can replace rows by their keys in one commit from here on. An older one does not know the option and would
+# overwrite the whole table.
+_REPLACES_ON = (4, 4)
+_NAIVE_TIMES = "timestampNtz"
+_STATISTICS = "spark.databricks.delta.stats.collect"
+_METRICS = "spark.databricks.delta.history.metricsEnabled"
+
+
+class DeltaStore:
+    """The Delta table at one path."""
+
+    bring = None  # Delta has its MERGE
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
+        single_writer: bool = False,
+    ) -> None:
+        self.path = path
+        self.single_writer = single_writer
+        self.log = DeltaLog(path)
+        self._properties = dict(properties or {})
+        self._partition_by = tuple(partition_by)
+
+    def like(self, path: str, *, properties: Mapping[str, str], partition_by: Sequence[str]) -> DeltaStore:
+        """A table of the same format elsewhere."""
+        return DeltaStore(path, properties=properties, partition_by=partition_by, single_writer=self.single_writer)
+
+    def snapshot(self) -> Snapshot | None:
+        return self.log.snapshot()
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        return self.log.commits(limit)
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The rows as they are, never those that somebody has cached of the table: Spark keeps them as they were."""
+        if version is not None:
+            return spark.read.format("delta").option("versionAsOf", version).load(self.path)
+        rows, look = spark.read.format("delta").load(self.path), 0
+        while _is_cached(rows):
+            look += 1  # no cache knows a frame with this option; Delta treats it as one of the file system
+            rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
+        return rows
+
+    def count(self, spark: SparkSession) -> int:
+        """How many rows there are."""
+        return self.read(spark).count()
+
+    def whole(self, snapshot: Snapshot) -> WholeTable | None:
+        """The table in memory, where it is small and Spark is not needed to write it."""
+        return whole_table(self.path, snapshot)
+
+    def part(self, snapshot: Snapshot, ranges: Sequence[KeyRange]) -> WholeTable | None:
+        """What it holds within the ranges, in memory, where that is little and Spark is not needed to write it."""
+        return part_of_table(self.path, snapshot, ranges)
+
+    def nearby(self, spark: SparkSession) -> None:
+        """Delta skips files by itself."""
+
+    def close(self) -> None:
+        """Nothing is staged but by a commit."""
+
+    def schema(self, spark: SparkSession) -> StructType:
+        return self.read(spark).schema
+
+    def commit(
+        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    ) -> CommitResult:
+        """One commit, or `Conflict`.
+
+        Delta silently skips a commit whose sequence number is taken, so only a version that
+        holds our run id counts.
+        """
+        if not isinstance(operation, RewriteRows):
+            _check_metrics(operation.rows.sparkSession)
+            self._admit_naive_times(spark, operation.rows.schema, snapshot)
+        with self._writing(spark):
+            self._unmoved(snapshot)
+            if snapshot is None:
+                self._create(operation.rows, record)
+            else:
+                self._write(operation, spark, record, snapshot)
+        before, files = (-1, 0) if snapshot is None else (snapshot.version, snapshot.files)
+        return _result(self._own_commit(record, before), before, files)
+
+    def _admit_naive_times(self, spark: SparkSession, schema: StructType, snapshot: Snapshot | None) -> None:
+        """The feature that Delta wants before a table that is there gets its first times without a zone."""
+        if snapshot is None or "timestamp_ntz" not in schema.simpleString() or self.log.has_feature(_NAIVE_TIMES):
+            return
+        if snapshot.record is None:
+            raise _keeps_its_features(self.path)
+        self.set_properties(spark, {f"delta.feature.{_NAIVE_TIMES}": "supported"})
+
+    def _unmoved(self, snapshot: Snapshot | None) -> None:
+        if snapshot is not None and self.log.moved_since(snapshot.version):
+            raise Conflict(f"{self.path} was changed since it was looked at")
+
+    def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
+        """Copies the record into a table property, which Delta's log clean-up keeps."""
+        properties = {ANCHOR: record.to_json(), ANCHOR_VERSION: str(version)}
+        self.set_properties(spark, properties)
+
+    def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
+        pairs = ", ".join(f"{quoted_text(name)} = {quoted_text(value)}" for name, value in properties.items())
+        with self._writing(spark):
+            _preparing(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
+
+    def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
+        """Files are laid out by these columns when they are compacted from now on; by none where none are given."""
+        layout = f"({', '.join(map(quote, columns))})" if columns else "NONE"
+        with self._writing(spark):
+            _preparing(spark).sql(f"ALTER TABLE {self._name} CLUSTER BY {layout}")
+
+    def compact(self, spark: SparkSession, target_size: int) -> tuple[int, int]:
+        """Joins small files to such of about this many bytes; gives how many were joined, and to how many."""
+        session = _preparing(spark)
+        for name in ("minFileSize", "maxFileSize"):
+            session.conf.set(f"spark.databricks.delta.optimize.{name}", str(target_size))
+        with self._writing(spark):
+            done = session.sql(f"OPTIMIZE {self._name}").first()
+        assert done is not None  # noqa: S101  it always reports
+        return int(done["metrics"]["numFilesRemoved"]), int(done["metrics"]["numFilesAdded"])
+
+    def removable(self, spark: SparkSession, hours: float) -> list[str]:
+        """The files that no version needs which was the last one within so many hours."""
+        return [str(row["path"]) for row in _vacuuming(spark).sql(f"{self._vacuum(hours)} DRY RUN").collect()]
+
+    def vacuum(self, spark: SparkSession, hours: float) -> None:
+        """Removes them. Whether the time is long enough, the caller has asked."""
+        with self._writing(spark):
+            _vacuuming(spark).sql(self._vacuum(hours))
+
+    def _vacuum(self, hours: float) -> str:
+        return f"VACUUM {self._name} RETAIN {hours:.6f} HOURS"
+
+    def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
+        """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
+        if not snapshot.maps_columns:
+            self.set_properties(spark, {COLUMN_MAPPING: "name"})
+        names = ", ".join(map(quote, columns))
+        with self._writing(spark):
+            _preparing(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
+
+    def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
+        """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
+        nothing = self.read(spark).where("false").drop(*self.log.numbering())
+        with self._writing(spark):
+            _numbered(nothing.write, record).mode("append").save(self.path)
+        self._own_commit(record, after)
+
+    def check_files(self, spark: SparkSession, version: int) -> None:
+        """An error where local files of an older version have gone; of others, `restore` finds it."""
+        old = set(self.read(spark, version).inputFiles()) - set(self.read(spark).inputFiles())
+        places = [urlsplit(file) for file in old]
+        if any(place.scheme == "file" and not Path(unquote(place.path)).exists() for place in places):
+            raise _files_gone(self.path, version)
+
+    def restore(self, spark: SparkSession, version: int, record: Record) -> None:
+        """The rows of an older version with their record, in one commit; it takes no sequence number."""
+        session = step_session(spark)
+        session.conf.set("spark.sql.files.ignoreMissingFiles", "false")  # by it Delta would restore what is left
+        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
+        with self._writing(spark), _lost_files(self.path, version):
+            session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
+
+    def check_writer(self, spark: SparkSession) -> None:
+        """An error where another writer could overwrite our commits, unless the user promises that there is none."""
+        if not self.single_writer:
+            refuse_unguarded(spark, self.path)
+
+    @contextmanager
+    def _writing(self, spark: SparkSession) -> Iterator[None]:
+        """The one way to a commit: one writer at a time, and who comes second has a `Conflict`."""
+        self.check_writer(spark)
+        with only_writer(self.path), _conflicts(), room_for(self.log):
+            yield
+
+    @property
+    def _name(self) -> str:
+        return f"delta.{quote(self.path)}"
+
+    def _create(self, rows: DataFrame, record: Record) -> None:
+        writer = _numbered(rows.write, record).mode("errorifexists")
+        for name, value in {**_ours(rows.sparkSession), **_mapping(rows.schema), **self._properties}.items():
+            writer = writer.option(name, value)
+        if self._partition_by:
+            writer = writer.partitionBy(*self._partition_by)
+        writer.save(self.path)
+
+    @singledispatchmethod
+    def _write(self, operation: Operation, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        raise NotImplementedError(operation)
+
+    @_write.register(AppendRows)
+    def _(self, operation: AppendRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+        _numbered(operation.rows.write, record).mode("append").option("mergeSchema", "true").save(self.path)
+
+    @_write.register(ReplaceRows)
+    def _(self, operation: ReplaceRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+        writer = _overwriting(operation.rows, record).option("mergeSchema", "true")
+        writer.option("replaceWhere", operation.predicate).save(self.path)
+
+    @_write.register(OverwriteRows)
+    def _(self, operation: OverwriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        writer = _overwriting(operation.rows, record)
+        partitions = snapshot.partition_columns if operation.partition_by is None else operation.partition_by
+        is_as_held = _columns(operation.rows.schema) == _columns(self.schema(spark))
+        if not is_as_held or partitions != snapshot.partition_columns:
+            writer = writer.option("overwriteSchema", "true")
+            writer = writer.partitionBy(*partitions) if partitions else writer  # by none would end a clustering too
+        writer.save(self.path)
+
+    @_write.register(RewriteRows)
+    def _(self, operation: RewriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
+        ranges = operation.ranges
+        table = part_of_table(self.path, snapshot, ranges) if ranges else whole_table(self.path, snapshot)
+        if table is None:
+            raise NotImplementedError(operation)
+        table.write(operation.rows, record)
+
+    @_write.register(UpsertRows)
+    def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        counts = _is_on(operation.rows.sparkSession, _STATISTICS)  # of replaced rows Delta tells the number by them
+        # A MERGE keeps what a replacement loses: an update as one, and a row's identity.
+        replaces = operation.picked and not snapshot.updates_matter
+        if replaces and operation.spreads and not snapshot.marks_rows and not snapshot.fills:
+            self._rewrite(operation, record)
+        elif replaces and counts and delta_version(spark) >= _REPLACES_ON:
+            self._replace(operation, record)
+        else:
+            self._merge(operation, record)
+
+    def _replace(self, operation: UpsertRows, record: Record) -> None:
+        """The rows of the same keys leave their files, and the new ones are written beside them, in one commit.
+
+        A MERGE would read the keys of the target three times, and shuffle what it rewrites where rows are new.
+        """
+        writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
+        writer.option("targetAlias", HELD).option("replaceOn", operation.match).save(self.path)
+
+    def _rewrite(self, operation: UpsertRows, record: Record) -> None:
+        """All rows that stay are written beside the new ones: every file holds one that goes, so none could be kept.
+
+        That spares the look for the files which hold such rows.
+        """
+        from pyspark.sql import functions as F  # noqa: PLC0415  metadata commands import no Spark
+
+        held = self.read(operation.rows.sparkSession).alias(HELD)
+        stays = held.join(operation.rows, F.expr(operation.match), "left_anti")
+        rows = stays.unionByName(operation.rows, allowMissingColumns=True)
+        _overwriting(rows, record).option("mergeSchema", "true").save(self.path)
+
+    def _merge(self, operation: UpsertRows, record: Record) -> None:
+        from delta.tables import DeltaTable  # noqa: PLC0415  slow to import
+
+        session = step_session(operation.rows.sparkSession)  # which is set to small or large work
+        for name, value in _merge_settings(record).items():
+            session.conf.set(name, value)
+        table = DeltaTable.forPath(session, self.path).alias(HELD)
+        builder = table.merge(operation.rows, operation.match).withSchemaEvolution()
+        _clauses(builder, operation).execute()
+
+    def _own_commit(self, record: Record, after: int) -> Commit:
+        """The commit above version `after` that holds this record and its sequence number."""
+        for commit in self.log.commits():
+            if commit.version <= after:
+                break
+            if commit.record is not None and commit.record.run_id == record.run_id and commit.numbered:
+                return commit
+        raise Conflict(f"sequence number {record.sequence} of {self.path} was taken by another run")
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except Exception as failure:
+        if is_conflict(failure):
+            raise Conflict(one_line(failure)) from failure
+        raise
+
+
+@contextmanager
+def _lost_files(path: str, version: int) -> Iterator[None]:
+    try:
+        yield
+    except Exception as failure:
+        if has_lost_files(failure):
+            raise _files_gone(path, version) from failure
+        raise
+
+
+def _files_gone(path: str, version: int) -> ArgumentError:
+    return ArgumentError(
+        "restore.files_gone",
+        f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
+        "Choose a later version, or a backup. Its rows are as they were.",
+    )
+
+
+def _keeps_its_features(path: str) -> SchemaError:
+    return SchemaError(
+        "schema.cannot_add",
+        f"{path} was made elsewhere, and a column of times without a zone (TIMESTAMP_NTZ) would change its protocol.",
+        f"Run ALTER TABLE … SET TBLPROPERTIES ('delta.feature.{_NAIVE_TIMES}' = 'supported') if all its readers know "
+        "that type, or give the times a zone. The table is unchanged.",
+    )
+
+
+def _is_cached(rows: DataFrame) -> bool:
+    level = rows.storageLevel
+    return level.useMemory or level.useDisk
+
+
+def _preparing(spark: SparkSession) -> SparkSession:
+    session = step_session(spark)
+    session.conf.set("spark.databricks.delta.commitInfo.userMetadata", PREPARES)
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")  # properties come as `quoted_text`
+    return session
+
+
+def _vacuuming(spark: SparkSession) -> SparkSession:
+    session = _preparing(spark)
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    return session
+
+
+def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
+    return (
+        writer.format("delta")
+        .option("txnAppId", APP_ID)
+        .option("txnVersion", str(record.sequence))
+        .option("userMetadata", record.to_json())
+    )
+
+
+def _overwriting(rows: DataFrame, record: Record) -> DataFrameWriter:
+    """Replaces what the write says, also where the session would replace only partitions that have new rows."""
+    return _numbered(rows.write, record).mode("overwrite").option("partitionOverwriteMode", "static")
+
+
+def _check_metrics(spark: SparkSession) -> None:
+    if not _is_on(spark, _METRICS):
+        raise EngineError(
+            "engine.no_metrics",
+            f"The Spark session has {_METRICS} = false, and rows are counted by Delta's metrics of its commits.",
+            "Leave the setting out, or set it to true. Nothing was written.",
+        )
+
+
+def _is_on(spark: SparkSession, name: str) -> bool:
+    return str(spark.conf.get(name, "true")).lower() == "true"
+
+
+def _merge_settings(record: Record) -> dict[str, str]:
+    return {
+        "spark.databricks.delta.write.txnAppId": APP_ID,
+        "spark.databricks.delta.write.txnVersion": str(record.sequence),
+        "spark.databricks.delta.commitInfo.userMetadata": record.to_json(),
+        "spark.databricks.delta.merge.materializeSource": "none",  # the change is settled already
+    }
+
+
+def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBuilder:
+    values: dict[str, str | Column] = {quote(column): of(COMING, column) for column in operation.columns}
+    builder = builder.whenMatchedUpdate(condition=operation.changed, set=values)
+    if operation.inserts:
+        builder = builder.whenNotMatchedInsert(values=values)
+    if operation.delete_missing:
+        builder = builder.whenNotMatchedBySourceDelete()
+    return builder
+
+
+def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
+    names = ("numTargetFilesRemoved", "numRemovedFiles", "num_removed_files")  # the last is delta-rs's
+    removed = next((int(commit.metrics[name]) for name in names if name in commit.metrics), 0)
+    return CommitResult(
+        version=commit.version,
+        alone=commit.version == before + 1,
+        counts=counts_of(commit),
+        files_rewritten=removed,
+        files_kept=max(files_before - removed, 0),
+    )
+
+
+def _ours(spark: SparkSession) -> dict[str, str]:
+    """What a new table has, but for what the session says that new tables have."""
+    wanted = spark.conf.get(_MARKS_BY_DEFAULT, None)
+    return _OURS if wanted is None else {**_OURS, "delta.enableDeletionVectors": wanted}
+
+
+def _mapping(schema: StructType) -> dict[str, str]:
+    """Delta's column mapping, where a name holds what Parquet cannot."""
+    return {COLUMN_MAPPING: "name"} if any(map(needs_mapping, field_names(schema.jsonValue()))) else {}
+
+
+def _columns(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]

@@ -1,0 +1,156 @@
+"""Files wherever they lie, and one writer at a time among processes that share a disk.
+
+Delta leaves it to the file system that a log entry is written once. A local one checks and then renames, so two
+processes could both believe that they wrote it. HDFS and most object stores guard that themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self, TextIO
+
+from tidemill.errors import ArgumentError, TableError
+from tidemill.model.names import on_this_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO
+
+    from pyarrow import fs
+
+
+def file_system(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path, and the path as that knows it."""
+    from pyarrow import fs  # noqa: PLC0415  slow to import, and who only reads declarations needs it not
+
+    if "://" in path:
+        return _remote(path)
+    return fs.LocalFileSystem(), path.rstrip("/") or "/"
+
+
+def _remote(path: str) -> tuple[fs.FileSystem, str]:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import fs  # noqa: PLC0415
+
+    try:
+        files, root = fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", path))  # Hadoop's names for it
+    except pa.ArrowInvalid as failure:
+        raise ArgumentError(
+            "path.unknown_scheme",
+            f"Nothing here can read a path that begins with {path.partition('://')[0]}://.",
+            "Copy it to a local path, or to s3://, gs:// or hdfs://.",
+        ) from failure
+    except OSError as failure:
+        raise ArgumentError(
+            "path.out_of_reach",
+            f"{path} cannot be reached: {failure}.",
+            "Look at its address, the network and the login.",
+        ) from failure
+    return files, root
+
+
+def is_folder(files: fs.FileSystem, path: str) -> bool:
+    from pyarrow import fs  # noqa: PLC0415
+
+    return bool(files.get_file_info(path).type == fs.FileType.Directory)
+
+
+def is_hidden(name: str) -> bool:
+    """Readers of tables and datasets skip such names."""
+    return name.startswith(("_", "."))
+
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock; there the exclusive record alone keeps writers apart
+    fcntl = None  # type: ignore[assignment]
+
+
+_mine = threading.local()
+
+
+class WriterLock:
+    """A lock among processes, and among the threads of one. A thread that holds it may take it again."""
+
+    def __init__(self, file: Path) -> None:
+        self._path = file
+
+    def __enter__(self) -> Self:
+        held = self._held()
+        if str(self._path) not in held:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._path.open("a")
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            held[str(self._path)] = [file]
+        else:
+            held[str(self._path)].append(held[str(self._path)][0])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        held = self._held()
+        file = held[str(self._path)].pop()
+        if not held[str(self._path)]:
+            del held[str(self._path)]
+            file.close()
+
+    @staticmethod
+    def _held() -> dict[str, list[IO[str]]]:
+        """The open lock files of this thread, as often as each was taken."""
+        found: dict[str, list[IO[str]]] = _mine.__dict__.setdefault("held", {})
+        return found
+
+
+def held_open(file: Path) -> IO[str]:
+    """A file that shows, as long as this process lives and keeps it open, that somebody is at work."""
+    opened = file.open("a")
+    if fcntl is not None:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+    return opened
+
+
+def is_held(file: Path) -> bool:
+    """Whether somebody alive holds a file open by `held_open`."""
+    try:
+        opened = file.open("a")
+    except FileNotFoundError:
+        return False
+    with opened:
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+FOLDER = "_tidemill"  # readers of the table skip names that begin with an underscore
+
+
+@contextmanager
+def only_writer(path: str) -> Iterator[None]:
+    """Waits until no other process writes to the table; the kernel frees the lock of one that dies."""
+    folder = on_this_machine(path)
+    if fcntl is None or folder is None:
+        yield
+        return
+    with _lock_file(folder) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _lock_file(path: Path) -> TextIO:
+    folder = path / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / "lock").open("a")
+    except OSError as failure:
+        raise TableError(
+            "table.not_writable",
+            f"{path} cannot be written: {failure.strerror}.",
+            "Make its folder writable, or give another path. Nothing was written.",
+        ) from failure

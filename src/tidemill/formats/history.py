@@ -1,0 +1,151 @@
+"""Commits as lines: what each did, to how many rows exactly, and which of them belong together."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tidemill.display import html_table, text_table
+from tidemill.formats.parquet.folder import COMPACTS
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Commit, Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.record import Record
+
+_METRICS = {
+    "MERGE": {
+        "inserted": "numTargetRowsInserted",
+        "updated": "numTargetRowsUpdated",
+        "deleted": "numTargetRowsDeleted",
+    },
+    "DELETE": {"deleted": "numDeletedRows"},
+    "UPDATE": {"updated": "numUpdatedRows"},
+}
+_WRITES = {
+    "WRITE",
+    "CREATE TABLE AS SELECT",
+    "REPLACE TABLE AS SELECT",
+    "CREATE OR REPLACE TABLE AS SELECT",
+    "STREAMING UPDATE",
+}
+_CAPITAL = re.compile("([A-Z])")
+
+
+def counts_of(commit: Commit) -> Counts:
+    """The counts of a commit of ours; of somebody else's, what its metrics tell."""
+    seen = _seen(commit)
+    return completed(commit.record, seen) if commit.record else Counts(**seen)
+
+
+def completed(record: Record, seen: Mapping[str, int]) -> Counts:
+    """`seen`, with what the record knew before its commit, and the remainder where the record says."""
+    counts = {**seen, **record.counts}
+    counted = sum(counts.get(name, 0) for name in ("inserted", "updated", "unchanged", "ignored"))
+    rest = max(record.rows - counted, 0)
+    counts[record.remainder] = counts.get(record.remainder, 0) + rest
+    return Counts(**counts)
+
+
+def _seen(commit: Commit) -> dict[str, int]:
+    if commit.operation not in _WRITES:
+        metrics = _METRICS.get(commit.operation, {})
+        return {count: _metric(commit.metrics, metric) for count, metric in metrics.items()}
+    came, gone = _written(commit.metrics)
+    if commit.record is not None and commit.record.keys:  # a row that came for one that left has changed
+        return {"inserted": came - gone, "updated": gone}
+    return {"inserted": came, "deleted": gone}
+
+
+def _written(metrics: Mapping[str, str]) -> tuple[int, int]:
+    """Rows that came and rows that left. Delta counts those that stay, in a file with marked ones, as copies."""
+    came = _metric(metrics, "numOutputRows") - _metric(metrics, "numCopiedRows")
+    return came or _metric(metrics, "numAddedRows"), _metric(metrics, "numDeletedRows")
+
+
+def _metric(metrics: Mapping[str, str], name: str) -> int:
+    """A metric by Spark's name for it, or by that of delta-rs, which writes num_deleted_rows."""
+    return int(metrics.get(name) or metrics.get(_CAPITAL.sub(r"_\1", name).lower()) or 0)
+
+
+RESTORE_BEGINS = "restore begins"
+
+
+def without_parts(commits: Iterable[Commit]) -> Iterator[Commit]:
+    """The commits, newest first, without those that only prepare or carry a later one of the same run."""
+    seen: set[str] = set()
+    for commit in commits:
+        record = commit.record
+        if commit.prepares and commit.operation != COMPACTS:
+            continue
+        if record is not None:
+            if record.strategy == RESTORE_BEGINS or record.run_id in seen:
+                continue
+            seen.add(record.run_id)
+        yield commit
+
+
+HEADINGS = ("version", "when", "what", "rows", "window", "watermark")
+
+
+class History(list[Commit]):
+    """The commits of a table, newest first, which print as a table; times are in UTC."""
+
+    def __repr__(self) -> str:
+        return text_table(HEADINGS, self._lines()) if self else "no commits"
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADINGS, self._lines())
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [line_of(commit, commit.at[:19].replace("T", " ")) for commit in self]
+
+
+def line_of(commit: Commit, when: str) -> tuple[str, ...]:
+    """A commit as the cells of a line."""
+    record = commit.record
+    return (
+        str(commit.version),
+        when,
+        what(commit),
+        rows(counts_of(commit)),
+        _window(record) if record else "",
+        str(watermark_of(record) or "") if record else "",
+    )
+
+
+def what(commit: Commit) -> str:
+    record = commit.record
+    if record is None:
+        return "compact" if commit.prepares else f"not by Tidemill: {commit.operation}"
+    match record.restored_from:
+        case None:
+            return record.strategy
+        case int() as version:
+            return f"restore to {version}"
+        case backup:
+            return f"restore from {backup.rstrip('/').rpartition('/')[2]}"
+
+
+def rows(counts: Counts) -> str:
+    parts = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
+    return " ".join(f"{sign}{count:,}" for sign, count in parts if count)
+
+
+def watermark_of(record: Record) -> Cursor | None:
+    return record.reached(record.progress)
+
+
+def _window(record: Record) -> str:
+    """From where the run read on; its end is open."""
+    if not record.window:
+        return ""
+    start, watermark = record.window.get("start"), watermark_of(record)
+    if start is None:
+        return "all"
+    if last := record.window.get("last"):  # the dates of a function
+        return f"{start} … {last}"
+    return f"{cursor(watermark.kind, start) if watermark else start} …"

@@ -1,0 +1,228 @@
+"""The log of whatever is at a path, read without a JVM: a table's or a view's, its changes and its watermarks.
+
+A view's record says that its name was a view at its last run; without it the view's query is checked once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.errors import StateError, TableError
+from tidemill.formats.filesystem import file_system
+from tidemill.formats.parquet.files import unopened
+from tidemill.formats.parquet.folder import Folder, is_data, is_skipped
+from tidemill.model.cursor import CursorKind
+from tidemill.model.names import DELTA, PARQUET
+from tidemill.model.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidemill.errors import Origin
+    from tidemill.formats.delta.log import DeltaLog
+    from tidemill.formats.parquet.log import DatasetLog
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.record import Snapshot
+    from tidemill.model.table import Table
+
+    AnyLog = DeltaLog | DatasetLog
+
+
+def format_at(path: str) -> str | None:
+    """The format of what is at a path, by what lies there; None where nothing does that tells."""
+    try:
+        return _format_at(path)
+    except OSError as failure:  # it may not be looked at, or its name is too long
+        raise unopened(path, failure) from failure
+
+
+def _format_at(path: str) -> str | None:
+    root = Path(path)
+    if "://" in path or (root / "_delta_log").is_dir():
+        return DELTA
+    folder = Folder(path)
+    if folder.newest() is not None or _holds_parquet(root):
+        return PARQUET
+    return None
+
+
+def log_at(path: str) -> AnyLog:
+    """The log of what is at a path; nothing there is no table of either format."""
+    return _log(path, format_at(path))
+
+
+def log_of(table: Table) -> AnyLog:
+    """The log of a declared table; a Delta table in the place of a dataset is an error, and so is the reverse."""
+    if table.format == PARQUET:
+        check_place(table.path, table.origin)
+    there = format_at(table.path)
+    if there is None:
+        Folder(table.path).check_alone()
+    if table.format == PARQUET and there == DELTA:
+        raise _other_format(table, "Delta table", DELTA)
+    # Parquet files alone may be what is left of a first write to a Delta table that was killed.
+    if table.format != PARQUET and Folder(table.path).newest() is not None and there == PARQUET:
+        raise _other_format(table, "Parquet dataset", PARQUET)
+    return _log(table.path, table.format)
+
+
+def check_place(path: str, origin: Origin | None = None) -> None:
+    """A dataset is a folder of a file system."""
+    if "://" not in path and not Path(path).is_file():
+        return
+    raise TableError(
+        "dataset.no_folder",
+        f"{path} is {'an address' if '://' in path else 'a file'}, and a Parquet dataset is a folder.",
+        "Give the path of a folder on a disk of this machine, or one that is mounted here.",
+        origin=origin,
+    )
+
+
+def _other_format(table: Table, called: str, held: str) -> TableError:
+    return TableError(
+        "table.other_format",
+        f"{table.path} is a {called}, and {table.name} is declared with the format {table.format or DELTA}.",
+        f"Use the format {held}, or another path.",
+        origin=table.origin,
+    )
+
+
+def _log(path: str, kind: str | None) -> AnyLog:
+    if kind == PARQUET:
+        from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415  needs pyarrow.parquet
+
+        return DatasetLog(path)
+    from tidemill.formats.delta.log import DeltaLog  # noqa: PLC0415
+
+    return DeltaLog(path)
+
+
+def _holds_parquet(root: Path) -> bool:
+    """Looks into the first folder of partitions only."""
+    if not root.is_dir():
+        return False
+    inside = sorted(each for each in root.iterdir() if not is_skipped(each.name))
+    if any(each.is_file() and is_data(str(each)) for each in inside):
+        return True
+    folders = [each for each in inside if each.is_dir() and "=" in each.name]
+    return any(_holds_parquet(folder) for folder in folders)
+
+
+def changed_at(log: AnyLog, snapshot: Snapshot) -> str:
+    """The time of the commit by which rows last came or went, ours or of others; what is noted on it is no change."""
+    moments = [commit.at for commit in snapshot.foreign if commit.adds_rows or commit.removes_rows]
+    record, version = snapshot.record, snapshot.record_version
+    if record is None or version is None:
+        last = log.commit(snapshot.version)
+        return last.at if last else ""
+    ours = log.commit(version if record.same_rows_as is None else record.same_rows_as)
+    return max([ours.at if ours and ours.at else record.at, *moments])
+
+
+def view_record(path: str) -> Record | None:
+    """What the last run of the view at this path has left; None where there was none, or its file is not whole."""
+    files, file = file_system(_beside(path))
+    try:
+        with files.open_input_stream(file) as stream:
+            return Record.from_json(stream.read().decode())
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def keep_view(path: str, record: Record) -> None:
+    """Keeps the record in the place of the one before, whole or not at all."""
+    files, file = file_system(_beside(path))
+    try:
+        files.create_dir(file.rpartition("/")[0], recursive=True)
+        with files.open_output_stream(f"{file}.new") as stream:
+            stream.write(record.to_json().encode())
+        files.move(f"{file}.new", file)
+    except OSError as failure:
+        raise StateError(
+            "view.no_record",
+            f"The record of {record.table} cannot be written to {_beside(path)}: {failure}",
+            "Make its folder one that can be written to, and run again.",
+        ) from failure
+
+
+def forget_view(path: str) -> None:
+    """Takes the record away: the name is that of a table now."""
+    files, file = file_system(_beside(path))
+    with contextlib.suppress(FileNotFoundError):
+        files.delete_file(file)
+
+
+def _beside(path: str) -> str:
+    folder, slash, name = path.rstrip("/").rpartition("/")
+    return f"{folder}{slash}_{name}.view.json"
+
+
+_KINDS = {
+    "date": CursorKind.DATE,
+    "timestamp": CursorKind.TIMESTAMP,
+    "timestamp_ntz": CursorKind.TIMESTAMP_NTZ,
+    "string": CursorKind.STRING,
+    **dict.fromkeys(("byte", "short", "integer", "long"), CursorKind.INTEGER),
+}
+
+MODELS = "models"  # what their watermarks are shown under, in the place of a pipeline
+_NO_PIPELINES = {"query", "function"}
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How far a table has read one input; `value` is None before its first run, and after a reset."""
+
+    pipeline: str
+    source: str
+    table: str
+    column: str
+    value: Cursor | None
+    at: str | None = None
+    version: int | None = None
+    reset: bool = False
+
+
+def watermarks_of(tables: Iterable[Table]) -> list[Watermark]:
+    """The watermarks of the tables that have a window, in their order; of several sources, one for each."""
+    return [_watermark(part) for table in tables for part in table.parts if part.window]
+
+
+def owner_of(table: Table) -> tuple[str, str]:
+    """The pipeline that declares a table, and the source that it loads: none where a query or a function gives it."""
+    pipeline, _, source = table.input.partition(".")
+    return (MODELS if pipeline in _NO_PIPELINES and not source else pipeline), source
+
+
+def _watermark(table: Table) -> Watermark:
+    assert table.window is not None  # noqa: S101  asked only of tables that have one
+    pipeline, source = owner_of(table)
+    snapshot = log_of(table).snapshot()
+    record = snapshot.record if snapshot else None
+    return Watermark(
+        pipeline=pipeline,
+        source=source,
+        table=table.name,
+        column=table.window.time_column,
+        value=record.progress.get(table.input) if record else None,
+        at=record.at if record else None,
+        version=snapshot.version if snapshot else None,
+        reset=bool(record and table.input in record.reset),
+    )
+
+
+def kind_of_column(table: Table) -> CursorKind | None:
+    """The kind of the table's time column, by its log; None where there is no table or no such column.
+
+    What a function is asked for are always dates.
+    """
+    if table.function and table.window:
+        return CursorKind.DATE
+    log = log_of(table)
+    if table.window is None or log.snapshot() is None:
+        return None
+    known = log.column_types().get(table.window.time_column.lower(), "")
+    return CursorKind.DECIMAL if known.startswith("decimal") else _KINDS.get(known)

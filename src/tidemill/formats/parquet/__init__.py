@@ -1,0 +1,1 @@
+"""Parquet datasets: plain folders of files with a log of their own."""

@@ -1,0 +1,359 @@
+"""Parquet datasets: a step's rows and its record in one commit of the dataset's own log."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import types as t
+
+from tidemill.errors import TableError
+from tidemill.formats.base import CommitResult, Conflict, OverwriteRows, UpsertRows
+from tidemill.formats.history import counts_of
+from tidemill.formats.parquet.direct import Direct
+from tidemill.formats.parquet.files import unread
+from tidemill.formats.parquet.folder import DataFile, Entry, not_written
+from tidemill.formats.parquet.footers import footers
+from tidemill.formats.parquet.log import DatasetLog, commit_of, partition_columns
+from tidemill.formats.parquet.protocol import Moved, beginning, committing, walk
+from tidemill.formats.parquet.reading import rows_of, schema_of
+from tidemill.formats.parquet.staging import DropRows, Rehearsal, Staged, Staging
+from tidemill.formats.parquet.worker.files import UNREADABLE
+from tidemill.model.names import COMPRESSION, spelled
+from tidemill.spark.errors import file_is_gone, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.errors import FileError
+    from tidemill.formats.base import Bringing, Brought, KeyRange, Operation
+    from tidemill.formats.parquet.folder import Attempt
+    from tidemill.formats.parquet.protocol import State
+    from tidemill.model.record import Commit, Record, Snapshot
+
+
+class ParquetStore:
+    """The dataset at one path, as it was when `snapshot` was last asked for."""
+
+    whole = part = None  # a small change is taken to its files by `bring`
+
+    def __init__(
+        self, path: str, *, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ()
+    ) -> None:
+        self.path = path
+        self.log = DatasetLog(path)
+        self._properties = dict(properties or {})
+        self._partition_by = tuple(partition_by)
+        self._seen: State | None = None
+        self._columns: tuple[State, t.StructType] | None = None
+        self._begun: Attempt | None = None
+
+    def snapshot(self) -> Snapshot | None:
+        self._seen = self.log.state()
+        if not self._seen.is_there:
+            return None
+        found = self.log.snapshot_of(self._seen)
+        return replace(found, anchored=found.record_version)
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        return self.log.commits(limit)
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The rows of the last commit, and of files that others have put there; older commits are gone."""
+        state = self._state
+        if version is not None and version != state.number:
+            raise self.no_older_versions()
+        return rows_of(spark, self.log.folder.root, state.files.values(), self.schema(spark))
+
+    def count(self, spark: SparkSession) -> int:
+        """How many rows there are, as the footers tell."""
+        del spark
+        return sum(file.rows or 0 for file in self._counted(list(self._state.files.values()), self._state))
+
+    def nearby(self, spark: SparkSession) -> Callable[[Sequence[KeyRange]], DataFrame]:
+        """Gives the rows, with their PLACE, of those files that may hold one within some ranges, by their footers."""
+
+        def near(ranges: Sequence[KeyRange]) -> DataFrame:
+            files = self.log.near(self._state, ranges)
+            return rows_of(spark, self.log.folder.root, files, self.schema(spark), placed=True)
+
+        return near
+
+    def bring(self, change: Bringing) -> Brought | None:
+        """Takes a small change to the files that may hold its keys; what comes of it is staged for `commit`.
+
+        None where Spark has to meet it, because of its types, or because a key occurs more than once.
+        """
+        state = self._state
+        direct = Direct(
+            root=self.log.folder.root,
+            state=state,
+            held=self.schema(change.rows.sparkSession),
+            schema=self.schema(change.rows.sparkSession),
+            partition_by=partition_columns(self.path, state),
+            folder="",
+            near=self.log.near(state, change.ranges),
+            rows=change.count,
+            compression=self._properties.get(COMPRESSION),
+        )
+        if not direct.can(change):
+            return None
+        with self._failures():
+            self.close()
+            self._begun = attempt = walk(beginning(self.log.folder))
+            direct.folder = str(attempt.folder)
+            brought = direct.bring(change, attempt.name)
+        return brought if brought.rows == brought.keys else None
+
+    def like(self, path: str, *, properties: Mapping[str, str], partition_by: Sequence[str]) -> ParquetStore:
+        """A dataset elsewhere."""
+        return ParquetStore(path, properties=properties, partition_by=partition_by)
+
+    def check_writer(self, spark: SparkSession) -> None:
+        """A dataset has a lock of its own, and is never on an object store."""
+
+    def close(self) -> None:
+        """What was staged and not committed is gone."""
+        if self._begun is not None:
+            self._begun.drop()
+            self._begun = None
+
+    def schema(self, spark: SparkSession) -> t.StructType:
+        state = self._state
+        if self._columns is None or self._columns[0] is not state:
+            self._columns = state, schema_of(spark, self.log.folder.root, state, self.log.last_schema(state))
+        return self._columns[1]
+
+    def commit(
+        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    ) -> CommitResult:
+        """One commit, or `Conflict`."""
+        del spark  # the rows have their own
+        state = self._planned_on(snapshot)
+        entry, staged = self._committed(state, record, operation)
+        self._seen = None
+        return _result(entry, state, staged)
+
+    def drop(self, chosen: DataFrame, record: Record, snapshot: Snapshot) -> CommitResult:
+        """Rows go, by their file and place (`placed`), and only files that hold one are rewritten."""
+        state = self._planned_on(snapshot)
+        entry, staged = self._committed(state, record, DropRows(chosen))
+        self._seen = None
+        return _result(entry, state, staged)
+
+    def placed(self, spark: SparkSession) -> DataFrame:
+        """The rows with the file and the place of each."""
+        return rows_of(spark, self.log.folder.root, self._state.files.values(), self.schema(spark), placed=True)
+
+    def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
+        del spark
+        state = self.log.state()
+        entry = self._next(state, "SET TBLPROPERTIES", notes=True)
+        self._note(state, replace(entry, properties={**entry.properties, **properties}))
+
+    def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
+        """Nothing of this log is ever cleaned up."""
+
+    def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
+        """A declaration of a dataset that is clustered is refused, so there is nothing to do."""
+
+    def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
+        """Columns leave the dataset: all its files are rewritten without them."""
+        state = self._planned_on(snapshot)
+        if parts := [name for name in partition_columns(self.path, state) if spelled(name, columns)]:
+            raise TableError(
+                "dataset.partition_column",
+                f"{self.path} is partitioned by {', '.join(parts)}, which its source lacks, so it cannot lose it.",
+                "Give the column in the source, or use append_new_columns. Nothing was changed.",
+            )
+        rows = self.read(spark).drop(*columns)
+        self._committed(state, None, OverwriteRows(rows))
+        self._seen = None
+
+    def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
+        """A commit of a record alone; who planned on an older one conflicts."""
+        del spark
+        state = self.log.state()
+        if state.number != after:
+            raise Conflict(f"{self.path} was changed since it was looked at")
+        self._note(state, replace(self._next(state, "WRITE", notes=True), record=record.to_json()))
+
+    def restore(self, spark: SparkSession, version: int, record: Record) -> None:
+        del spark, version, record
+        raise self.no_older_versions()
+
+    def no_older_versions(self) -> TableError:
+        return TableError(
+            "dataset.no_older_versions",
+            f"{self.path} is a Parquet dataset, which holds the rows of its last commit only.",
+            "Keep copies of its folder to go back to, or use the format delta.",
+        )
+
+    @property
+    def _state(self) -> State:
+        if self._seen is None:
+            self._seen = self.log.state()
+        return self._seen
+
+    def _planned_on(self, snapshot: Snapshot | None) -> State:
+        state = self._state
+        if state.is_there != (snapshot is not None) or (snapshot and snapshot.version != state.number):
+            raise Conflict(f"{self.path} was changed since it was looked at")
+        return state
+
+    def _committed(self, state: State, record: Record | None, operation: Operation | DropRows) -> tuple[Entry, Staged]:
+        with self._failures():
+            staged = operation.staged if isinstance(operation, UpsertRows) else None
+            attempt = self._taken() if staged else walk(beginning(self.log.folder))
+            with self.log.folder.ending(attempt):
+                staging = self._staging(Staging, state, operation, str(attempt.folder), record.rows if record else 0)
+                staged = staged if isinstance(staged, Staged) else staging.stage(operation, attempt.name)
+                entry = replace(
+                    self._next(state, _called(operation), notes=record is None),
+                    attempt=attempt.name,
+                    record=record.to_json() if record else None,
+                    add=tuple(staged.add),
+                    remove=tuple(staged.remove),
+                    files=self._files_after(state, staged),
+                    partition_by=staging.partition_by,
+                    schema=staging.schema.json(),
+                    metrics=staged.metrics,
+                )
+                walk(committing(self.log.folder, state, entry))
+        return entry, staged
+
+    def _taken(self) -> Attempt:
+        """The attempt of what was brought; from here on it ends with its commit."""
+        assert self._begun is not None  # noqa: S101  nothing is brought without one
+        attempt, self._begun = self._begun, None
+        return attempt
+
+    def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
+        """What a commit would do, and how many files it would read; nothing is written."""
+        self.log.folder.check_alone()
+        state = self._planned_on(snapshot)
+        with self._failures():
+            staging = self._staging(Rehearsal, state, operation, "", 0)
+            staged = staging.stage(operation, "")
+        entry = replace(self._next(state, _called(operation)), metrics=staged.metrics, record=record.to_json())
+        return _result(replace(entry, number=state.number), state, staged), len(staging.near)
+
+    def _staging(
+        self, kind: type[Staging], state: State, operation: Operation | DropRows, folder: str, rows: int
+    ) -> Staging:
+        held = self.schema(operation.rows.sparkSession) if state.is_there else None
+        if isinstance(operation, OverwriteRows):
+            rows += sum(file.rows or 0 for file in state.known.values())
+        return kind(
+            root=self.log.folder.root,
+            state=state,
+            held=held,
+            schema=_schema_after(held, operation),
+            partition_by=self._partitions(state, operation),
+            folder=folder,
+            near=self._near(state, operation),
+            rows=rows,
+            compression=self._properties.get(COMPRESSION),
+        )
+
+    def _note(self, state: State, entry: Entry) -> None:
+        """An entry that leaves the files as they are."""
+        with self._failures():
+            attempt = walk(beginning(self.log.folder))
+            with self.log.folder.ending(attempt):
+                walk(committing(self.log.folder, state, replace(entry, attempt=attempt.name)))
+        self._seen = None
+
+    def _next(self, state: State, operation: str, *, notes: bool = False) -> Entry:
+        before = state.entry
+        return Entry(
+            number=state.number + 1,
+            dataset_id=before.dataset_id if before else uuid.uuid4().hex,
+            attempt="",
+            at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            operation=operation,
+            files=self._counted(list(state.files.values()), state),
+            partition_by=partition_columns(self.path, state) if state.is_there else (),
+            schema=before.schema if before and not state.came else None,
+            properties=before.properties if before else self._properties,
+            notes=notes,
+            foreign_came=bool(state.came),
+            foreign_left=bool(state.left),
+        )
+
+    def _near(self, state: State, operation: Operation | DropRows) -> list[DataFile]:
+        if isinstance(operation, UpsertRows) and not operation.delete_missing:
+            return self.log.near(state, operation.ranges)
+        return list(state.files.values())
+
+    def _partitions(self, state: State, operation: Operation | DropRows) -> tuple[str, ...]:
+        wanted = operation.partition_by if isinstance(operation, OverwriteRows) else None
+        asked = self._partition_by if not state.is_there else wanted
+        if asked is None:
+            return partition_columns(self.path, state)
+        return tuple(spelled(name, operation.rows.columns) or name for name in asked)
+
+    def _files_after(self, state: State, staged: Staged) -> tuple[DataFile, ...]:
+        gone = {file.path for file in staged.remove}
+        kept = [file for file in state.files.values() if file.path not in gone]
+        return (*self._counted(kept, state), *(added.file for added in staged.add))
+
+    def _counted(self, files: list[DataFile], state: State) -> tuple[DataFile, ...]:
+        """The files with how many rows each has."""
+        known = {path: file.rows for path, file in state.known.items()}
+        unknown = [file for file in files if known.get(file.path) is None or state.known[file.path] != file]
+        counted = {
+            file.path: footer.rows for file, footer in zip(unknown, footers(self.log.folder.root, unknown), strict=True)
+        }
+        return tuple(replace(file, rows=counted.get(file.path, known.get(file.path))) for file in files)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What goes wrong before the commit point leaves the dataset as it was."""
+        try:
+            yield
+        except Moved as moved:
+            raise Conflict(str(moved)) from moved
+        except (PySparkException, Py4JError) as failure:
+            if file_is_gone(failure):
+                raise Conflict(f"files of {self.path} have gone since it was looked at") from failure
+            raise self._unread(one_line(failure)) or not_written(self.path, one_line(failure)) from failure
+        except OSError as failure:
+            raise not_written(self.path, failure) from failure
+
+    def _unread(self, message: str) -> FileError | None:
+        """What a worker reported of a file that it could not read."""
+        found = re.match(rf"OSError: (.+?){UNREADABLE}(.*)", message)
+        return unread(str(self.log.folder.root), found[1], found[2]) if found else None
+
+
+def _result(entry: Entry, state: State, staged: Staged) -> CommitResult:
+    return CommitResult(
+        version=entry.number,
+        alone=True,
+        counts=counts_of(commit_of(entry)),
+        files_rewritten=len(staged.remove),
+        files_kept=len(state.files) - len(staged.remove),
+    )
+
+
+def _called(operation: Operation | DropRows) -> str:
+    return "MERGE" if isinstance(operation, UpsertRows | DropRows) else "WRITE"
+
+
+def _schema_after(held: t.StructType | None, operation: Operation | DropRows) -> t.StructType:
+    """The columns of the dataset after an operation: its own, and new ones behind them."""
+    given = operation.rows.schema
+    if held is None or isinstance(operation, OverwriteRows):
+        return given
+    if isinstance(operation, DropRows):
+        return held
+    return t.StructType([*held.fields, *(item for item in given.fields if spelled(item.name, held.names) is None)])

@@ -1,0 +1,1 @@
+"""Files that users write become declarations. Knows no Spark."""

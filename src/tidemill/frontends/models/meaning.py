@@ -1,0 +1,277 @@
+"""What metadata means: the kind of a model, its strategy, its window. Aliases are read here and nowhere else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from tidemill.errors import ArgumentError
+from tidemill.frontends.pipeline.tokens import cut_at_parameters, lex
+from tidemill.model import table
+from tidemill.model.mistakes import Text, suggestion
+from tidemill.model.source import as_names
+from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
+from tidemill.model.table import NullTime, Window
+from tidemill.model.window import Condition, CurrentDate, StartVariable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidemill.frontends.models.document import Document, Key
+    from tidemill.model.cursor import Duration
+    from tidemill.model.strategy import Strategy
+    from tidemill.model.window import MovingStart
+
+
+def read_condition(document: Document, key: Key, text: str) -> Condition | None:
+    """The condition, cut at its @names; None, and a note, where it cannot be one."""
+    lexed = lex(Text("condition", text))
+    problem, remedy = "", ""
+    if lexed.errors:
+        problem, remedy = lexed.errors[0].problem, lexed.errors[0].remedy
+    elif lexed.variables:
+        problem, remedy = "${…} has no meaning here", "write @name, whose value is always a value and never SQL"
+    elif any(token.raw == ";" for token in lexed.tokens):
+        problem, remedy = "a condition has no ; in it", "write one condition, such as day >= @start_date"
+    if problem:
+        document.note(key, "models.bad_condition", problem, remedy)
+        return None
+    return Condition(*cut_at_parameters(text), document.places.at(*key).origin)
+
+
+_FOR_TIMES = ("start_date", "lookback", "null_time")
+_CURRENT_DATE = {"current_date", "current_date()"}
+_STARTS = 'write "2024-01-31", "2024-01-31T10:30:00Z", "auto", "@name" or "CURRENT_DATE"'
+
+
+def read_window(meaning: Meaning) -> Window | None:
+    """None where no time column is given; then nothing may be given that needs one."""
+    column = meaning.value("time_column")
+    if column is None:
+        for name in (name for name in _FOR_TIMES if meaning.value(name) is not None):
+            meaning.note(meaning.place(name), "missing_key", f"{name} needs time_column", 'write "time_column": "…"')
+        return None
+    literal, moving = _start(meaning)
+    return Window(column, literal, _lookback(meaning), NullTime(meaning.value("null_time", NullTime.FAIL)), moving)
+
+
+def _lookback(meaning: Meaning) -> Duration | int | None:
+    value = meaning.value("lookback")
+    try:
+        found = table.lookback(value)
+    except ArgumentError as bad:
+        meaning.document.pass_on(meaning.place("lookback"), bad)
+        return None
+    if isinstance(found, int) and found < 0:
+        meaning.note(
+            meaning.place("lookback"), "bad_lookback", f"a lookback of {found} looks ahead", "write it without -"
+        )
+    return found
+
+
+def _start(meaning: Meaning) -> tuple[str | None, MovingStart | None]:
+    """The start as a literal, or as what only a run knows; neither for "auto", which is the watermark."""
+    text = str(meaning.value("start_date", "auto")).strip()
+    if text.lower() == "auto":
+        return None, None
+    if text.lower() in _CURRENT_DATE:
+        return None, CurrentDate()
+    place = meaning.document.places.at(*meaning.place("start_date")).origin
+    if text.startswith("@"):
+        pieces, names = cut_at_parameters(text)
+        if pieces == ("", ""):
+            return None, StartVariable(names[0], place)
+    elif _is_literal(text):
+        return text, None
+    remedy = suggestion(text, ("auto", "CURRENT_DATE"), _STARTS)
+    meaning.note(meaning.place("start_date"), "bad_start", f"start_date cannot be {text}", remedy)
+    return None, None
+
+
+def _is_literal(text: str) -> bool:
+    """A date, a timestamp or a number; whether it fits the time column only its type can tell."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return _is_number(text)
+    return True
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text).is_finite()
+    except InvalidOperation:
+        return False
+
+
+_WINDOWED = ("append", "merge", "delete_insert")
+_INCREMENTAL = (*_WINDOWED, "full_merge")
+_JOIN = "incremental_join"
+_KEPT = ("table", *_INCREMENTAL, _JOIN)
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    "null_time": _WINDOWED,
+    "on_schema_change": (*_INCREMENTAL, _JOIN),
+    "only_newer": ("merge",),
+    "dedup_order_by": ("merge", "full_merge"),
+    "max_shrink": ("table", "full_merge", "delete_insert", _JOIN),
+    "kept_rows": ("merge",),
+    "partition_by": _KEPT,
+    "cluster_by": _KEPT,
+    "format": _KEPT,
+    "volatile": _KEPT,
+    "reset_allowed": _KEPT,
+}
+
+
+class Meaning:
+    """Reads metadata whose types are right. What does not go together is noted in its document."""
+
+    def __init__(self, document: Document, metadata: Mapping[str, Any]) -> None:
+        self.document, self.metadata = document, metadata
+        self.kind = self._kind()
+        self._check_levels()
+        self._check_layout()
+        self.window = read_window(self) if self.kind in _WINDOWED else None
+        self.strategy = self._strategy()
+
+    def value(self, name: str, otherwise: Any = None) -> Any:
+        """What is given by this name, at whichever level."""
+        key = next(iter(self._given(name)), None)
+        return otherwise if key is None else _get(self.metadata, key)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return as_names(self.value(name)) or ()
+
+    def place(self, name: str) -> Key:
+        """The key under which the name is given; where it is not, the section that could have it."""
+        return next(iter(self._given(name)), self.section_key)
+
+    @property
+    def section_key(self) -> Key:
+        return ("incremental", self.kind) if self.kind in _INCREMENTAL else ()
+
+    def note(self, key: Key, code: str, problem: str, remedy: str) -> None:
+        self.document.note(key, f"models.{code}", problem, remedy)
+
+    # the kind, and what belongs to it
+
+    def _kind(self) -> str:
+        """view, table, or a strategy; nothing where that is not known."""
+        kind: str = self.metadata.get("materialization", "table")
+        if (kind == _JOIN) is not (_JOIN in self.metadata):
+            return self._half_a_join(kind)
+        section: Mapping[str, Any] | None = self.metadata.get("incremental")
+        if kind != "incremental":
+            if section is not None:
+                problem = f"incremental is given, and the materialization is {kind}"
+                self.note(("incremental",), "misplaced_key", problem, 'write "materialization": "incremental"')
+            return kind
+        if section is None:
+            remedy = 'write "incremental": {"strategy": "merge", "merge": { … }} beside it'
+            self.note(("materialization",), "missing_key", "an incremental model needs a strategy", remedy)
+            return ""
+        strategy: str = section["strategy"]
+        if strategy not in section:
+            problem, remedy = f"{strategy} needs its settings", f'write "{strategy}": {{ … }} beside it'
+            self.note(("incremental", "strategy"), "missing_key", problem, remedy)
+            return ""
+        return strategy
+
+    def _half_a_join(self, kind: str) -> str:
+        if kind == _JOIN:
+            remedy = 'write "incremental_join": {"a": …, "b": …} beside it'
+            self.note(("materialization",), "missing_key", "an incremental join needs its sides", remedy)
+        else:
+            problem = f"{_JOIN} is given, and the materialization is {kind}"
+            self.note((_JOIN,), "misplaced_key", problem, f'write "materialization": "{_JOIN}"')
+        return ""
+
+    def _check_levels(self) -> None:
+        for name, kinds in _TAKEN_BY.items():
+            given = self._given(name)
+            if given and self.kind and self.kind not in kinds:
+                what = self.kind if self.kind in (*_INCREMENTAL, _JOIN) else f"a {self.kind}"
+                self.note(given[0], "misplaced_key", f"{what} takes no {name}", f"it is for {', '.join(kinds)}")
+            if len(given) > 1:
+                self.note(given[-1], "repeated_key", f"{name} is given twice", "keep one of them")
+
+    def _check_layout(self) -> None:
+        if self.names("partition_by") and self.names("cluster_by"):
+            problem = "a table is partitioned or clustered, not both"
+            self.note(("cluster_by",), "two_layouts", problem, "keep partition_by or cluster_by")
+
+    def _given(self, name: str) -> list[Key]:
+        """The keys under which it is given, the innermost first."""
+        levels: list[Key] = [self.section_key, ("incremental",), ()] if self.kind in _INCREMENTAL else [()]
+        return [(*level, name) for level in levels if name in _get(self.metadata, level)]
+
+    # strategies
+
+    def _strategy(self) -> Strategy | None:
+        """None for a view, and where it cannot be made."""
+        try:
+            match self.kind:
+                case "table":
+                    return Replace(self.value("max_shrink"))
+                case "append":
+                    return Append()
+                case "merge":
+                    return self._merge()
+                case "full_merge":
+                    return self._full_merge()
+                case "delete_insert":
+                    return self._delete_insert()
+                case "incremental_join":
+                    return IncrementalJoin(max_shrink=self.value("max_shrink"))
+                case _:
+                    return None
+        except ArgumentError as bad:
+            self.document.pass_on(self.place("unique_key" if bad.code.startswith("merge.") else "max_shrink"), bad)
+            return None
+
+    def _merge(self) -> Merge:
+        order = self.names("dedup_order_by")
+        return Merge(
+            keys=self.names("unique_key"),
+            form=MergeStrategy.DEDUPLICATE if order else MergeStrategy.UPSERT,
+            dedup_order_by=order,
+            only_newer=self._only_newer(),
+        )
+
+    def _full_merge(self) -> Merge:
+        order, shrink = self.names("dedup_order_by"), self.value("max_shrink")
+        return Merge(self.names("unique_key"), MergeStrategy.FULL_MERGE, order, max_shrink=shrink)
+
+    def _only_newer(self) -> str | None:
+        given = self.value("only_newer", otherwise=False)
+        if given is not True:
+            return given or None
+        if self.window is None:
+            self.note(
+                self.place("only_newer"),
+                "missing_key",
+                "only_newer needs time_column",
+                "give one, or the name of a column",
+            )
+            return None
+        return self.window.time_column
+
+    def _delete_insert(self) -> DeleteInsert:
+        shrink = self.value("max_shrink")
+        if self.value("where_condition") is None:
+            if self.window is None:
+                problem = "delete_insert needs where_condition or time_column"
+                self.note(self.section_key, "missing_key", problem, 'write "where_condition": "day >= @start_date"')
+            return DeleteInsert(max_shrink=shrink)
+        condition = read_condition(self.document, self.place("where_condition"), self.value("where_condition"))
+        if condition is None or not condition.parameters:
+            return DeleteInsert(condition.text if condition else None, max_shrink=shrink)
+        return DeleteInsert(condition=condition, max_shrink=shrink)
+
+
+def _get(metadata: Mapping[str, Any], key: Key) -> Any:
+    found: Any = metadata
+    for part in key:
+        found = found[part]
+    return found

@@ -1,0 +1,313 @@
+"""Finds the models of a project and reads them: declarations, or every error of every file.
+
+A Python file `models/<schema>/<name>.py` that stands alone may hold functions that keep tables; it is loaded
+as a module that stands for itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.frontends.models.declarations import declared, read_checks
+from tidemill.frontends.models.document import (
+    Document,
+    ModelError,
+    Places,
+    alone,
+    failed,
+    gives_metadata,
+    parsed,
+    read_comment,
+    read_sidecar,
+)
+from tidemill.frontends.models.meaning import Meaning
+from tidemill.frontends.models.shape import fitted
+from tidemill.frontends.pipeline.files import read_text
+from tidemill.frontends.pipeline.grammar import expect_query
+from tidemill.frontends.pipeline.reader import Cursor, CutShortError, Named
+from tidemill.frontends.pipeline.substitution import Filling, Scope
+from tidemill.frontends.pipeline.tokens import LanguageError, lex, template_in
+from tidemill.model.mistakes import FileErrors, Reads, in_order, suggestion
+from tidemill.model.query import View
+from tidemill.model.table import Table
+from tidemill.model.variables import Masking
+from tidemill.typing import ModelMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import ModuleType
+
+    from tidemill.model.mistakes import FileError, Text
+    from tidemill.model.names import Naming
+    from tidemill.model.variables import Variables
+
+
+def declares_tables(text: Text) -> bool:
+    """Whether a Python file may: it imports tidemill itself. It is not run."""
+    try:
+        tree = parsed(text)
+    except ModelError:
+        return "tidemill" in text.content
+    return any(_imports_tidemill(node) for node in ast.walk(tree))
+
+
+def _imports_tidemill(node: ast.AST) -> bool:
+    match node:
+        case ast.Import(names=names):
+            return any(each.name == "tidemill" for each in names)
+        case ast.ImportFrom(module="tidemill"):
+            return True
+        case _:
+            return False
+
+
+def load_module(text: Text, folders: Sequence[Path]) -> ModuleType:
+    """Runs the file, which may import what stands in `folders`. Raises `ModelError` where that fails.
+
+    It is no module that others can import, so that Spark sends its functions to workers by value.
+    """
+    file = Path(text.file).absolute()
+    name = f"tidemill table functions {file}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None  # noqa: S101  a file that ends in .py has a loader
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    with alone(file.parent), importable(folders):
+        sys.modules[name] = module
+        try:
+            code = compile(text.content, text.file, "exec", dont_inherit=True)
+            exec(code, module.__dict__)  # noqa: S102  it is the user's own
+        except (Exception, SystemExit) as failure:  # whatever a user's code may raise
+            raise failed(text, failure) from failure
+        finally:
+            del sys.modules[name]
+    return module
+
+
+def in_its_place(function: Callable[..., Any], folders: Sequence[Path]) -> Callable[..., Any]:
+    """The function, which finds the modules beside it whenever it is called, and while what it yields is taken."""
+
+    @functools.wraps(function)
+    def call(*given: Any) -> Any:
+        with importable(folders):
+            found = function(*given)
+        return _taken(found, folders) if hasattr(found, "__next__") else found
+
+    return call
+
+
+def _taken(found: Iterator[Any], folders: Sequence[Path]) -> Iterator[Any]:
+    with importable(folders):
+        yield from found
+
+
+@contextlib.contextmanager
+def importable(folders: Sequence[Path]) -> Iterator[None]:
+    """Modules in these folders can be imported."""
+    places = [str(folder.absolute()) for folder in folders]
+    sys.path[:0] = places
+    try:
+        yield
+    finally:
+        for place in places:
+            sys.path.remove(place)
+
+
+FOLDER = "models"
+_NAME = re.compile(r"\w+\.\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model by its name and the files that make it, as a user here would type them."""
+
+    name: str
+    sql: Path
+    sidecar: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFile:
+    """A Python file as a user here would type it, and the schema of those of its tables that name none."""
+
+    path: Path
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """All models of a folder, sorted by name; and the files in it that look like a part of one and are none."""
+
+    models: tuple[ModelFile, ...] = ()
+    functions: tuple[FunctionFile, ...] = ()
+    errors: tuple[ModelError, ...] = field(default=())
+
+
+def find_models(project: Path, shown: Callable[[Path], Path]) -> ModelFiles:
+    """Looks at names only, but for Python files that stand alone. `shown` gives the path that errors show."""
+    found = [file for file in sorted((project / FOLDER).rglob("*")) if not _is_hidden(file, project)]
+    queries = [file for file in found if file.suffix == ".sql"]
+    models, errors = [], []
+    for file in queries:
+        name = ".".join(file.relative_to(project / FOLDER).with_suffix("").parts)
+        if _NAME.fullmatch(name):
+            sidecar = file.with_suffix(".py")
+            models.append(ModelFile(name, shown(file), shown(sidecar) if sidecar in found else None))
+        else:
+            errors.append(_misplaced(shown(file)))
+    lone = [file for file in found if file.suffix == ".py" and file.with_suffix(".sql") not in queries]
+    texts = {file: text for file in lone if not isinstance(text := read_text(shown(file)), LanguageError)}
+    functions = [FunctionFile(shown(file), file.parent.name) for file, text in texts.items() if declares_tables(text)]
+    return ModelFiles(tuple(models), tuple(functions), (*errors, *_without_query(texts, queries)))
+
+
+def _is_hidden(file: Path, project: Path) -> bool:
+    """Files that editors and notebooks keep for themselves."""
+    return any(part.startswith((".", "__")) for part in file.relative_to(project).parts)
+
+
+def _misplaced(file: Path) -> ModelError:
+    return ModelError(
+        "models.bad_name",
+        f"{file} gives no model a name",
+        "a model is models/<schema>/<name>.sql, named in letters, digits and _",
+    )
+
+
+def _without_query(texts: Mapping[Path, Text], queries: list[Path]) -> Iterator[ModelError]:
+    """Sidecars of models that are not there; other Python files are no business of ours."""
+    for file, text in texts.items():
+        if gives_metadata(text) and not declares_tables(text):
+            wanted = file.with_suffix(".sql").name
+            others = [query.name for query in queries if query.parent == file.parent]
+            remedy = suggestion(wanted, others, f"write the query into {wanted}, or remove metadata")
+            yield ModelError(
+                "models.no_query", f"there is no {wanted} beside this metadata", remedy, span=text.span(0, 1)
+            )
+
+
+def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[LanguageError]]:
+    """The query with the values of `${…}` in it, and its first word's place; or what is wrong with it."""
+    lexed = lex(text)
+    cursor = Cursor(lexed, Filling(lexed, scope))
+    if template := template_in(text, lexed.tokens):
+        return None, [template]  # what else is wrong comes from it
+    query, errors = None, [*lexed.errors]
+    try:
+        query = _only_query(cursor)
+    except CutShortError:
+        pass  # an error already says so
+    except LanguageError as error:
+        errors.append(error)
+    errors += cursor.filling.errors
+    return (None if errors else query), errors
+
+
+def _only_query(cursor: Cursor) -> Named:
+    expect_query(cursor, "a model")
+    tokens = cursor.lexed.tokens
+    first = tokens[cursor.index]
+    end = next((index for index, token in enumerate(tokens) if token.raw == ";"), len(tokens))
+    query = cursor.query(end)
+    while cursor.take(";"):
+        pass
+    if (token := cursor.token) is not None:
+        cursor.fail(token, "models.two_queries", "a model is one query", "write this one into a file of its own")
+    return Named(query.text, cursor.span(first))
+
+
+_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be said of the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What the models of a project declare, by name. `secrets` are values that no text may show."""
+
+    tables: tuple[Table, ...] = ()
+    views: tuple[View, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str], str], naming: Naming) -> Models:
+    """Reads files and runs sidecars. Raises `FileErrors` with everything that is wrong in any of them.
+
+    `path_of` says where a table is, `naming` what their names mean.
+    """
+    reader = _Reader(Scope(variables), path_of, naming, [*files.errors])
+    found = [reader.model(each) for each in files.models]
+    secrets = frozenset(reader.scope.secrets)
+    if reader.errors:
+        for error in reader.errors:
+            error.hide(Masking(secrets))
+        readable = [Reads(each.name, each.inputs, each.origin) for each in found if each]
+        raise FileErrors(in_order(reader.errors), readable)
+    views = tuple(each for each in found if isinstance(each, View))
+    return Models(tuple(each for each in found if isinstance(each, Table)), views, secrets)
+
+
+@dataclass
+class _Reader:
+    scope: Scope
+    path_of: Callable[[str], str]
+    naming: Naming
+    errors: list[FileError]
+
+    def model(self, file: ModelFile) -> Table | View | None:
+        """One model; None where something is wrong with it."""
+        text = read_text(file.sql)
+        if isinstance(text, LanguageError):
+            self.errors.append(text)
+            return None
+        query, errors = read_query(text, self.scope)
+        self.errors += errors
+        document = self._metadata(file, text)
+        if document is None:
+            return None
+        found = self._declared(file.name, query, document)
+        self.errors += document.errors
+        return None if document.errors else found
+
+    def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
+        """What is known of a model is reported although some of its keys are wrong."""
+        given = fitted(document, ModelMetadata, _DECISIVE)
+        if given is None:
+            return None
+        meaning = Meaning(document, given)
+        checks = read_checks(document, meaning.value("checks", []), self.naming)
+        return None if query is None else declared(name, query, meaning, checks, self.path_of, self.naming)
+
+    def _metadata(self, file: ModelFile, text: Text) -> Document | None:
+        """From the one place that has it; a model without metadata has an empty one."""
+        before = len(self.errors)
+        comment = self._noted(lambda: read_comment(text))
+        sidecar = self._noted(lambda: _of_file(file))
+        if comment and sidecar:
+            problem = f"metadata stands here and in {file.sidecar}"
+            self.errors.append(ModelError("models.two_metadata", problem, "keep one of them", span=comment.places.root))
+        if len(self.errors) > before:
+            return None
+        return comment or sidecar or Document({}, Places(text.span(0, 1)))
+
+    def _noted(self, read: Callable[[], Document | None]) -> Document | None:
+        try:
+            return read()
+        except (ModelError, LanguageError) as error:
+            self.errors.append(error)
+            return None
+
+
+def _of_file(file: ModelFile) -> Document | None:
+    if file.sidecar is None:
+        return None
+    text = read_text(file.sidecar)
+    if isinstance(text, LanguageError):
+        raise text
+    return read_sidecar(text)

@@ -1,0 +1,350 @@
+"""The statements of one file in their order, with IF blocks resolved, and the names that they declare."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Protocol
+
+from tidemill.frontends.pipeline.clauses import STATEMENTS, starts_statement
+from tidemill.frontends.pipeline.grammar import (
+    read_create_table,
+    read_export,
+    read_include,
+    read_load,
+    read_set,
+    read_source,
+)
+from tidemill.frontends.pipeline.reader import Cursor, CutShortError
+from tidemill.frontends.pipeline.statements import FullMerge
+from tidemill.frontends.pipeline.substitution import Filling
+from tidemill.frontends.pipeline.tokens import LanguageError, template_in
+from tidemill.model.mistakes import suggestion
+from tidemill.model.names import is_foreign
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from tidemill.frontends.pipeline.reader import Named
+    from tidemill.frontends.pipeline.statements import Mode, SourceStatement, Statement
+    from tidemill.frontends.pipeline.substitution import Scope
+    from tidemill.frontends.pipeline.tokens import Lexed, Token
+    from tidemill.model.mistakes import Span
+    from tidemill.model.names import Naming
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    source: Named
+    mode: Mode
+    mode_span: Span | None
+
+
+@dataclass
+class Names:
+    """The names of one pipeline; `tables` is shared with the others. `naming` says what their names mean.
+
+    `whole` is False when a file could not be read: then a name that is not found may be in there. `doubtful` are the
+    words of statements that could not be read, which may be such names.
+    """
+
+    tables: dict[str, Named]
+    naming: Naming
+    whole: bool = True
+    doubtful: set[str] = field(default_factory=set)
+    errors: list[LanguageError] = field(default_factory=list)
+    _sources: dict[str, Named] = field(default_factory=dict)
+    _incremental: dict[str, str] = field(default_factory=dict)
+    _loaded: list[_Loaded] = field(default_factory=list)
+    _exported: list[Named] = field(default_factory=list)
+    _load_targets: set[str] = field(default_factory=set)
+
+    def declare_table(self, name: Named) -> None:
+        self._check_catalog(name)
+        self._declare(self.tables, self.naming.key(name.text), name, "table")
+
+    def declare_loaded(self, name: Named) -> None:
+        """The table of a LOAD: others of the same file may load into it too."""
+        key = self.naming.key(name.text)
+        first = self.tables.get(key)
+        if first is None:
+            self.declare_table(name)
+            self._load_targets.add(key)
+        elif first.span.text.file != name.span.text.file:
+            self.errors.append(_duplicate("table", name, first, "; several LOADs of one table have to be in one file"))
+        elif key not in self._load_targets:
+            self.declare_table(name)
+
+    def declare_source(self, name: Named) -> None:
+        self._declare(self._sources, name.text.lower(), name, "source")
+
+    def complete_source(self, source: SourceStatement) -> None:
+        if source.cursor:
+            self._incremental[source.name.lower()] = source.cursor
+
+    def load(self, source: Named, mode: Mode, mode_span: Span | None) -> None:
+        self._loaded.append(_Loaded(source, mode, mode_span))
+
+    def export(self, table: Named) -> None:
+        self._check_catalog(table)
+        self._exported.append(table)
+
+    def check(self, known: Container[str]) -> None:
+        """Notes what refers to nothing; `known` holds tables that are declared elsewhere or are there."""
+        for loaded in self._loaded:
+            self._check_load(loaded)
+        for table in self._exported if self.whole else ():
+            key = self.naming.key(table.text)
+            is_known = key in self.tables or key in known or table.text in known
+            if not is_known and table.text.lower() not in self.doubtful:
+                self.errors.append(_unknown("table", table, [each.text for each in self.tables.values()]))
+
+    def _check_load(self, loaded: _Loaded) -> None:
+        key = loaded.source.text.lower()
+        if key not in self._sources:
+            if self.whole and key not in self.doubtful:
+                self.errors.append(_unknown("source", loaded.source, [each.text for each in self._sources.values()]))
+        elif isinstance(loaded.mode, FullMerge) and key in self._incremental:
+            self.errors.append(
+                LanguageError(
+                    "language.full_merge_of_incremental",
+                    f"FULL_MERGE reads its whole source, and {loaded.source.text} is INCREMENTAL BY "
+                    f"{self._incremental[key]}",
+                    "use MERGE ON, or drop INCREMENTAL BY from the source",
+                    span=loaded.mode_span,
+                )
+            )
+
+    def _check_catalog(self, name: Named) -> None:
+        """A table of a pipeline is one of the warehouse."""
+        if is_foreign(self.naming.full(name.text)):
+            catalog = name.text.partition(".")[0]
+            remedy = f'name it table or schema.table, or say [warehouse] catalog = "{catalog}" in tidemill.toml'
+            problem = f"{name.text} cannot be a name here: {catalog} is not the catalog of this project"
+            self.errors.append(LanguageError("language.bad_name", problem, remedy, span=name.span))
+
+    def _declare(self, names: dict[str, Named], key: str, name: Named, word: str) -> None:
+        first = names.setdefault(key, name)
+        if first is not name:
+            self.errors.append(_duplicate(word, name, first))
+
+
+def _duplicate(word: str, name: Named, first: Named, hint: str = "") -> LanguageError:
+    here = name.span.origin == first.span.origin
+    there = f"the first is at {first.span.origin}{hint}"
+    remedy = "two pipelines include it: declare it in one of them" if here else there
+    return LanguageError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
+
+
+def _unknown(word: str, name: Named, known: list[str]) -> LanguageError:
+    otherwise = f"the {word}s are {', '.join(sorted(known))}" if known else f"no {word} is declared"
+    remedy = suggestion(name.text, known, otherwise)
+    return LanguageError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)
+
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+class Whole(Protocol):
+    """What the files of a pipeline share."""
+
+    scope: Scope
+    names: Names
+    statements: list[Statement]
+    errors: list[LanguageError]
+
+    def include(self, file: Named) -> None: ...
+
+
+class FileReader:
+    """Reads the statements of one file into the whole."""
+
+    def __init__(self, lexed: Lexed, whole: Whole) -> None:
+        self.whole = whole
+        self.cursor = Cursor(lexed, Filling(lexed, whole.scope))
+
+    def read(self) -> None:
+        self._block(taken=True, inside=False)
+
+    def _block(self, *, taken: bool, inside: bool) -> None:
+        """Statements up to the end of the file, or of the branch that this is."""
+        while (token := self.cursor.token) is not None:
+            if token.upper in {"ELSE", "ELSEIF", "END"}:
+                if inside:
+                    return
+                self._stray(token)
+            elif token.upper == "IF":
+                self._if(taken=taken)
+            elif not self.cursor.take(";"):
+                self._statement(taken=taken)
+
+    def _statement(self, *, taken: bool) -> None:
+        """A statement of a branch that is not taken is checked, as far as that needs no variable, and not used."""
+        start = self.cursor.index
+        filling = self.cursor.filling = Filling(self.cursor.lexed, self.whole.scope, blind=not taken)
+        names = self.whole.names if taken else Names({}, self.whole.names.naming)
+        try:
+            self._read(names, taken=taken)
+        except CutShortError:
+            self.cursor.index = len(self.cursor.lexed.tokens)
+        except LanguageError as error:
+            if not filling.failed:
+                self.whole.errors.append(error)
+            self._recover(start)
+            names.doubtful |= {token.raw.lower() for token in self.cursor.lexed.tokens[start : self.cursor.index]}
+        self.whole.errors += filling.errors
+
+    def _read(self, names: Names, *, taken: bool) -> None:
+        cursor = self.cursor
+        token = cursor.step()
+        origin = cursor.span(token).origin
+        statement: Statement
+        match token.upper:
+            case "SET":
+                statement = read_set(cursor, origin)
+                if taken:
+                    self.whole.scope.assigned[statement.name] = statement.value
+            case "INCLUDE":
+                statement, file = read_include(cursor, origin)
+                if taken:
+                    self.whole.statements.append(statement)
+                    self._include(file)
+                return
+            case "SOURCE":
+                statement = read_source(cursor, names, origin)
+            case "LOAD":
+                statement = read_load(cursor, names, origin)
+            case "CREATE":
+                statement = read_create_table(cursor, names, origin)
+            case "EXPORT":
+                statement = read_export(cursor, names, origin)
+            case _:
+                raise self._unknown(token)
+        if taken:
+            self.whole.statements.append(statement)
+
+    def _include(self, file: Named) -> None:
+        if self.cursor.filling.failed:
+            self.whole.names.whole = False  # which file it is depends on a value that is not there
+        else:
+            self.whole.include(file)
+
+    def _recover(self, start: int) -> None:
+        """Goes on after the next `;`, or where a line begins with a statement."""
+        cursor = self.cursor
+        cursor.index = max(cursor.index, start + 1)
+        while cursor.token is not None and not cursor.take(";"):
+            if starts_statement(cursor, cursor.index):
+                return
+            cursor.index += 1
+
+    # IF … THEN … ELSE IF … THEN … ELSE … END IF;
+
+    def _if(self, *, taken: bool) -> None:
+        opener = self.cursor.step()
+        done = self._branch(taken=taken, conditional=True)
+        last = closed = False
+        while not closed and (token := self.cursor.token) is not None:
+            if token.upper != "END" and last:
+                self._note(
+                    token, "language.unexpected", "this IF has an ELSE already", "nothing but END IF; can follow it"
+                )
+            if self._take_else_if():
+                done = self._branch(taken=taken and not done, conditional=True) or done
+            elif self.cursor.take("ELSE"):
+                last = True
+                done = self._branch(taken=taken and not done, conditional=False) or done
+            else:
+                closed = self._end_if()
+        if not closed and not self.cursor.lexed.cut:
+            self._note(opener, "language.if_without_end", "this IF has no END IF", "write END IF; after it")
+
+    def _branch(self, *, taken: bool, conditional: bool) -> bool:
+        """Reads one branch; whether it was taken."""
+        chosen = (self._condition(taken=taken) if conditional else True) and taken
+        self._block(taken=chosen, inside=True)
+        return chosen
+
+    def _take_else_if(self) -> bool:
+        """An IF on the line of its ELSE goes on with it; on a line of its own it is a block inside."""
+        following = self.cursor.ahead(1)
+        if following is not None and following.first_on_line:
+            return self.cursor.take("ELSEIF")
+        return self.cursor.take("ELSE", "IF") or self.cursor.take("ELSEIF")
+
+    def _condition(self, *, taken: bool) -> bool:
+        """Whether it holds; one that cannot be read does not."""
+        cursor = self.cursor
+        filling = cursor.filling = Filling(cursor.lexed, self.whole.scope, blind=not taken)
+        try:
+            holds = self._comparison()
+        except CutShortError:
+            return False
+        except LanguageError as error:
+            if not filling.failed:
+                self.whole.errors.append(error)
+            self._skip_to_then()
+            holds = False
+        self.whole.errors += filling.errors
+        return holds and not filling.failed
+
+    def _comparison(self) -> bool:
+        cursor = self.cursor
+        example = 'write IF ${name} == "value" THEN'
+        left = cursor.value("IF needs a comparison", example)
+        token = cursor.token
+        if token is None or token.raw not in {"==", "!="}:
+            cursor.fail_here("a condition compares with == or !=", example)
+        cursor.index += 1
+        right = cursor.value(f"{token.raw} needs a value after it", example)
+        cursor.expect("THEN", "IF", "THEN after the condition")
+        return _equal(left, right) is (token.raw == "==")
+
+    def _skip_to_then(self) -> None:
+        cursor = self.cursor
+        place = cursor.index
+        while (token := cursor.ahead(place - cursor.index)) is not None and token.raw != ";":
+            place += 1
+            if token.upper == "THEN":
+                cursor.index = place
+                return
+
+    def _end_if(self) -> bool:
+        start = self.cursor.index
+        end = self.cursor.step()
+        try:
+            if not self.cursor.take("IF"):
+                self.cursor.fail(end, "language.unexpected", f"{end.raw} closes nothing here", "write END IF;")
+            self.cursor.end()
+        except CutShortError:
+            pass
+        except LanguageError as error:
+            self.whole.errors.append(error)
+            self._recover(start)
+        return True
+
+    def _stray(self, token: Token) -> None:
+        problem = f"no IF is open for this {token.upper}"
+        self._note(token, "language.no_open_if", problem, "remove it, or write an IF")
+        start = self.cursor.index
+        self.cursor.step()
+        if token.upper == "END":
+            self._recover(start)
+
+    def _unknown(self, token: Token) -> LanguageError:
+        template = template_in(self.cursor.lexed.text, [token])
+        return template or LanguageError(*_unknown_statement(token), span=self.cursor.span(token))
+
+    def _note(self, token: Token, code: str, problem: str, remedy: str) -> None:
+        self.whole.errors.append(LanguageError(code, problem, remedy, span=self.cursor.span(token)))
+
+
+def _unknown_statement(token: Token) -> tuple[str, str, str]:
+    remedy = suggestion(token.raw, STATEMENTS, f"statements start with {', '.join(STATEMENTS)}")
+    return "language.unknown_statement", f"no statement starts with {token.raw}", remedy
+
+
+def _equal(left: str, right: str) -> bool:
+    numbers = _NUMBER.fullmatch(left) and _NUMBER.fullmatch(right)
+    return Decimal(left) == Decimal(right) if numbers else left == right

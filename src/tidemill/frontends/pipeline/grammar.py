@@ -1,0 +1,201 @@
+"""One function for each statement: from its first word to its `;`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from tidemill.frontends.pipeline.clauses import (
+    CLAUSES,
+    EXPORT_MODES,
+    LOAD_MODES,
+    TABLE_MODES,
+    export_end,
+    query_end,
+    read_clauses,
+    read_lookback,
+    read_options,
+    read_source_params,
+)
+from tidemill.frontends.pipeline.joins import read_join, refuse_mode
+from tidemill.frontends.pipeline.reader import JsonObject, read_object
+from tidemill.frontends.pipeline.statements import (
+    CreateTable,
+    Export,
+    Include,
+    Load,
+    Merge,
+    SetVariable,
+    SourceStatement,
+)
+from tidemill.frontends.pipeline.tokens import Kind, LanguageError, template_in
+from tidemill.model.mistakes import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemill.errors import Origin
+    from tidemill.frontends.pipeline.blocks import Names
+    from tidemill.frontends.pipeline.reader import Cursor, Named
+    from tidemill.frontends.pipeline.statements import CreateJoin, ExportMode, LoadMode, OptionValue, TableMode
+    from tidemill.model.cursor import Duration
+
+_QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+_FILES_WITHOUT_MERGE = {"csv", "json", "orc", "text", "avro", "xml"}
+
+
+def read_set(cursor: Cursor, origin: Origin) -> SetVariable:
+    name = cursor.word("SET needs a name", "write SET name = value;")
+    cursor.expect("=", "SET", "SET name = value;")
+    value = cursor.value("SET needs a value", "write SET name = value;")
+    cursor.end()
+    return SetVariable(name.text, value, origin)
+
+
+def read_include(cursor: Cursor, origin: Origin) -> tuple[Include, Named]:
+    path = cursor.string("INCLUDE needs a file", 'write INCLUDE "common.sql";')
+    cursor.end()
+    return Include(path.text, origin), path
+
+
+def read_source(cursor: Cursor, names: Names, origin: Origin) -> SourceStatement:
+    name = cursor.name(
+        "SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False
+    )
+    if not cursor.filling.failed:
+        names.declare_source(name)
+    kind = _source_kind(cursor)
+    params: JsonObject | None = None
+    if cursor.at("PARAMS") or cursor.at("OPTIONS"):
+        params = read_object(cursor, cursor.step().upper)
+    column, lookback = _incremental_by(cursor)
+    cursor.end(("PARAMS", "INCREMENTAL BY"))
+    source = read_source_params(SourceStatement(name.text, kind, {}, origin, column, lookback), params)
+    names.complete_source(source)
+    return source
+
+
+def read_load(cursor: Cursor, names: Names, origin: Origin) -> Load:
+    table = _declared_table(cursor, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
+    cursor.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
+    source = cursor.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
+    clauses = read_clauses(cursor, "LOAD", LOAD_MODES)
+    cursor.end(CLAUSES)
+    names.load(source, clauses.mode, clauses.mode_span)
+    return Load(table.text, source.text, cast("LoadMode", clauses.mode), _options(clauses.options, "LOAD"), origin)
+
+
+def read_create_table(cursor: Cursor, names: Names, origin: Origin) -> CreateTable | CreateJoin:
+    cursor.take("OR", "REPLACE")
+    cursor.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
+    table = _declared_table(cursor, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
+    clauses = read_clauses(cursor, "CREATE TABLE", TABLE_MODES)
+    options = _options(clauses.options, "CREATE TABLE")
+    _expect_as(cursor)
+    if cursor.at("INCREMENTAL"):
+        refuse_mode(clauses.mode_span)
+        return read_join(cursor, table.text, options, origin)
+    expect_query(cursor, "AS")
+    query = cursor.query(query_end(cursor))
+    cursor.end()
+    return CreateTable(table.text, cast("TableMode", clauses.mode), options, query, origin)
+
+
+def read_export(cursor: Cursor, names: Names, origin: Origin) -> Export:
+    end = export_end(cursor)
+    query, table = None, None
+    if _is_name(cursor, end):
+        table = cursor.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')
+    else:
+        expect_query(cursor, "EXPORT")
+        query = cursor.query(end)
+    cursor.expect("TO", "EXPORT", 'TO "out/daily" TYPE PARQUET')
+    target = cursor.string("TO needs a place in quotes", 'write TO "out/daily"')
+    cursor.expect("TYPE", "EXPORT", "TYPE and a kind, such as TYPE PARQUET")
+    kind = _kind(cursor, "TYPE")
+    clauses = read_clauses(cursor, "EXPORT", EXPORT_MODES)
+    cursor.end(CLAUSES)
+    if isinstance(clauses.mode, Merge) and kind in _FILES_WITHOUT_MERGE:
+        raise LanguageError(
+            "language.mode_of_kind",
+            f"{kind.upper()} files cannot be merged into",
+            "use MODE REPLACE or APPEND, or TYPE PARQUET, DELTA or JDBC",
+            span=clauses.mode_span,
+        )
+    if table is not None:
+        names.export(table)
+    return Export(
+        query,
+        table.text if table else None,
+        target.text,
+        kind,
+        cast("ExportMode", clauses.mode),
+        clauses.options.values if clauses.options else {},
+        origin,
+    )
+
+
+def _declared_table(cursor: Cursor, declare: Callable[[Named], None], statement: str, remedy: str) -> Named:
+    table = cursor.name(f"{statement} needs the name of a table", remedy)
+    if not cursor.filling.failed:
+        declare(table)
+    return table
+
+
+def _options(given: JsonObject | None, statement: str) -> dict[str, OptionValue]:
+    return read_options(given, statement) if given else {}
+
+
+def _source_kind(cursor: Cursor) -> str:
+    for word in ("TYPE", "FROM"):
+        if cursor.take(word):
+            return _kind(cursor, word)
+    cursor.expect("TYPE", "SOURCE", "TYPE and a kind, such as TYPE CSV")
+    raise AssertionError  # it raises
+
+
+def _kind(cursor: Cursor, after: str) -> str:
+    """The kind of a source or a target, in lower case but for names of classes."""
+    token = cursor.token
+    problem, remedy = f"{after} needs a kind", "write CSV, JSON, PARQUET, DELTA, POSTGRES or another kind"
+    if token is not None and token.kind is Kind.STRING:
+        kind = cursor.string(problem, remedy).text
+    else:
+        kind = cursor.word(problem, remedy).text
+    return kind if "." in kind else kind.lower()
+
+
+def _incremental_by(cursor: Cursor) -> tuple[str | None, Duration | int | None]:
+    if not cursor.take("INCREMENTAL"):
+        return None, None
+    cursor.expect("BY", "INCREMENTAL", "INCREMENTAL BY and the cursor column")
+    column = cursor.column("INCREMENTAL BY needs a column", "name the column that orders the source in time")
+    return column, read_lookback(cursor)
+
+
+def _expect_as(cursor: Cursor) -> None:
+    if cursor.take("AS"):
+        return
+    token = cursor.token
+    words = (*CLAUSES, "AS")
+    remedy = "write AS and a query"
+    if token is not None and token.kind is Kind.WORD:
+        remedy = suggestion(token.raw, words, remedy)
+    cursor.fail_here("CREATE TABLE needs AS and a query", remedy)
+
+
+def expect_query(cursor: Cursor, after: str) -> None:
+    token = cursor.token
+    if token is None or token.raw == ";":
+        cursor.fail_here(f"{after} needs a query", "write SELECT …")
+    if template := template_in(cursor.lexed.text, [token]):
+        raise template
+    if token.upper not in _QUERY_WORDS and token.raw != "(" and "${" not in token.raw:
+        remedy = suggestion(token.raw, _QUERY_WORDS, f"a query starts with {', '.join(_QUERY_WORDS)} or (")
+        cursor.fail(token, "language.not_a_query", f"no query starts with {token.raw}", remedy)
+
+
+def _is_name(cursor: Cursor, end: int) -> bool:
+    """All that comes before `end` is a name with dots or without."""
+    tokens = cursor.lexed.tokens[cursor.index : end]
+    pairs = zip(tokens[::2], tokens[1::2], strict=False)
+    return len(tokens) % 2 == 1 and tokens[-1].kind is not Kind.STRING and all(dot.raw == "." for _, dot in pairs)

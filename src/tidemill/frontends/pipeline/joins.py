@@ -1,0 +1,348 @@
+"""CREATE TABLE … AS INCREMENTAL … JOIN: its clauses, its condition, its columns, and its declaration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from tidemill.errors import ArgumentError
+from tidemill.frontends.pipeline.clauses import query_end, read_length
+from tidemill.frontends.pipeline.statements import CreateJoin, JoinClauses, JoinedTable
+from tidemill.frontends.pipeline.tokens import Kind, LanguageError, cut_at_parameters, lex
+from tidemill.frontends.sql.queries import parsed
+from tidemill.frontends.sql.volatile import reads_clock
+from tidemill.model.cursor import Duration
+from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
+from tidemill.model.mistakes import Text, suggestion
+from tidemill.model.strategy import IncrementalJoin
+from tidemill.model.table import NullTime, Window
+from tidemill.model.window import WINDOW_PARAMETERS, StartVariable, Template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tidemill.errors import Origin
+    from tidemill.frontends.pipeline.reader import Cursor
+    from tidemill.frontends.pipeline.statements import OptionValue
+    from tidemill.frontends.pipeline.tokens import Token
+    from tidemill.model.join import JoinType
+    from tidemill.model.mistakes import Span
+    from tidemill.model.names import Naming
+
+_DEPTH = {"(": 1, ")": -1}
+_NOT_COLUMNS = {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "DISTINCT"}
+COLUMNS_ONLY = "the join says which rows there are; filter in a table that reads this one"
+
+
+def join_text(text: str) -> Template:
+    """A part of a join, cut at its @names. Windows have no say in it, or the history would depend on how it is cut."""
+    pieces, names = cut_at_parameters(text)
+    bound = next((name for name in names if name in WINDOW_PARAMETERS), None)
+    if bound:
+        raise ArgumentError(
+            "join.window_inside",
+            f"@{bound} is another one in every window, and the rows of a join are the same in all.",
+            "Leave it out: a window reads by itself what it needs.",
+        )
+    return Template(pieces, names)
+
+
+def join_condition(text: str) -> Template:
+    """What makes two rows a pair, today and always."""
+    found = join_text(text)
+    query = f"SELECT 1 WHERE {text}"
+    if parsed(query) and reads_clock(query):
+        raise ArgumentError(
+            "join.clock_inside",
+            "The condition reads the clock, and whether two rows are a pair must not depend on when they are joined.",
+            "Leave it out: LOOK BACK and LOOK FORWARD bound how far apart two rows may come.",
+        )
+    return found
+
+
+def select_items(query: str) -> tuple[str, ...]:
+    """The columns of a whole SELECT; an error where there is more in it."""
+    tokens = lex(Text("query", query)).tokens
+    stray = not_a_column(tokens[1:])
+    if not tokens or tokens[0].upper != "SELECT" or stray:
+        what = f"has no {stray.upper}" if stray else "starts with SELECT"
+        raise ArgumentError("join.bad_select", f"The query of an incremental join {what}.", COLUMNS_ONLY)
+    return tuple(query[first.start : last.end] for first, last in items(tokens[1:]))
+
+
+def items(tokens: Sequence[Token]) -> list[tuple[Token, Token]]:
+    """The first and the last token of each column; empty ones are left out."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        if depth == 0 and token.raw == ",":
+            found.append([])
+        else:
+            found[-1].append(token)
+        depth += _DEPTH.get(token.raw, 0)
+    return [(each[0], each[-1]) for each in found if each]
+
+
+def not_a_column(tokens: Sequence[Token]) -> Token | None:
+    """The word with which a SELECT goes on behind its columns, where it does."""
+    depth = 0
+    for number, token in enumerate(tokens):
+        named = number > 0 and tokens[number - 1].raw == "."
+        if depth == 0 and token.kind is Kind.WORD and token.upper in _NOT_COLUMNS and not named:
+            return token
+        depth += _DEPTH.get(token.raw, 0)
+    return None
+
+
+_SELECT = "SELECT"
+_CLAUSES = ("LOOK BACK", "LOOK FORWARD", "START", "UP TO", "TIME AS", "STATUS AS", "SUFFIXES (", _SELECT)
+_CLAUSE_DEPTH = {"(": 1, ")": -1}
+
+
+def end_of_condition(cursor: Cursor) -> int:
+    """The index of the clause that follows the condition."""
+    tokens, depth = cursor.lexed.tokens, 0
+    for index in range(cursor.index, len(tokens)):
+        token = tokens[index]
+        if depth == 0 and index > cursor.index and tokens[index - 1].raw != "." and _clause_at(cursor, index):
+            return index
+        if token.raw == ";":
+            cursor.index = index
+            break
+        depth += _CLAUSE_DEPTH.get(token.raw, 0)
+    problem, remedy = "INCREMENTAL JOIN needs LOOK BACK, LOOK FORWARD and SELECT", "write LOOK BACK 6 DAYS"
+    return cursor.fail_at_end("language.incomplete", problem, remedy)
+
+
+def read_join_clauses(cursor: Cursor) -> JoinClauses:
+    """All of them, in any order, each once; two must be there."""
+    clauses = _Clauses(cursor)
+    clauses.read()
+    back, forward = clauses.length("LOOK BACK"), clauses.length("LOOK FORWARD")
+    return JoinClauses(back, forward, clauses.start, clauses.up_to, clauses.time, clauses.status, clauses.suffixes)
+
+
+class _Clauses:
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.lengths: dict[str, Duration | int] = {}
+        self.start: str | None = None
+        self.up_to: str | StartVariable | None = None
+        self.time, self.status = TIME, STATUS
+        self.suffixes = SUFFIXES
+        self._seen: set[str] = set()
+
+    def read(self) -> None:
+        cursor = self.cursor
+        while (clause := _clause_at(cursor, cursor.index)) not in {None, _SELECT}:
+            assert clause is not None  # noqa: S101  mypy does not see it
+            token = cursor.token
+            if clause in self._seen and token is not None:
+                cursor.fail(token, "language.repeated_clause", f"{_named(clause)} is given twice", "keep one of them")
+            self._seen.add(clause)
+            cursor.take(*clause.split())
+            self._read(clause)
+
+    def length(self, clause: str) -> Duration | int:
+        if clause not in self.lengths:
+            cursor = self.cursor
+            cursor.fail_at_end("language.incomplete", f"INCREMENTAL JOIN needs {clause}", f"write {clause} 6 DAYS")
+        return self.lengths[clause]
+
+    def _read(self, clause: str) -> None:
+        match clause:
+            case "START":
+                self.start = self.cursor.value("START needs a time", "write START '2024-01-31', or START '${first}'")
+            case "UP TO":
+                self.up_to = self._up_to()
+            case "TIME AS":
+                self.time = self._own_name(clause)
+            case "STATUS AS":
+                self.status = self._own_name(clause)
+            case "SUFFIXES (":
+                self.suffixes = self._suffixes()
+            case _:
+                self.lengths[clause] = self._length(clause)
+
+    def _up_to(self) -> str | StartVariable:
+        cursor = self.cursor
+        if not cursor.take("@"):
+            return cursor.value("UP TO needs a time", "write UP TO '2024-01-31' or UP TO @day")
+        named = cursor.word("@ needs a name", "write UP TO @day")
+        return StartVariable(named.text, named.span.origin)
+
+    def _own_name(self, clause: str) -> str:
+        cursor, token = self.cursor, self.cursor.token
+        name = cursor.column(f"{clause} needs a name", f"write {clause} {_named(clause).lower()}_of_the_join")
+        names = (name, self.status) if clause == "TIME AS" else (self.time, name)
+        try:
+            check_own_names(*names)
+        except ArgumentError as bad:
+            assert token is not None  # noqa: S101  there was a name
+            raise LanguageError.at(cursor.span(token), bad) from bad
+        return name
+
+    def _suffixes(self) -> tuple[str, str]:
+        cursor = self.cursor
+        problem, remedy = "SUFFIXES needs two texts", "write SUFFIXES ('', '_b')"
+        first = cursor.string(problem, remedy).text
+        if not cursor.take(","):
+            cursor.fail_here(problem, remedy)
+        second = cursor.string(problem, remedy).text
+        if not cursor.take(")"):
+            cursor.fail_here(problem, remedy)
+        return first, second
+
+    def _length(self, clause: str) -> Duration | int:
+        token = self.cursor.token
+        found = read_length(self.cursor, clause)
+        if isinstance(found, Duration) and found.unit in {"month", "year"} and token is not None:
+            problem = f"{clause} {found} has no fixed length"
+            self.cursor.fail(token, "language.varying_length", problem, "write it in days")
+        return found
+
+
+def _clause_at(cursor: Cursor, index: int) -> str | None:
+    tokens = cursor.lexed.tokens
+    words = [token.upper or token.raw for token in tokens[index : index + 2]]
+    for clause in _CLAUSES:
+        if words[: len(clause.split())] == clause.split():
+            return clause
+    return None
+
+
+def _named(clause: str) -> str:
+    """The clause by its first word where the second one only opens it."""
+    return clause.split(maxsplit=1)[0] if clause.endswith(("AS", "(")) else clause
+
+
+_TYPES = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT ANTI", "RIGHT ANTI")
+_EXAMPLE = "INCREMENTAL LEFT JOIN orders AS a BY day WITH payments AS b BY day ON a.id = b.id"
+_NO_SELECT = "write SELECT a.*, b.amount AS other_amount"
+
+
+class KeptByJoin(TypedDict):
+    """What of a table its join decides."""
+
+    strategy: IncrementalJoin
+    window: Window
+    producer: Join
+    inputs: tuple[str, ...]
+    sql_hash: str
+    owns_window: bool
+
+
+def read_join(cursor: Cursor, table: str, options: dict[str, OptionValue], origin: Origin) -> CreateJoin:
+    """The statement from INCREMENTAL on."""
+    cursor.take("INCREMENTAL")
+    how = _type(cursor)
+    a = _side(cursor, "a", "JOIN")
+    cursor.expect("WITH", "INCREMENTAL JOIN", "WITH and the other table")
+    b = _side(cursor, "b", "WITH")
+    _check_aliases(cursor, a, b)
+    cursor.expect("ON", "INCREMENTAL JOIN", f"ON and a condition, as in {_EXAMPLE}")
+    on = _condition(cursor)
+    clauses = read_join_clauses(cursor)
+    if not cursor.at("SELECT"):
+        cursor.fail_here("INCREMENTAL JOIN needs SELECT and columns", _NO_SELECT)
+    end = query_end(cursor)
+    select = _select(cursor, end)
+    query = cursor.query(end)
+    cursor.end()
+    return CreateJoin(table, how, a, b, on, clauses, select, query, options, origin)
+
+
+def refuse_mode(span: Span | None) -> None:
+    """A join says itself how its rows enter its table."""
+    if span is not None:
+        raise LanguageError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
+
+
+def joined(statement: CreateJoin, naming: Naming) -> Join:
+    a, b = (JoinSide(naming.key(side.table), side.alias, side.time) for side in (statement.a, statement.b))
+    clauses = statement.clauses
+    return Join(
+        a=a,
+        b=b,
+        on=statement.on,
+        how=statement.how,
+        look_back=clauses.look_back,
+        look_forward=clauses.look_forward,
+        select=statement.select,
+        start=clauses.start,
+        up_to=clauses.up_to,
+        time=clauses.time,
+        status=clauses.status,
+        suffixes=clauses.suffixes,
+        origin=statement.origin,
+    )
+
+
+def kept_by_join(join: Join, max_shrink: object = None) -> KeptByJoin:
+    """How a table is kept whose rows are those of a join."""
+    return KeptByJoin(
+        strategy=IncrementalJoin(max_shrink=cast("float | None", max_shrink)),
+        window=Window(join.time, null_time=NullTime.SKIP),
+        producer=join,
+        inputs=tuple(dict.fromkeys((join.a.table, join.b.table))),
+        sql_hash=join.sql_hash,
+        owns_window=True,
+    )
+
+
+def _type(cursor: Cursor) -> JoinType:
+    words = []
+    first = cursor.token
+    while not cursor.take("JOIN"):
+        words.append(cursor.word("INCREMENTAL needs a type of join and JOIN", f"write {_EXAMPLE}").text)
+    try:
+        return join_type(" ".join(words) or "inner")
+    except ArgumentError as bad:
+        assert first is not None  # noqa: S101  there were words
+        remedy = suggestion(" ".join(words), _TYPES, f"the types are {', '.join(_TYPES)}")
+        problem = f"there is no INCREMENTAL {' '.join(words)} JOIN"
+        raise LanguageError("language.unknown_join", problem, remedy, span=cursor.span(first)) from bad
+
+
+def _side(cursor: Cursor, alias: str, after: str) -> JoinedTable:
+    table = cursor.name(f"{after} needs the name of a table", f"write {_EXAMPLE}")
+    if cursor.take("AS"):
+        alias = cursor.column("AS needs a name", f"write AS {alias}")
+    cursor.expect("BY", f"{after} {table.text}", "BY and the column that says when a row came")
+    return JoinedTable(table.text, alias, cursor.column("BY needs a column", "name the time column"))
+
+
+def _check_aliases(cursor: Cursor, a: JoinedTable, b: JoinedTable) -> None:
+    token = cursor.ahead(-1)
+    if a.alias.lower() == b.alias.lower() and token is not None:
+        problem = f"both tables of the join are called {a.alias}"
+        cursor.fail(token, "language.one_alias", problem, "give them two names: … AS a … WITH … AS b")
+
+
+def _condition(cursor: Cursor) -> Template:
+    end = end_of_condition(cursor)
+    first, last = cursor.lexed.tokens[cursor.index], cursor.lexed.tokens[end - 1]
+    span = cursor.lexed.text.span(first.start, last.end)
+    return _cut(join_condition, cursor.query(end).text, span)
+
+
+def _cut(read: Callable[[str], Template], text: str, span: Span) -> Template:
+    try:
+        return read(text)
+    except ArgumentError as bad:
+        raise LanguageError.at(span, bad) from bad
+
+
+def _select(cursor: Cursor, end: int) -> tuple[Template, ...]:
+    """The columns of a SELECT, each as it is written, but for variables."""
+    tokens = cursor.lexed.tokens[cursor.index + 1 : end]
+    stray, found = not_a_column(tokens), items(tokens)
+    if stray:
+        problem = f"the SELECT of an INCREMENTAL JOIN names columns only, and has no {stray.upper}"
+        cursor.fail(stray, "language.unexpected", problem, COLUMNS_ONLY)
+    if not found:
+        cursor.index = end
+        cursor.fail_here("SELECT needs columns", _NO_SELECT)
+    places = [(first.start, last.end) for first, last in found]
+    return tuple(
+        _cut(join_text, cursor.filling.fill(*place).content, cursor.lexed.text.span(*place)) for place in places
+    )

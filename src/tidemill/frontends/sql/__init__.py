@@ -1,0 +1,1 @@
+"""Questions to SQL, answered by sqlglot's trees and scopes."""

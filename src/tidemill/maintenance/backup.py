@@ -1,0 +1,245 @@
+"""Copies of a table with its progress, and ways back to one or to an older version: rows and progress together."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError
+from tidemill.execution.retry import with_retries
+from tidemill.formats.base import AppendRows, OverwriteRows
+from tidemill.formats.delta.store import DeltaStore
+from tidemill.formats.log import format_at, log_at
+from tidemill.formats.registry import store_at
+from tidemill.model.names import COLUMN_MAPPING, KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.model.record import Record
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.formats.log import AnyLog
+    from tidemill.formats.registry import AnyStore
+    from tidemill.model.record import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """`version` is the new version, which holds the rows and the progress of version `restored`, or of `backup`.
+
+    `undo` is the version that a restore goes back to which takes this one back; None if there was no table.
+    """
+
+    version: int
+    restored: int | None
+    total: int
+    watermark: str | None
+    seconds: float
+    backup: str | None = None
+    undo: int | None = None
+
+
+def restore_table(spark: SparkSession, path: str, *, to: int, single_writer: bool = False) -> RestoreResult:
+    """Restores the rows and the progress of version `to`, as new commits; itself it can be restored from."""
+    began = time.monotonic()
+    store = _store(path, single_writer=single_writer)
+    store.check_writer(spark)
+    record, before = with_retries(path, lambda attempt: _restore(spark, store, to, attempt))
+    with_retries(path, lambda _: _keep_protected(spark, store, before))
+    snapshot = store.snapshot()
+    assert snapshot is not None  # noqa: S101  it was restored
+    watermark = next((str(value) for value in record.progress.values()), None)
+    total = store.read(spark).count()
+    return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began, undo=before.version)
+
+
+def version_at(log: AnyLog, moment: datetime) -> int:
+    """The version that the table had at a moment, by the times that its log tells; reads no rows."""
+    oldest = None
+    for commit in log.commits():
+        if commit.at and datetime.fromisoformat(commit.at) <= moment:
+            return commit.version
+        oldest = commit
+    since = f" {oldest.at}" if oldest else ""
+    raise ArgumentError(
+        "restore.too_early",
+        f"{log.path} has no version of {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC: its log begins at{since}.",
+        "Choose a later time, or a version that tidemill history shows.",
+    )
+
+
+def signed(record: Record | None, table: str, *, sequence: int, what: str, attempt: int = 0) -> Record:
+    """The record with the state it had, under a new name; it counts no rows of its own."""
+    return _signed(record, table, f"{uuid.uuid4().hex}-{attempt}", sequence, _now(), what)
+
+
+def _store(path: str, *, single_writer: bool) -> DeltaStore:
+    """The table's store, if it holds older versions."""
+    store = store_at(path, single_writer=single_writer)
+    if isinstance(store, DeltaStore):
+        return store
+    raise store.no_older_versions()
+
+
+def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> tuple[Record, Snapshot]:
+    """Takes a sequence number before and after, so that a run planned on the old rows conflicts wherever it stands."""
+    snapshot = store.snapshot()
+    if snapshot is None:
+        raise ArgumentError("table.missing", f"There is no table at {store.path}.", "Give the path of a table.")
+    run_id, now = f"{uuid.uuid4().hex}-{attempt}", _now()
+    then = _record_at(store, snapshot, to)
+    store.check_files(spark, to)
+    begins = _signed(snapshot.record, store.path, f"{run_id}-begins", snapshot.sequence + 1, now, "restore begins")
+    ends = _signed(then, store.path, run_id, snapshot.sequence + 2, now, "restore").with_(restored_from=to)
+    store.add_nothing(spark, begins, after=snapshot.version)
+    store.restore(spark, to, ends)
+    store.add_nothing(spark, ends, after=snapshot.version)
+    return ends, snapshot
+
+
+def _keep_protected(spark: SparkSession, store: DeltaStore, before: Snapshot) -> None:
+    """An older version has its own properties; those that keep a table from being dropped are not lifted by it."""
+    now = store.snapshot()
+    held = now.properties if now else {}
+    kept = {name: before.properties[name] for name in (RESET_ALLOWED, KEPT_FROM_RESET) if name in before.properties}
+    lost = {name: value for name, value in kept.items() if held.get(name) != value}
+    if lost:
+        store.set_properties(spark, lost)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _signed(record: Record | None, path: str, run_id: str, sequence: int, now: str, what: str) -> Record:
+    signature = {"run_id": run_id, "sequence": sequence, "strategy": what, "at": now}
+    if record is None:
+        return Record(table=path, **signature)  # type: ignore[arg-type]
+    return record.with_(rows=0, counts={}, window={}, restored_from=None, base=None, held=None, **signature)
+
+
+def _record_at(store: DeltaStore, snapshot: Snapshot, version: int) -> Record | None:
+    """What the table had processed at a version. After foreign commits only the rows can tell: no progress."""
+    foreign = False
+    for number in range(version, -1, -1):
+        commit = store.log.commit(number)
+        if commit is None:
+            break
+        if commit.record is not None:
+            return commit.record.with_(progress={}, unique=False, highest=None) if foreign else commit.record
+        foreign = foreign or commit.adds_rows or commit.removes_rows
+    if version > snapshot.version or store.log.commit(version) is None:
+        raise ArgumentError(
+            "restore.no_version",
+            f"{store.path} has no version {version}: it is at {snapshot.version}, "
+            f"and its log goes back to {_oldest(store)}.",
+            "Choose a version that tidemill history shows.",
+        )
+    return None
+
+
+def _oldest(store: DeltaStore) -> int:
+    return min(commit.version for commit in store.commits())
+
+
+_NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
+_NO_COUNTS = {"inserted": 0, "updated": 0, "deleted": 0, "unchanged": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class BackupResult:
+    """`path` is the copy, which holds the rows and the progress of the table's version `version`."""
+
+    path: str
+    version: int
+    total: int
+    watermark: str | None
+    seconds: float
+
+
+def beside(table: str, now: datetime | None = None) -> str:
+    """What a backup is called where nobody says: the table, and when it was made."""
+    return f"{table.rstrip('/')}__backup_{now or datetime.now(UTC):%Y%m%d_%H%M%S}"
+
+
+def check_free(path: str) -> None:
+    """A backup never replaces anything."""
+    if log_at(path).exists():
+        raise ArgumentError("backup.exists", f"There is a table at {path} already.", "Give the backup another name.")
+
+
+def backup_table(spark: SparkSession, path: str, to: str, *, single_writer: bool = False) -> BackupResult:
+    """Copies the table as it is to `to`, where nothing may be yet. One commit: there is a whole copy, or none."""
+    began = time.monotonic()
+    check_free(to)
+    held = store_at(path, single_writer=single_writer)
+    snapshot = held.snapshot()
+    if snapshot is None:
+        raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
+    store = _like(held, to, snapshot)
+    record = signed(state_of(snapshot), path, sequence=1, what="backup").with_(held=0)
+    store.commit(spark, AppendRows(held.read(spark, snapshot.version)), record, None)
+    return BackupResult(to, snapshot.version, _total(store, spark), _watermark(record), time.monotonic() - began)
+
+
+def restore_backup(spark: SparkSession, path: str, backup: str, *, single_writer: bool = False) -> RestoreResult:
+    """The table becomes what its backup holds, columns and progress included, in one commit; it is made if need be.
+
+    A backup may be any table. One that says nothing of its progress is taken as far as its rows go.
+    """
+    began = time.monotonic()
+    kept = store_at(backup).snapshot()
+    if kept is None:
+        raise ArgumentError(
+            "restore.no_backup", f"There is no table at {backup}.", "Give the name or the path of a backup."
+        )
+    copy = store_at(backup, single_writer=single_writer)
+    store = _like(store_at(path, single_writer=single_writer) if format_at(path) else copy, path, kept)
+    return with_retries(path, lambda attempt: _restore_from(spark, store, copy, kept, began, attempt))
+
+
+def _restore_from(
+    spark: SparkSession, store: AnyStore, copy: AnyStore, kept: Snapshot, began: float, attempt: int
+) -> RestoreResult:
+    path, backup = store.path, copy.path
+    snapshot, rows = store.snapshot(), copy.read(spark, kept.version)
+    total = rows.count() if kept.rows is None else kept.rows
+    sequence = snapshot.sequence + 1 if snapshot else 1
+    record = signed(state_of(kept), path, sequence=sequence, what="restore", attempt=attempt)
+    # Its rows are those of the backup, and none of them is new: `held` says how many the table has from here on.
+    record = record.with_(restored_from=backup, counts=_NO_COUNTS, held=total)
+    committed = store.commit(spark, OverwriteRows(rows), record, snapshot)
+    undo = snapshot.version if snapshot else None
+    return RestoreResult(
+        committed.version, None, total, _watermark(record), time.monotonic() - began, backup=backup, undo=undo
+    )
+
+
+def state_of(snapshot: Snapshot) -> Record | None:
+    """What a table has processed. After foreign commits only its rows can tell: no progress."""
+    touched = any(commit.adds_rows or commit.removes_rows for commit in snapshot.foreign)
+    if snapshot.record is None or not touched:
+        return snapshot.record
+    return snapshot.record.with_(progress={}, unique=False, highest=None)
+
+
+def _like(store: AnyStore, path: str, snapshot: Snapshot) -> AnyStore:
+    """A table of the same format as the store's, laid out as the snapshot."""
+    return store.like(path, properties=_properties(snapshot), partition_by=snapshot.partition_columns)
+
+
+def _properties(snapshot: Snapshot) -> dict[str, str]:
+    """Delta's own ones. A backup is not kept from being dropped, and Delta numbers its columns itself."""
+    own = {name: value for name, value in snapshot.properties.items() if name.startswith("delta.")}
+    return {name: own[name] for name in own if name == COLUMN_MAPPING or not name.startswith(_NUMBERED_COLUMNS)}
+
+
+def _watermark(record: Record) -> str | None:
+    return next((str(value) for value in record.progress.values()), None)
+
+
+def _total(store: AnyStore, spark: SparkSession) -> int:
+    snapshot = store.snapshot()
+    return snapshot.rows if snapshot and snapshot.rows is not None else store.count(spark)

@@ -1,1 +1,0 @@
-"""What a run will do, as data that can be printed; no Spark."""

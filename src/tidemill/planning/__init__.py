@@ -1,0 +1,1 @@
+"""What a run will do, as data that can be printed. Knows no Spark."""

@@ -1,1 +1,0 @@
-"""Does what a plan says; the only place that tries again."""

@@ -1,1 +1,0 @@
-"""Writes a table elsewhere: to files and databases."""

@@ -1,1 +1,0 @@
-"""What gives a table its rows: queries, functions, joins, and outside data by name."""

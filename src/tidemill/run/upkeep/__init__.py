@@ -1,1 +1,0 @@
-"""What is done to a table beside its steps."""

@@ -1,0 +1,157 @@
+"""Texts as decimals, dates and moments without loss, and times without a zone as their table has them.
+
+Spark's readers would round to a decimal, cut the time off a date, and take 10:00 for ten o'clock today.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tidemill.model.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+
+def with_held_times(rows: DataFrame, like: StructType | None) -> DataFrame:
+    """The rows, with times without a zone as moments of the session's where the table has moments."""
+    wanted = as_held(rows.schema, like)
+    if wanted == rows.schema:
+        return rows
+    return rows.select(*(F.col(quote(f.name)).cast(f.dataType).alias(f.name) for f in wanted.fields))
+
+
+def as_held(found: StructType, held: StructType | None) -> StructType:
+    """The types, with TIMESTAMP instead of TIMESTAMP_NTZ where the table holds TIMESTAMP, also inside of columns."""
+    known = {field.name.lower(): field.dataType for field in held.fields} if held else {}
+    return StructType(
+        [
+            StructField(f.name, _as_held(f.dataType, known.get(f.name.lower())), f.nullable, f.metadata)
+            for f in found.fields
+        ]
+    )
+
+
+def _as_held(found: DataType, held: DataType | None) -> DataType:
+    match found, held:
+        case TimestampNTZType(), TimestampType():
+            return held
+        case StructType(), StructType():
+            return as_held(found, held)
+        case ArrayType(), ArrayType():
+            return ArrayType(_as_held(found.elementType, held.elementType), found.containsNull)
+        case MapType(), MapType():
+            value = _as_held(found.valueType, held.valueType)
+            return MapType(_as_held(found.keyType, held.keyType), value, found.valueContainsNull)
+        case _:
+            return found
+
+
+_MOST_DIGITS = 38
+# with such an option, Spark's reader is configured by the user
+_IN_CHARGE: dict[type[DataType], set[str]] = {
+    DecimalType: {"locale"},
+    DoubleType: {"locale"},
+    LongType: {"locale"},
+    DateType: {"dateformat"},
+    TimestampType: {"timestampformat", "timezone"},
+}
+_DAY = r"^\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}"  # 2024 is no day, and 10:00 would be a time of today
+_CODE = r"^\s*(?:0\d|\+)"
+_NOT: dict[type[DataType], str] = {
+    TimestampType: r"^\s*T?\d{1,2}:",
+    LongType: _CODE,
+    DecimalType: _CODE,
+    DoubleType: r"^\s*(?:[+-]?\d{16,}\s*$|.*[dDfF]\s*$)",
+}
+
+
+def as_texts(schema: StructType, options: Mapping[str, str], *kinds: type[DataType]) -> StructType:
+    """What to read: texts where columns, or what is inside of them, are of these kinds, for `exactly` to look at."""
+    given = {name.lower(): value.lower() for name, value in options.items()}
+    looked_at = [kind for kind in kinds if given.get("mode") == "failfast" and not _IN_CHARGE[kind] & given.keys()]
+
+    def read(kind: DataType) -> DataType:
+        match kind:
+            case StructType():
+                return StructType([StructField(f.name, read(f.dataType)) for f in kind.fields])
+            case ArrayType():
+                return ArrayType(read(kind.elementType))
+            case MapType():
+                return MapType(kind.keyType, read(kind.valueType))
+            case _:
+                return StringType() if type(kind) in looked_at else kind
+
+    return StructType([StructField(f.name, read(f.dataType)) for f in schema.fields])
+
+
+def exactly(rows: DataFrame, wanted: StructType) -> DataFrame:
+    """The rows with the types that are wanted; a text that is no such value, or more than it, is an error."""
+    kinds = {f.name: f.dataType for f in wanted.fields}
+    read = {f.name: f.dataType for f in rows.schema.fields}
+    if not any(kind != read[name] for name, kind in kinds.items()):
+        return rows
+    columns = [_typed(F.col(quote(name)), name, kind, kinds.get(name, kind)) for name, kind in read.items()]
+    return rows.select(*(column.alias(name) for column, name in zip(columns, read, strict=True)))
+
+
+def _typed(column: Column, name: str, read: DataType, wanted: DataType) -> Column:
+    match read, wanted:
+        case _ if read == wanted:
+            return column
+        case StructType(), StructType():
+            pairs = zip(read.fields, wanted.fields, strict=True)
+            parts = [
+                _typed(column.getField(f.name), f"{name}.{f.name}", f.dataType, kind.dataType).alias(f.name)
+                for f, kind in pairs
+            ]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ArrayType(), ArrayType():
+            return F.transform(column, lambda item: _typed(item, name, read.elementType, wanted.elementType))
+        case MapType(), MapType():
+            return F.transform_values(column, lambda _, item: _typed(item, name, read.valueType, wanted.valueType))
+        case _:
+            return _exact(column, name, wanted)
+
+
+def _exact(text: Column, name: str, kind: DataType) -> Column:
+    value = text.try_cast(kind)
+    is_whole = F.coalesce(_says_all(value, text, kind), F.lit(False))  # noqa: FBT003
+    wrong = F.concat(F.lit(f"{name} is {kind.simpleString()}, and a row has "), text)
+    return F.when(text.isNull() | is_whole, value).otherwise(F.raise_error(wrong))
+
+
+def _says_all(value: Column, text: Column, kind: DataType) -> Column:
+    """Whether a type that has room for more finds the same in the text."""
+    if isinstance(kind, TimestampType):
+        return value.isNotNull() & text.rlike(_DAY)
+    if isinstance(kind, DecimalType):
+        room = DecimalType(_MOST_DIGITS, _MOST_DIGITS - kind.precision + kind.scale)
+        return value.try_cast(room) == text.try_cast(room)
+    return (value.try_cast(TimestampNTZType()) == text.try_cast(TimestampNTZType())) & text.rlike(_DAY)
+
+
+def no_values(texts: DataFrame, found: StructType) -> list[str]:
+    """The columns with texts that are not what Spark reads them as: 00123 is no number, and 9:30 no moment."""
+    seen = texts.select(
+        *(F.max(F.col(quote(name)).rlike(_NOT[type(found[name].dataType)])) for name in texts.columns)
+    ).first()
+    return [name for name, is_seen in zip(texts.columns, seen or (), strict=True) if is_seen]

@@ -1,0 +1,266 @@
+"""The Java that Spark runs on, and the jars that Delta and databases need: fetched once, checked by their hashes.
+
+Delta's two come with the engine, a database's driver when the first source or export asks for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.errors import EngineError
+from tidemill.spark.places import jar_folder, make_folder, spark_home
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OLDEST = 17
+REMEDY = (
+    f"Install a JDK {OLDEST} or later (apt install openjdk-{OLDEST}-jdk-headless, "
+    f"or brew install openjdk@{OLDEST}), and set JAVA_HOME if it is not on the PATH."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that can run Spark: its program, and its version in full (`17.0.15+6-Debian`)."""
+
+    executable: Path
+    version: str
+
+    @property
+    def major(self) -> int:
+        return _major(self.version)
+
+
+def find_java() -> Java:
+    """The Java in JAVA_HOME, or else the first on the PATH; starts a JVM only if no `release` file tells."""
+    executable = _executable()
+    version = _version_in_release_file(executable) or _version_by_asking(executable)
+    if version is None:
+        raise EngineError("engine.java_missing", f"{executable} is not a working Java.", REMEDY)
+    if _major(version) < OLDEST:
+        raise EngineError(
+            "engine.java_too_old",
+            f"Java {version} ({executable}) is too old: Spark needs {OLDEST} or later.",
+            REMEDY,
+        )
+    return Java(executable, version)
+
+
+def _executable() -> Path:
+    if home := os.environ.get("JAVA_HOME"):
+        executable = Path(home) / "bin" / "java"
+        if not os.access(executable, os.X_OK):
+            raise EngineError("engine.java_missing", f"JAVA_HOME is {home}, and there is no Java.", REMEDY)
+        return executable
+    on_path = shutil.which("java")
+    if on_path is None:
+        raise EngineError(
+            "engine.java_missing",
+            "Java was not found: JAVA_HOME is not set, and there is no java on the PATH.",
+            REMEDY,
+        )
+    return Path(on_path).resolve()
+
+
+def _major(version: str) -> int:
+    """17 of `17.0.15`, 8 of `1.8.0_392`."""
+    numbers = re.findall(r"\d+", version)
+    return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
+
+
+def _version_in_release_file(executable: Path) -> str | None:
+    """Every JDK has a file `release` in its home; a shim or a wrapper script has none beside it."""
+    try:
+        text = (executable.resolve().parent.parent / "release").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = dict(re.findall(r'^(JAVA_\w*VERSION)="(\d[^"]*)"', text, re.MULTILINE))
+    return found.get("JAVA_RUNTIME_VERSION") or found.get("JAVA_VERSION")
+
+
+def _version_by_asking(executable: Path) -> str | None:
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's own Java
+            [executable, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(\d[^"]*)"', answer.stderr + answer.stdout)
+    return found.group(1) if found and answer.returncode == 0 else None
+
+
+PAUSES = (1.0, 4.0)  # seconds between the tries; networks fail now and then
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    organisation: str
+    module: str
+    version: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.module}-{self.version}.jar"
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether the folder holds this very jar, whole."""
+        try:
+            with (folder / self.file).open("rb") as content:
+                return hashlib.file_digest(content, "sha256").hexdigest() == self.sha256
+        except OSError:
+            return False
+
+
+JARS = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.1_2.13",
+        "4.4.0",
+        "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    ),
+    Jar(
+        "io.delta",
+        "delta-storage",
+        "4.4.0",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    ),
+)
+
+
+POSTGRES = Jar(
+    "org.postgresql",
+    "postgresql",
+    "42.7.14",
+    "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c",
+)
+DRIVERS = (POSTGRES,)
+
+
+def jar_paths(jars: Sequence[Jar] = JARS) -> list[Path]:
+    """Where the jars are, or will be."""
+    return [jar_folder() / jar.file for jar in jars]
+
+
+def missing_jars(jars: Sequence[Jar] = JARS) -> list[Jar]:
+    return [jar for jar in jars if not jar.is_in(jar_folder())]
+
+
+def ensure_jars(jars: Sequence[Jar] = JARS) -> list[Path]:
+    """The jars' paths; those that are not there yet are fetched."""
+    missing = missing_jars(jars)
+    if missing:
+        java = find_java()
+        for jar in missing:
+            _fetch(jar, java)
+    return jar_paths(jars)
+
+
+def drivers_at_hand() -> list[Path]:
+    """The drivers of databases that were fetched before; none of them is needed."""
+    return jar_paths([jar for jar in DRIVERS if jar.is_in(jar_folder())])
+
+
+def _fetch(jar: Jar, java: Java) -> None:
+    settings = _ivy_settings(jar)
+    reason = "unknown"
+    for pause in (*PAUSES, None):
+        reason = _try_to_fetch(jar, java, settings)
+        if not reason:
+            return
+        if pause is not None:
+            time.sleep(pause)
+    raise _unavailable(reason, jar)
+
+
+def _ivy_settings(jar: Jar) -> list[str]:
+    file = os.environ.get("TIDEMILL_IVY_SETTINGS")
+    if not file:
+        return []
+    if not Path(file).is_file():
+        raise _unavailable(f"TIDEMILL_IVY_SETTINGS names {file}, which is not a file", jar)
+    return ["-settings", file]
+
+
+def _try_to_fetch(jar: Jar, java: Java, settings: list[str]) -> str:
+    """Fetches into a folder of this try's own, then renames: processes that fetch at once do not meet.
+
+    The answer is the reason why it failed, or empty.
+    """
+    folder = jar_folder()
+    try:
+        make_folder(folder)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder, ignore_cleanup_errors=True) as own:
+            done = subprocess.run(  # noqa: S603 - the user's own Java
+                _ivy_command(jar, java, Path(own), settings),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+            if done.returncode != 0 or not (Path(own) / jar.file).exists():
+                return _reason(done.stdout)
+            if not jar.is_in(Path(own)):
+                return f"what came as {jar.file} has another SHA-256 than the released jar"
+            (Path(own) / jar.file).replace(folder / jar.file)
+    except OSError as error:
+        return f"{folder} cannot be written ({error.strerror or error})"
+    return ""
+
+
+def _ivy_command(jar: Jar, java: Java, own: Path, settings: list[str]) -> list[str]:
+    ivy = next(iter(sorted((spark_home() / "jars").glob("ivy-*.jar"))), None)
+    if ivy is None:
+        raise EngineError(
+            "engine.pyspark_missing",
+            f"the PySpark in {spark_home()} has no jars.",
+            "Install it again: pip install --force-reinstall pyspark.",
+        )
+    return [
+        *(str(java.executable), f"-Divy.default.ivy.user.dir={own / 'ivy'}", "-jar", str(ivy)),
+        *settings,
+        *("-cache", str(own / "cache"), "-confs", "default"),
+        *("-dependency", jar.organisation, jar.module, jar.version, "-notransitive"),
+        *("-retrieve", str(own / "[artifact]-[revision].[ext]")),
+    ]
+
+
+def _reason(output: str) -> str:
+    """The first line of Ivy's report that says what went wrong, without its tables and banners."""
+    _, _, errors = output.partition(":::: ERRORS")
+    lines = [line.strip() for line in (errors or output).splitlines()]
+    reasons = [
+        re.sub(r"^\w+Handler: | url=\S+$", "", line)
+        for line in lines
+        if re.search(r"fail|not found|exception|denied|unknown host|timed out|error", line, re.IGNORECASE)
+    ]
+    return next(iter(reasons), "") or "; ".join(line for line in lines[-3:] if line)
+
+
+def _unavailable(reason: str, wanted: Jar) -> EngineError:
+    what, jars = ("Delta's jars", JARS) if wanted in JARS else (f"The jar {wanted.file}", (wanted,))
+    names = " and ".join(f"{jar.organisation}:{jar.module}:{jar.version}" for jar in jars)
+    files = " and ".join(jar.file for jar in jars)
+    again = "run `tidemill setup` again" if wanted in JARS else "run again"
+    return EngineError(
+        "engine.jars_unavailable",
+        f"{what} could not be fetched: {reason}.",
+        f"Check the network and {again}; or name a mirror in an Ivy settings file "
+        f"(TIDEMILL_IVY_SETTINGS); or take {names} from any Maven repository and put {files} "
+        f"into {jar_folder()}.",
+    )

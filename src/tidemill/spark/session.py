@@ -1,0 +1,352 @@
+"""The Spark session a step runs on: the caller's, a Connect server's, or an embedded one that needs only Java."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from weakref import WeakSet
+
+from tidemill.errors import ArgumentError, EngineError
+from tidemill.model.names import quoted_text
+from tidemill.model.project import LOCAL, SparkSettings
+from tidemill.model.variables import Masking
+from tidemill.spark import jvm as gateway
+from tidemill.spark.archive import archive_options
+from tidemill.spark.jars import JARS, drivers_at_hand, ensure_jars, find_java, jar_paths
+from tidemill.spark.jvm import driver_memory, handler_kept
+from tidemill.spark.settings import DELTA, LARGE, SMALL, carried_settings, engine_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from tidemill.spark.jars import Jar
+
+PORT = 15002
+PATIENCE = 10.0  # seconds; PySpark itself would try for ten minutes
+
+
+def connect(settings: SparkSettings, remote: str) -> SparkSession:
+    """The session; a server that does not answer, or a package that is missing, is an error at once."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415  slow to import
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    _knock(settings, remote)
+    builder = SparkSession.builder.remote(remote)
+    for name, value in settings.conf.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except ImportError as failure:
+        raise EngineError(
+            "engine.connect_packages",
+            f"Spark Connect needs a package that is not installed: {_first_line(failure)}",
+            'Install what it needs into this Python: pip install "pyspark[connect]".',
+            origin=settings.origin,
+        ) from failure
+    except PySparkException as failure:
+        raise _unreachable(settings, _first_line(failure)) from failure
+
+
+def _knock(settings: SparkSettings, remote: str) -> None:
+    """Whether anything listens there."""
+    try:
+        address = urlsplit(remote)
+        socket.create_connection((address.hostname or "", address.port or PORT), PATIENCE).close()
+    except (OSError, ValueError) as failure:
+        raise _unreachable(settings, str(failure)) from failure
+
+
+def _unreachable(settings: SparkSettings, reason: str) -> EngineError:
+    return EngineError(
+        "engine.unreachable",
+        f"{settings} cannot be reached: {Masking(settings.secrets).mask(reason)}",
+        "Start the server, correct the address, or leave out remote: then Tidemill runs its own Spark.",
+        origin=settings.origin,
+    )
+
+
+def _first_line(failure: Exception) -> str:
+    return str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+
+
+# Long work takes 1.6 times as long with the first. Java then has room for 48 MB of code only, which Spark outgrows.
+FASTER_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+
+
+@dataclass(slots=True)
+class _Engine:
+    """The one JVM that this process may have, with its session and the folder that goes with it."""
+
+    jvm: gateway.Gateway
+    folder: Path
+    spark: SparkSession
+    jars: Sequence[Path]
+    settings: Mapping[str, str]
+    large: Mapping[str, str]  # what it takes back of its settings for a step that is not small
+
+
+_USUAL = SparkSettings()
+_engine: _Engine | None = None
+_starting = threading.Lock()
+_of_steps: WeakSet[SparkSession] = WeakSet()
+
+
+def session_for(
+    spark: SparkSession | None = None, *, small: bool = False, settings: SparkSettings = _USUAL
+) -> SparkSession:
+    """The session to work on: the one given, else the active one of this process, else one by the settings.
+
+    A session that is not ours is never changed, only looked at: without Delta it is an error. That holds for
+    an active session too, since a process can have one Spark only.
+    """
+    if spark is not None and not hasattr(spark, "createDataFrame"):  # those of Spark Connect are of another class
+        problem = f"spark is a {type(spark).__name__}, and no SparkSession."
+        raise ArgumentError(
+            "engine.no_session", problem, "Give a session, or leave it out: then one is found or started."
+        )
+    found = spark or (None if _engine else _active_session())
+    if found is None and settings.remote and _engine is None:
+        found = connect(settings, settings.remote)
+    if found is None:
+        return embedded(small=small, settings=settings)
+    if not _has_delta(found):
+        raise _no_delta("The Spark session has no Delta.")
+    return found
+
+
+def step_session(spark: SparkSession) -> SparkSession:
+    """A session for one step, on the same engine, with the settings that decide what a query gives.
+
+    Delta's commit settings (record, sequence number) are session-wide: set on this one, they touch nobody
+    else's. Temporary views and functions of the given session are not visible in it.
+    """
+    if not hasattr(spark, "newSession"):  # Spark Connect has clones instead, which have all settings
+        own: SparkSession = spark.cloneSession()  # type: ignore[attr-defined] # the type is that of classic ones
+    else:
+        own = spark.newSession()
+        for name, value in carried_settings(_settings_of(spark)).items():
+            own.conf.set(name, value)
+    _of_steps.add(own)
+    return own
+
+
+def _settings_of(spark: SparkSession) -> dict[str, str]:
+    """What `conf.getAll` gives, by one answer of the JVM: each of its some fifty settings would be two."""
+    pairs = spark._jsparkSession.conf().getAll().mkString("\0")  # noqa: SLF001  a classic session
+    return dict(pair.split(" -> ", 1) for pair in pairs.split("\0") if pair)
+
+
+def paced_session(spark: SparkSession) -> SparkSession:
+    """A session whose `pace` can be set; the given one, where it is set to small work whatever comes."""
+    is_small = all(spark.conf.get(name, LARGE[name]) == value for name, value in SMALL.items())
+    stays_so = not (_engine and _engine.large)
+    return spark if is_small and stays_so else step_session(spark)
+
+
+def pace(spark: SparkSession, *, small: bool) -> None:
+    """Sets a step's own session to small work, or, on an engine for small work, to large; other sessions stay."""
+    if spark in _of_steps:
+        for name, value in (SMALL if small else _engine.large if _engine else {}).items():
+            spark.conf.set(name, value)
+
+
+def delta_version(spark: SparkSession) -> tuple[int, ...]:
+    """The version of the Delta that the session has; the lowest of all where it does not tell."""
+    if _engine is not None:  # the one Spark of this process
+        return _numbers(JARS[0].version)
+    found = spark.sql("SELECT try_reflect('io.delta.package', 'VERSION')").first()
+    return _numbers(found[0] or "") if found else ()
+
+
+def started_with(spark: SparkSession, setting: str) -> str | None:
+    """The value of a setting that is read from Spark as it was started; what a session sets later does not count.
+
+    A Spark Connect server does not report that: there, it is what the session has.
+    """
+    if not hasattr(spark, "newSession"):
+        return spark.conf.get(setting, None)
+    return spark.sparkContext.getConf().get(setting)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def embedded(*, small: bool = False, settings: SparkSettings = _USUAL) -> SparkSession:
+    """The session of this process's own JVM: started at the first call, the same one afterwards.
+
+    `small` makes the start quicker and long work slower. Other settings than those it was started with are an error.
+    It ends with the process.
+    """
+    with _starting:
+        if _engine is not None and _is_running():
+            _check_same(settings, _engine)
+            return _engine.spark
+        stop(wait=True)  # what is left of an engine whose session was stopped or whose JVM has died
+        java, jars = find_java(), ensure_jars()
+        # Drivers come last: the archive is made without them, and its class path must be the beginning of this one.
+        return _start([*jars, *drivers_at_hand()], archive_options(java, jars), settings, small=small)
+
+
+def start(options: Sequence[str]) -> SparkSession:
+    """The embedded session for small work with JVM options of one's own and without the start-up archive."""
+    with _starting:
+        return _start(ensure_jars(), options, _USUAL, small=True)
+
+
+def stop(*, wait: bool = False) -> None:
+    """Ends the embedded session and its JVM, if there is one."""
+    global _engine
+    if _engine is None:
+        return
+    ended, _engine = _engine, None
+    with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):  # a dead JVM is stopped
+        ended.spark.stop()
+    gateway.end(ended.jvm)
+    shutil.rmtree(ended.folder, ignore_errors=True)
+    if wait:
+        ended.jvm.process.wait()
+
+
+def is_embedded() -> bool:
+    """Whether the Spark of this process is Tidemill's own, which may be changed."""
+    return _engine is not None
+
+
+def was_started_with(jar: Path) -> bool:
+    """Whether the embedded engine has had the jar from its start."""
+    return _engine is not None and jar in _engine.jars
+
+
+def has_died() -> bool:
+    """Whether the JVM of the embedded engine has ended without being asked to."""
+    return _engine is not None and _engine.jvm.process.poll() is not None
+
+
+def log_file() -> Path | None:
+    """Where the embedded engine's own log lines are; None when it has not been started."""
+    return _engine.jvm.log if _engine else None
+
+
+def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings, *, small: bool) -> SparkSession:
+    global _engine  # noqa: PLW0603 - a process has one JVM
+    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark tells it nowhere else
+        raise _no_delta("This process has started another Spark already, and it can have one only.")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-"))
+    try:
+        settings = engine_settings(asked.conf, folder, jars, asked.master, small=small)
+        _check_delta(settings, asked)
+        memory = driver_memory(settings.get("spark.driver.memory"))
+        own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
+        own += FASTER_TO_START if small else ()
+        jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
+        with handler_kept(_cancel_jobs, lambda: gateway.leave_call(jvm)):
+            _engine = _Engine(jvm, folder, _session(jvm), jars, settings, _large(asked) if small else {})
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    atexit.register(stop)
+    return _engine.spark
+
+
+def _large(asked: SparkSettings) -> dict[str, str]:
+    return {name: value for name, value in LARGE.items() if name not in asked.conf}
+
+
+def _check_same(asked: SparkSettings, engine: _Engine) -> None:
+    would = engine_settings(asked.conf, engine.folder, engine.jars, asked.master)
+    names = asked.conf.keys() | ({"spark.master"} if asked.at != LOCAL else set())
+    other = sorted(name for name in names if would[name] != engine.settings.get(name))
+    if other or asked.remote:
+        raise EngineError(
+            "engine.other_settings",
+            f"This process has started a Spark with another {', '.join(other) or 'address'}, and it can have one only.",
+            "Run this project in a process of its own, or give a session that has these settings as spark=.",
+            origin=asked.origin,
+        )
+
+
+def _check_delta(settings: Mapping[str, str], asked: SparkSettings) -> None:
+    for name, wanted in DELTA.items():
+        if wanted not in settings[name]:
+            raise EngineError(
+                "engine.no_delta",
+                f"[spark.conf] sets {name}, by which Spark finds Delta.",
+                f"Leave it out: it must be {wanted}.",
+                origin=asked.origin,
+            )
+
+
+def _session(jvm: gateway.Gateway) -> SparkSession:
+    """The settings have reached the JVM with its start; here they are only picked up."""
+    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import
+
+    return SparkSession(SparkContext(gateway=jvm.connection))
+
+
+def _cancel_jobs() -> None:
+    if _engine is not None:
+        _engine.spark.sparkContext.cancelAllJobs()
+
+
+def _is_running() -> bool:
+    """Whether there is an embedded engine, and nobody has stopped its session or killed its JVM."""
+    if _engine is None or has_died():
+        return False
+    return _engine.spark.sparkContext._jsc is not None  # noqa: SLF001 - PySpark tells it nowhere else
+
+
+def _active_session() -> SparkSession | None:
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - slow to import
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import
+
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def _has_delta(spark: SparkSession) -> bool:
+    return all(wanted in (spark.conf.get(name, "") or "") for name, wanted in DELTA.items())
+
+
+def _no_delta(problem: str) -> EngineError:
+    lines = " and ".join(f'.config("{name}", "{value}")' for name, value in DELTA.items())
+    return EngineError(
+        "engine.no_delta",
+        problem,
+        f"Build the session with {lines} and Delta's jars, and give it as spark=; or leave Spark to Tidemill "
+        "in a process that has not started one.",
+    )
+
+
+def ensure_driver(spark: SparkSession, jar: Jar) -> None:
+    """Fetches a driver at its first use, and adds it to the embedded engine if that was started without it.
+
+    A session that is not ours is not changed: it has the driver, or its error says what is missing.
+    """
+    if not is_embedded():
+        return
+    path = jar_paths([jar])[0]
+    if not was_started_with(path):
+        ensure_jars([jar])
+        spark.sql(f"ADD JAR {quoted_text(str(path))}")

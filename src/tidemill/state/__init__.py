@@ -1,1 +1,0 @@
-"""What has been done: commit records read without a JVM, and the ledger of runs."""

@@ -1,1 +1,0 @@
-"""One module per table format, behind the port `tidemill.contracts.store`."""

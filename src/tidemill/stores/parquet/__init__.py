@@ -1,1 +1,0 @@
-"""Plain Parquet datasets as tables: Spark finds what changes, Arrow rewrites the files that hold it."""

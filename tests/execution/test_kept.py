@@ -1,0 +1,112 @@
+"""What the ledger keeps of a run and of a verification: how each step went, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidemill.api.workspace import Workspace
+from tidemill.errors import SourceError
+from tidemill.execution.exports.export import ExportResult
+from tidemill.execution.journal import keeping_run
+from tidemill.execution.results import Outcome, StepResult
+from tidemill.ledger.past import PastRun, past_runs
+from tidemill.model.cursor import Cursor, CursorKind, cursor
+from tidemill.model.record import Counts
+from tidemill.model.table import NullTime
+from tidemill.planning.request import Request, backfill_of
+from tidemill.planning.windows import WindowPlan
+from tidemill.verify.result import Found, Kind, Verified
+from tidemill.verify.table import kept as kept_results
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PIPELINE = """
+SOURCE visits TYPE CSV PARAMS {"path": "visits.csv", "cursor_field": "day"};
+LOAD visits FROM visits MODE APPEND;
+CREATE TABLE pages AS SELECT DISTINCT page FROM visits;
+EXPORT pages TO "out.csv" TYPE CSV;
+"""
+DAY = cursor("date", "2024-01-02")
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tidemill.toml").touch()
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "p.sql").write_text(PIPELINE)
+    return Workspace.load()
+
+
+def result(status: str = "changed", **facts: Any) -> StepResult:
+    return StepResult("main.visits", status, "append", 3, Counts(2), 9, facts.pop("rows_read", 2), 0.5, **facts)
+
+
+def window(reason: str, start: Cursor | None = DAY) -> WindowPlan:
+    return WindowPlan("day", CursorKind.DATE, reason, NullTime.SKIP, start)
+
+
+def kept(shop: Workspace, *outcomes: Outcome, request: Request | None = None) -> PastRun:
+    nodes, asked = shop.graph.in_order(), request or Request()
+    with keeping_run(shop.project.folder, nodes, "run", shop.masking, shop.short, asked) as run:
+        for outcome in outcomes:
+            run.began(outcome.name)
+            run.ended(outcome)
+    return past_runs(shop.project.folder, 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("done", "mode", "reason"),
+    [
+        (result("created", first_run=True), "first", "first run"),
+        (result(window=window("since 2024-01-02")), "incremental", "since 2024-01-02"),
+        (result(window=window("its watermark was reset", None)), "full", "its watermark was reset"),
+        (result(), "full", "everything is read: it has no window"),
+        (result(rebuilt=True), "full refresh", "full refresh: everything is read"),
+        (result(window=window("backfill from 2024-01-01")), "backfill", "backfill from 2024-01-01"),
+        (result("up to date", rows_read=0), "skipped", "up to date: its inputs are unchanged"),
+    ],
+)
+def test_every_step_has_its_mode_and_the_reason_for_it(shop: Workspace, done: StepResult, mode: str, reason: str):
+    (step,) = kept(shop, Outcome("main.visits", done)).steps
+    assert (step.mode, step.reason, step.rows_read, step.inserted) == (mode, reason, done.rows_read, 2)
+
+
+def test_a_failure_and_what_waits_for_it_are_kept_and_so_are_exports(shop: Workspace):
+    failure = SourceError("source.missing", "There is no visits.csv.", "Put it there.")
+    run = kept(
+        shop,
+        Outcome("main.visits", error=failure, seconds=0.25),
+        Outcome("main.pages", waits_for="main.visits"),
+        Outcome("out.csv", ExportResult(4, 0.1, "out.csv")),
+        request=Request(backfill=backfill_of("2024-01-01", None, None)),
+    )
+    assert (run.ok, run.status) == (False, "failed")
+    visits, pages, export = run.steps
+    assert (visits.status, visits.mode, visits.seconds, visits.rows_read) == ("failed", "backfill", 0.25, None)
+    assert (visits.error_code, visits.error) == ("source.missing", "There is no visits.csv.")
+    assert (pages.status, pages.mode, pages.reason) == ("not run", "skipped", "visits was not made by this run")
+    assert (export.status, export.mode, export.rows_read) == ("exported", "export", 4)
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "ok"),
+    [
+        (Verified("main.visits", "its source", rows=3), "equal", True),
+        (Verified("main.visits", "its source", found={Kind.KEPT: Found(2)}, keeps_rows=True), "kept", True),
+        (Verified("main.visits", "its query", found={Kind.KEPT: Found(2)}), "kept", False),
+        (Verified("main.visits", "its source", found={Kind.MISSING: Found(1)}), "different", False),
+        (Verified("main.visits", "", verifiable=False, notes=("a function",)), "not verifiable", True),
+    ],
+)
+def test_a_verification_is_kept_and_is_ok_as_its_exit_code_says(
+    shop: Workspace, found: Verified, status: str, ok: bool
+):
+    assert list(
+        kept_results(iter([found]), shop.tables, ["visits"], shop.project.folder, shop.masking, shop.short)
+    ) == [found]
+    (run,) = past_runs(shop.project.folder)
+    assert (run.command, run.ok, run.steps[0].mode, run.steps[0].status) == ("verify visits", ok, "verify", status)

@@ -1,0 +1,53 @@
+"""Whoever reads a table has nothing to do while its content is the same, whatever is noted in its log."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.model.record import Commit, Record, Snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def snapshot(version: int, record_version: int, *foreign: Commit, **said: object) -> Snapshot:
+    record = Record("r", "t", 1, "set watermark", "", **said)  # type: ignore[arg-type]
+    return Snapshot(version, 1, record, record_version, foreign, table_id="t")
+
+
+def test_a_commit_that_only_notes_something_leaves_the_content_as_it_was():
+    assert snapshot(5, 5).content == "t@5"
+    noted = snapshot(6, 6, base=5, same_rows_as=5)
+    assert noted.content == "t@5"
+    assert snapshot(7, 7, base=6, same_rows_as=noted.content_version).content == "t@5"
+
+
+def test_what_others_commit_before_or_after_a_note_is_new_content():
+    assert snapshot(7, 7, base=5, same_rows_as=5).content == "t@7"
+    assert snapshot(7, 6, base=5, same_rows_as=5).content == "t@7"
+
+
+def test_the_same_version_number_of_another_history_is_other_content(tmp_path: Path) -> None:
+    """A table that was copied back from an older copy counts on from there: its numbers come again, its rows do not."""
+    table, copy = tmp_path / "t", tmp_path / "copy"
+    write_deltalake(table, pa.table({"id": [1]}))
+    shutil.copytree(table, copy)
+    before = DeltaLog(str(table)).snapshot()
+    write_deltalake(table, pa.table({"id": [2]}), mode="append")
+    seen = DeltaLog(str(table)).snapshot()
+    shutil.rmtree(table)
+    shutil.copytree(copy, table)
+    assert DeltaLog(str(table)).snapshot() == before
+    time.sleep(0.002)  # delta-rs tells its commits apart by the millisecond
+    write_deltalake(table, pa.table({"id": [3]}), mode="append")
+    again = DeltaLog(str(table)).snapshot()
+    assert seen is not None
+    assert again is not None
+    assert (seen.version, seen.table_id) == (again.version, again.table_id)
+    assert seen.content != again.content

@@ -1,0 +1,71 @@
+"""A plan says what a run would read, and why."""
+
+from __future__ import annotations
+
+import pytest
+from support import NOW
+
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Record, Snapshot
+from tidemill.model.strategy import Append, DeleteInsert, Merge
+from tidemill.model.table import Table, Window, lookback
+from tidemill.model.window import Condition, CurrentDate, StartVariable
+from tidemill.planning.request import USUAL, Request, backfill_of
+from tidemill.planning.steps import PlannedStep, plan_step
+
+BY_VARIABLE = Window("updated_at", moving_start=StartVariable("start_date"))
+SINCE_START = DeleteInsert(condition=Condition(("updated_at >= ", ""), ("start_date",)))
+MERGE = Merge(("id",))
+
+
+def step(
+    strategy, window: Window | None, watermark: str = "2024-01-15T10:30:00Z", request=USUAL, **given
+) -> PlannedStep:
+    record = Record("r", "t", 1, str(strategy), "", progress={"source": cursor("timestamp", watermark)})
+    return plan_step(Table("my_schema.daily", "t", strategy, window), Snapshot(0, 1, record, 0), request, given, NOW)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "window", "reason"),
+    [
+        (MERGE, Window("at", lookback=lookback("3 hours")), "since 2024-01-15 10:30:00 UTC, lookback 3 hours"),
+        (
+            Append(),
+            Window("at", "2024-01-01", lookback("7 days")),
+            "since 2024-01-15 10:30:00 UTC, lookback 7 days · ties and late rows enter once",
+        ),
+        (MERGE, Window("at", "2024-01-20"), "since 2024-01-20 00:00:00 UTC, its start"),
+        (MERGE, Window("at", moving_start=CurrentDate()), "since 2024-06-01 00:00:00 UTC (CURRENT_DATE)"),
+        (MERGE, BY_VARIABLE, "updated_at >= 2024-02-01 (from --vars)"),
+        (SINCE_START, BY_VARIABLE, "updated_at >= 2024-02-01 (from --vars)"),
+        (SINCE_START, None, "updated_at >= 2024-02-01 (from --vars)"),
+        (
+            DeleteInsert(condition=Condition(("at < ", " AND region = ", ""), ("end_date", "region"))),
+            Window("at"),
+            "at < @end_date AND region = eu (from --vars)",
+        ),
+    ],
+)
+def test_the_reason_is_the_watermark_or_what_the_run_is_given(strategy, window, reason):
+    assert step(strategy, window, start_date="2024-02-01", region="eu").reason == reason
+
+
+def test_a_condition_on_the_window_alone_goes_by_the_watermark():
+    by_day = "since 2024-01-15 10:30:00 UTC, from the beginning of that day"
+    assert step(SINCE_START, Window("updated_at")).reason == by_day
+
+
+def test_a_gap_between_the_watermark_and_the_start_is_a_notice():
+    (notice,) = step(MERGE, BY_VARIABLE, start_date="2024-02-01").notices
+    assert notice == (
+        "my_schema.daily: this run starts at 2024-02-01 00:00:00 UTC, and its table was read up to "
+        "2024-01-15 10:30:00 UTC: rows in between are not taken"
+    )
+    assert step(MERGE, BY_VARIABLE, start_date="2024-01-15").notices == ()
+
+
+def test_a_first_run_and_one_that_is_given_its_start_have_no_use_for_the_variable():
+    first = plan_step(Table("t", "t", SINCE_START, BY_VARIABLE), None)
+    assert first.reason == "first run"
+    asked = Request(backfill=backfill_of("2024-01-01", None, None))
+    assert step(SINCE_START, BY_VARIABLE, request=asked).reason == "backfill from 2024-01-01"
