@@ -1,6 +1,6 @@
 # Everything from a fresh machine with Python 3.11 and Java 17: `make demo` shows it, `make test` proves it.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench soak lock
+.PHONY: help setup test pytest lint demo bench soak lock
 bin := .venv/bin
 
 help:
@@ -15,7 +15,11 @@ help:
 setup:
 	@scripts/bootstrap
 
-test: lint
+# Lint runs beside pytest: it takes seconds where the tests wait for Spark.
+test:
+	@$(MAKE) --no-print-directory -j2 lint pytest
+
+pytest: setup
 	@echo '· pytest'
 	@$(bin)/pytest $(ARGS)
 

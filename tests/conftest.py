@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from binascii import crc32
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
@@ -18,63 +22,15 @@ from tidemill.spark.jars import DRIVERS, ensure_jars
 from tidemill.spark.settings import SMALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
     from xdist.workermanage import WorkerController
 
 
-# They take longest, so they begin first: at the end no worker is left alone with one of them.
-LONGEST = (
-    "test_docs_commands.py",
-    "test_merge_forms.py",
-    "test_incremental_equals_full.py",
-    "test_golden.py",
-    "test_values.py",
-    "test_concurrent_writers.py",
-    "test_model_histories.py",
-    "test_foreign_commits.py",
-    "test_append.py",
-    "test_restore.py",
-    "test_season.py",
-    "test_function_tables.py",
-    "test_schema_policies.py",
-    "test_kill.py",
-    "test_checks_on_changes.py",
-    "test_datasets.py",
-    "test_join_pipelines.py",
-    "test_verify.py",
-    "test_backfill.py",
-    "test_replace_and_delete_insert.py",
-    "test_views.py",
-    "test_log_cleanup.py",
-    "test_small_sample.py",
-    "test_cli_run.py",
-    "test_example_nhl.py",
-    "test_statements_on_spark.py",
-)
-
-# They need no engine and wait more than they compute: a third worker has them, beside the two with an engine each.
-WITHOUT_ENGINE = frozenset(
-    {
-        "test_cli_ends.py",
-        "test_cli_spark.py",
-        "test_engines.py",
-        "test_fetch.py",
-        "test_full_disk.py",
-        "test_http_api.py",
-        "test_jars.py",
-        "test_kills.py",
-        "test_league_api.py",
-        "test_meaning.py",
-        "test_pages.py",
-        "test_protocol.py",
-        "test_real_failures.py",
-        "test_terminal.py",
-        "test_two_processes.py",
-    }
-)
+NEEDS_ENGINE = "needs_engine"
+DURATIONS = Path(__file__).parent / "durations.json"  # of each test file, by `make test ARGS=--record-durations`
 
 # Promises about the rows of tables: half of their tests write small tables as Tidemill does, the others by Spark.
 BOTH_WAYS = frozenset(
@@ -105,12 +61,67 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--kills", type=int, default=5, help="how many writers of a dataset are killed")
     parser.addoption("--rounds", type=int, default=5, help="how often several processes merge into a dataset at once")
+    parser.addoption("--record-durations", action="store_true", help="writes how long each test file took")
     parser.addoption("--renew-golden", action="store_true", help="test_golden writes what it finds as what is expected")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: (item.path.name in WITHOUT_ENGINE, places.get(item.path.name, len(LONGEST))))
+    """What takes longest begins first: at the end no worker is left alone with it. A new file is taken for long."""
+    known = recorded_durations()
+    items.sort(key=lambda item: -known.get(_file_of(item.nodeid), Duration(seconds=60.0)).seconds)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    report.user_properties.append((NEEDS_ENGINE, "spark" in getattr(item, "fixturenames", ())))
+    return report
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(DurationRecorder(), "durations")
+
+
+@dataclass(frozen=True)
+class Duration:
+    """How long the tests of a file took, and whether one of them uses the worker's Spark."""
+
+    seconds: float = 0.0
+    needs_engine: bool = True
+
+
+class DurationRecorder:
+    """Sums up the durations of all tests by their files, and writes them when the session ends."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, Duration] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        file = _file_of(report.nodeid)
+        known = self._files.get(file, Duration(needs_engine=False))
+        needs_engine = known.needs_engine or dict(report.user_properties).get(NEEDS_ENGINE) is True
+        self._files[file] = Duration(known.seconds + report.duration, needs_engine)
+
+    def pytest_sessionfinish(self) -> None:
+        found = {
+            file: {"seconds": round(each.seconds, 1), "needs_engine": each.needs_engine}
+            for file, each in sorted(self._files.items())
+        }
+        DURATIONS.write_text(json.dumps({**_read_durations(), **found}, indent=1, sort_keys=True) + "\n")
+
+
+@cache
+def recorded_durations() -> dict[str, Duration]:
+    return {file: Duration(**each) for file, each in _read_durations().items()}
+
+
+def _read_durations() -> dict[str, Any]:
+    return json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+
+
+def _file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0].removeprefix("tests/")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
@@ -118,18 +129,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
 
 
 class Lanes(LoadFileScheduling):
-    """Files go to the workers in order; what needs no engine goes to the third, in one piece, and nothing else does."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return "without engine" if file.rpartition("/")[2] in WITHOUT_ENGINE else file
+    """Files go to the workers in order; the third worker starts no engine and has the files that need none."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         if node.gateway.id == "gw2":
-            if "without engine" not in self.workqueue:
+            known = recorded_durations()
+            light = [file for file in self.workqueue if not known.get(_file_of(file), Duration()).needs_engine]
+            if not light:
                 node.shutdown()
                 return
-            self.workqueue.move_to_end("without engine", last=False)
+            self.workqueue.move_to_end(light[0], last=False)
         super()._assign_work_unit(node)
 
 
@@ -159,7 +168,6 @@ def _way_of_small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    assert os.environ.get("PYTEST_XDIST_WORKER") != "gw2", "a file in WITHOUT_ENGINE asks for one"
     os.environ.setdefault("TIDEMILL_DRIVER_MEMORY", "1500m")
     ensure_jars(DRIVERS)  # an engine that has them from its start tells more when a database fails
     # All work is small, but for `make soak`; but the engine lives long enough for Java to compile it well.
