@@ -61,7 +61,7 @@ class Bank:
 
     def plan(self) -> str:
         (step,) = self.shop.load().plan()
-        return step.reason
+        return " · ".join([step.reason, *step.notices])
 
     def held(self) -> list[tuple[Any, ...]]:
         columns = ("reference", "process_date", "sepa_amount", "target_time", "join_status")
