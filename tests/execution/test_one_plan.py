@@ -45,9 +45,6 @@ LOAD both FROM eu MODE APPEND;
 LOAD both FROM us MODE MERGE ON id;
 CREATE TABLE hourly MODE INCREMENTAL BY hour AS
 SELECT date_trunc('HOUR', at) AS hour, count(*) AS n FROM raw.events WHERE at >= @start_dt GROUP BY 1;
-CREATE TABLE paired AS
-INCREMENTAL LEFT JOIN merged AS a BY at WITH merged AS b BY at
-ON a.id = b.id LOOK BACK 1 HOUR LOOK FORWARD 1 HOUR SELECT a.*;
 """
 APPEND = """metadata = {"materialization": "incremental", "incremental": {"strategy": "append", "append":
     {"time_column": "at", "start_date": "2024-01-01", "lookback": "7 days"}}}"""
@@ -156,13 +153,13 @@ def test_the_reason_that_a_plan_prints_is_the_one_that_the_run_reports_in_every_
     assert later["reloaded"] == f"since 2024-01-11 00:00:00 UTC (from @since) · {condition}"
     assert later["called"] == "its function is called once"
 
-    idle = reasons(project.run(only=("merged", "appended", "replaced", "both", "seen")))
+    idle = reasons(project.run(only=("merged", "appended", "replaced", "both", "m.seen")))
     assert set(idle.values()) == {"up to date: its inputs are unchanged"}
 
     backfill = Request(backfill=backfill_of("2024-01-10", "2024-01-11", "1 day"))
-    past = reasons(project.run(backfill, only=("merged", "both", "hourly", "fetched")))
+    past = reasons(project.run(backfill, only=("merged", "both", "hourly", "m.fetched")))
     assert past["merged"] == "backfill from 2024-01-10 to 2024-01-11 by 1 day"
-    refreshed = reasons(project.run(Request(full_refresh=True), only=("merged", "both", "fetched")))
+    refreshed = reasons(project.run(Request(full_refresh=True), only=("merged", "both", "m.fetched")))
     assert set(refreshed.values()) == {"full refresh: everything is read, and the table becomes what a first run gives"}
 
 

@@ -120,7 +120,7 @@ class Gathered:
 
     `window` is what was read as one. `input_version` and `read_versions` were asked before any rows were; `reads` and
     `versions` are of the sources of several LOADs. `met` are the rows of the table that appended ones may be the same
-    as. `adopted`: how far a function's table was fetched, its rows have told.
+    as. `adopted`: how far a function's table was fetched, its rows say.
     """
 
     plan: StepPlan

@@ -241,7 +241,7 @@ def _run(attempt: Attempt, fetch: Fetch | None, report: Callable[[date], None]) 
 
 
 def _window(attempt: Attempt, rows: DataFrame, fetch: Fetch | None) -> tuple[Fetch | None, bool]:
-    """The dates with what is known of the table by the snapshot of this attempt, and whether its rows have told it."""
+    """The dates with what is known of the table by the snapshot of this attempt, and whether its rows say so."""
     table = attempt.table
     if fetch is None or table.window is None:
         return None, False

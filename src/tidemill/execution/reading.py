@@ -79,7 +79,7 @@ def _unreadable(table: Table, source: Connector, why: str, remedy: str) -> Sourc
 class RowsRead:
     """Rows of a source, the plan without gaps that they were read by, and the window of it.
 
-    `expected` tells how the rows of a function fared; `adopted`: how far its table goes, the rows of it have told.
+    `expected` tells how the rows of a function fared; `adopted`: how far its table goes, its rows say.
     """
 
     rows: DataFrame

@@ -92,7 +92,7 @@ def together(results: Sequence[StepResult]) -> StepResult:
 def up_to_date(plan: StepPlan) -> StepResult:
     """The result of a step that has nothing to read, known without Spark."""
     snapshot = plan.snapshot
-    assert snapshot is not None  # noqa: S101  its record has told so
+    assert snapshot is not None  # noqa: S101  its record says so
     return StepResult(
         table=plan.table.name,
         status="up to date",

@@ -143,7 +143,7 @@ def side_by_log(
 def join_facts_by_log(
     table: Table, snapshot: Snapshot | None, found: Sequence[tuple[SideState | None, Cursor | None]]
 ) -> JoinFacts:
-    """What logs tell of both sides, as `side_by_log` finds it; what only rows tell is a gap."""
+    """What logs say about both sides, as `side_by_log` finds it; what only rows tell is a gap."""
     sides, lows = [side for side, _ in found if side], [low for _, low in found if low]
     progress = progress_of(table, snapshot)
     kind = next((each.kind for each in (progress, *(side.newest for side in sides)) if each), None)
