@@ -16,7 +16,7 @@ from tidemill.formats.history import without_parts
 from tidemill.model.record import Commit, Described, Snapshot
 from tidemill.model.strategy import Replace
 from tidemill.model.table import Table
-from tidemill.planning.steps import layout_notices
+from tidemill.planning.notices import layout_notices
 
 if TYPE_CHECKING:
     from pipelines.conftest import Shop

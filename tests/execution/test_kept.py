@@ -12,11 +12,13 @@ from tidemill.execution.exports.export import ExportResult
 from tidemill.execution.journal import keeping_run
 from tidemill.execution.results import Outcome, StepResult
 from tidemill.ledger.past import PastRun, past_runs
-from tidemill.model.cursor import Cursor, CursorKind, cursor
-from tidemill.model.record import Counts
-from tidemill.model.table import NullTime
-from tidemill.planning.request import Request, backfill_of
-from tidemill.planning.windows import WindowPlan
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Counts, Record, Snapshot
+from tidemill.model.strategy import Merge
+from tidemill.model.table import Table, Window
+from tidemill.planning.gaps import Facts
+from tidemill.planning.plan import plan_step
+from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.verify.result import Found, Kind, Verified
 from tidemill.verify.table import kept as kept_results
 
@@ -30,6 +32,8 @@ CREATE TABLE pages AS SELECT DISTINCT page FROM visits;
 EXPORT pages TO "out.csv" TYPE CSV;
 """
 DAY = cursor("date", "2024-01-02")
+BY_DAY = Window("day")
+SINCE_JANUARY = backfill_of("2024-01-01", None, None)
 
 
 @pytest.fixture
@@ -45,10 +49,6 @@ def result(status: str = "changed", **facts: Any) -> StepResult:
     return StepResult("main.visits", status, "append", 3, Counts(2), 9, facts.pop("rows_read", 2), 0.5, **facts)
 
 
-def window(reason: str, start: Cursor | None = DAY) -> WindowPlan:
-    return WindowPlan("day", CursorKind.DATE, reason, NullTime.SKIP, start)
-
-
 def kept(shop: Workspace, *outcomes: Outcome, request: Request | None = None) -> PastRun:
     nodes, asked = shop.graph.in_order(), request or Request()
     with keeping_run(shop.project.folder, nodes, "run", shop.masking, shop.short, asked) as run:
@@ -58,21 +58,36 @@ def kept(shop: Workspace, *outcomes: Outcome, request: Request | None = None) ->
     return past_runs(shop.project.folder, 1)[0]
 
 
+RECORD = Record("r", "t", 1, "append", "", progress={"source": DAY}, input_versions={"source": "7"})
+
+
 @pytest.mark.parametrize(
-    ("done", "mode", "reason"),
+    ("window", "record", "request_", "mode", "reason"),
     [
-        (result("created", first_run=True), "first", "first run"),
-        (result(window=window("since 2024-01-02")), "incremental", "since 2024-01-02"),
-        (result(window=window("its watermark was reset", None)), "full", "its watermark was reset"),
-        (result(), "full", "everything is read: it has no window"),
-        (result(rebuilt=True), "full refresh", "full refresh: everything is read"),
-        (result(window=window("backfill from 2024-01-01")), "backfill", "backfill from 2024-01-01"),
-        (result("up to date", rows_read=0), "skipped", "up to date: its inputs are unchanged"),
+        (BY_DAY, None, USUAL, "first", "first run"),
+        (BY_DAY, RECORD, USUAL, "incremental", "since 2024-01-02"),
+        (BY_DAY, RECORD.with_(reset=("source",)), USUAL, "full", "its watermark was reset: everything is read"),
+        (None, RECORD, USUAL, "full", "everything is read, and only what differs is written"),
+        (
+            None,
+            RECORD,
+            Request(full_refresh=True),
+            "full refresh",
+            "full refresh: everything is read, and the table becomes what a first run gives",
+        ),
+        (BY_DAY, RECORD, Request(backfill=SINCE_JANUARY), "backfill", "backfill from 2024-01-01"),
+        (None, RECORD, None, "skipped", "up to date: its inputs are unchanged"),
     ],
 )
-def test_every_step_has_its_mode_and_the_reason_for_it(shop: Workspace, done: StepResult, mode: str, reason: str):
-    (step,) = kept(shop, Outcome("main.visits", done)).steps
-    assert (step.mode, step.reason, step.rows_read, step.inserted) == (mode, reason, done.rows_read, 2)
+def test_every_step_has_its_mode_and_the_reason_for_it(
+    shop: Workspace, window: Window | None, record: Record | None, request_: Request | None, mode: str, reason: str
+):
+    table, facts = Table("main.visits", "visits", Merge(("id",)), window), Facts(version=None if request_ else "7")
+    known = record.with_(config_hash=table.config_hash) if record else None
+    snapshot = Snapshot(3, 1, known, 3, rows=9) if known else None
+    plan = plan_step(table, snapshot, request_ or USUAL, facts=facts)
+    (step,) = kept(shop, Outcome("main.visits", result(mode=plan.mode, reason=plan.reason))).steps
+    assert (step.mode, step.reason, step.rows_read, step.inserted) == (mode, reason, 2, 2)
 
 
 def test_a_failure_and_what_waits_for_it_are_kept_and_so_are_exports(shop: Workspace):

@@ -60,7 +60,7 @@ def test_few_rows_that_meet_little_of_a_table_are_handled_without_generated_code
     assert not hastened(many), "many rows"
     assert hastened([(1, 1, "c")])
     assert not hastened([(1, 1, "d")], settled=True), "the source may be much larger than what is read of it"
-    monkeypatch.setattr("tidemill.execution.step.NEAR", 0)
+    monkeypatch.setattr("tidemill.execution.attempt.NEAR", 0)
     assert not hastened([(1, 1, "e")]), "a file that may hold its key is too large"
     assert hastened([(20_000, 1, "f")]), "no file can hold its key"
     assert caller.conf.get(ADAPTIVE) == "true"

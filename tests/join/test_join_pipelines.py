@@ -61,7 +61,7 @@ class Bank:
 
     def plan(self) -> str:
         (step,) = self.shop.load().plan()
-        return step.reason
+        return " · ".join([step.reason, *step.notices])
 
     def held(self) -> list[tuple[Any, ...]]:
         columns = ("reference", "process_date", "sepa_amount", "target_time", "join_status")
@@ -122,8 +122,10 @@ def test_every_run_joins_what_both_sides_have_in_full_and_the_history_is_that_of
     # days without rows are joined too: what was never met becomes outdated in them
     bank.gets("sepa", (5, 8), (6, 14), (7, 20), (9, 29))
     bank.gets("bank", (8, 30))
-    assert bank.plan().startswith("2024-03-08 … 2024-03-28 · sepa holds it back: its newest is 2024-03-29")
+    planned = bank.plan()
+    assert planned.startswith("2024-03-08 … 2024-03-28 · sepa holds it back: its newest is 2024-03-29")
     second = bank.run()
+    assert planned.startswith(f"{second.reason} · "), "what the plan says is what the run does"
     assert (second.status, second.counts.inserted, second.counts.deleted) == ("changed", 7, 0)
     assert second.bytes_read == bank.size("bank", 28) + bank.size("sepa", 28)
     assert bank.size("bank", 28) < bank.size("bank", 31)

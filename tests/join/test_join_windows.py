@@ -17,7 +17,16 @@ from tidemill.model.record import Commit, Record, Snapshot
 from tidemill.model.strategy import Append, IncrementalJoin, Replace
 from tidemill.model.table import NullTime, Table, Window
 from tidemill.model.window import StartVariable, Template
-from tidemill.planning.joins import Known, SideState, big_window, join_window, planned, side_by_log, told_by_log
+from tidemill.planning.joins import (
+    JoinFacts,
+    SideState,
+    big_window,
+    join_facts_by_log,
+    join_window,
+    plan_join,
+    side_by_log,
+    side_by_progress,
+)
 from tidemill.planning.request import backfill_of
 
 if TYPE_CHECKING:
@@ -45,14 +54,14 @@ def done(kind: CursorKind, progress: str | None, **more: Any) -> Snapshot:
     return Snapshot(3, 3, record, 3, **more)
 
 
-def known(kind: CursorKind, snapshot: Snapshot | None, *ends: str | None, low: str | None = None) -> Known:
+def known(kind: CursorKind, snapshot: Snapshot | None, *ends: str | None, low: str | None = None) -> JoinFacts:
     times = [cursor(kind, end) if end else None for end in ends]
     sides = [SideState(name, end, end) for name, end in zip("ab", times, strict=True)]
     lowest = cursor(kind, low) if low else None
-    return Known(snapshot, sides, lambda: lowest, lambda _: cursor(kind, low) if low else None)
+    return JoinFacts(snapshot, sides, lambda: lowest, lambda _: cursor(kind, low) if low else None)
 
 
-def window(found: Known, kind: CursorKind = DATE, part: Any = None, given: Any = None, **more: Any) -> WindowPlan:
+def window(found: JoinFacts, kind: CursorKind = DATE, part: Any = None, given: Any = None, **more: Any) -> WindowPlan:
     return join_window(table(**more), kind, found, part, given or {})
 
 
@@ -157,29 +166,34 @@ def test_a_table_of_ours_is_complete_to_its_progress_minus_its_lookback_and_a_jo
 ) -> None:
     path = make_table("main.a", days(1, 7), progress={"in": cursor(DATE, "2024-03-07")})
     ours = Table("main.a", str(path), Append(), Window("Day", lookback=Duration(2, "day")), input="in")
-    told = told_by_log(ours, "a", "day")
+    told = side_by_progress(ours, "a", "day")
     assert told == SideState("a", cursor(DATE, "2024-03-07"), cursor(DATE, "2024-03-05"))
     joined = replace(ours, strategy=IncrementalJoin(), window=Window("day"))
-    assert told_by_log(joined, "a", "day") == SideState("a", cursor(DATE, "2024-03-07"), cursor(DATE, "2024-03-08"))
+    own = side_by_progress(joined, "a", "day")
+    assert own == SideState("a", cursor(DATE, "2024-03-07"), cursor(DATE, "2024-03-08"))
     for silent in (None, replace(ours, window=None), replace(ours, strategy=Replace()), replace(ours, input="other")):
-        assert told_by_log(silent, "a", "day") is None
-    assert told_by_log(ours, "a", "at") is None
+        assert side_by_progress(silent, "a", "day") is None
+    assert side_by_progress(ours, "a", "at") is None
+
+
+def planned(snapshot: Snapshot | None, found: list[tuple[SideState | None, Cursor | None]]) -> str:
+    plan = plan_join(table(), snapshot, join_facts_by_log(table(), snapshot, found), None, {})
+    return " · ".join([plan.reason, *plan.notices])
 
 
 def test_a_plan_knows_the_sides_by_the_statistics_in_their_logs(make_table: Callable[..., Path], folder: Path) -> None:
     a, b = make_table("main.a", days(1, 8)), make_table("main.b", days(2, 20))
     found = [side_by_log(side, None, str(path), name) for side, path, name in ((JOIN.a, a, "a"), (JOIN.b, b, "b"))]
     assert [low for _, low in found] == [cursor(DATE, "2024-03-01"), cursor(DATE, "2024-03-02")]
-    sides = [side for side, _ in found]
-    assert planned(table(), None, sides, cursor(DATE, "2024-03-01"), {}) == (
+    assert planned(None, found) == (
         "first run: 2024-03-01 … 2024-03-07 · a holds it back: its newest is 2024-03-08, that of b 2024-03-20"
     )
-    assert planned(table(), None, [None, None], None, {}) == "from the beginning, up to what both sides have in full"
+    assert planned(None, [(None, None), (None, None)]) == "from the beginning, up to what both sides have in full"
     folder.joinpath("files").mkdir()
     pq.write_table(days(1, 8), folder / "files" / "days.parquet")
     assert side_by_log(JOIN.a, None, str(folder / "files"), "a") == (None, None)
     nowhere = side_by_log(JOIN.a, None, None, "a")
-    assert planned(table(), done(DATE, "2024-03-07"), [nowhere[0], sides[1]], None, {}) == (
+    assert planned(done(DATE, "2024-03-07"), [nowhere, found[1]]) == (
         "after 2024-03-07, up to what both sides have in full"
     )
 

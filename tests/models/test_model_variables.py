@@ -119,7 +119,7 @@ def test_a_refresh_that_is_not_allowed_is_reported_beside_what_is_missing(cli, l
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        (("--vars", '{"start_date": "2024-01-30"}'), "updated_at >= 2024-01-30 (from --vars)"),
+        (("--vars", '{"start_date": "2024-01-30"}'), "since 2024-01-30 00:00:00 UTC (from @start_date)"),
         (("--start", "2024-01-01"), "backfill from 2024-01-01"),
         (("--full-refresh",), "full refresh: everything is read, and the table becomes what a first run gives"),
     ],

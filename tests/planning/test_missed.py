@@ -9,7 +9,7 @@ from tidemill.model.query import Query
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.model.table import KeptRows, Table, Window
-from tidemill.planning.steps import missed_changes, rows_will_stay
+from tidemill.planning.notices import missed_changes, rows_will_stay
 
 QUERY = Query(("SELECT 1",))
 

@@ -10,17 +10,15 @@ from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.model.table import Table, Window, lookback
 from tidemill.model.window import Condition, CurrentDate, StartVariable
+from tidemill.planning.plan import StepPlan, plan_step
 from tidemill.planning.request import USUAL, Request, backfill_of
-from tidemill.planning.steps import PlannedStep, plan_step
 
 BY_VARIABLE = Window("updated_at", moving_start=StartVariable("start_date"))
 SINCE_START = DeleteInsert(condition=Condition(("updated_at >= ", ""), ("start_date",)))
 MERGE = Merge(("id",))
 
 
-def step(
-    strategy, window: Window | None, watermark: str = "2024-01-15T10:30:00Z", request=USUAL, **given
-) -> PlannedStep:
+def step(strategy, window: Window | None, watermark: str = "2024-01-15T10:30:00Z", request=USUAL, **given) -> StepPlan:
     record = Record("r", "t", 1, str(strategy), "", progress={"source": cursor("timestamp", watermark)})
     return plan_step(Table("my_schema.daily", "t", strategy, window), Snapshot(0, 1, record, 0), request, given, NOW)
 
@@ -32,17 +30,17 @@ def step(
         (
             Append(),
             Window("at", "2024-01-01", lookback("7 days")),
-            "since 2024-01-15 10:30:00 UTC, lookback 7 days · ties and late rows enter once",
+            "since 2024-01-15 10:30:00 UTC, lookback 7 days",
         ),
         (MERGE, Window("at", "2024-01-20"), "since 2024-01-20 00:00:00 UTC, its start"),
         (MERGE, Window("at", moving_start=CurrentDate()), "since 2024-06-01 00:00:00 UTC (CURRENT_DATE)"),
-        (MERGE, BY_VARIABLE, "updated_at >= 2024-02-01 (from --vars)"),
-        (SINCE_START, BY_VARIABLE, "updated_at >= 2024-02-01 (from --vars)"),
+        (MERGE, BY_VARIABLE, "since 2024-02-01 00:00:00 UTC (from @start_date)"),
+        (SINCE_START, BY_VARIABLE, "since 2024-02-01 00:00:00 UTC (from @start_date)"),
         (SINCE_START, None, "updated_at >= 2024-02-01 (from --vars)"),
         (
             DeleteInsert(condition=Condition(("at < ", " AND region = ", ""), ("end_date", "region"))),
             Window("at"),
-            "at < @end_date AND region = eu (from --vars)",
+            "since 2024-01-15 10:30:00 UTC · at < @end_date AND region = eu (from --vars)",
         ),
     ],
 )

@@ -15,8 +15,9 @@ from tidemill.model.function import Function
 from tidemill.model.record import Commit, Record, Snapshot
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window
-from tidemill.planning.dates import fetches_of, progress_of, reason_to_fetch, whole_of
-from tidemill.planning.request import backfill_of
+from tidemill.planning.dates import fetches_of, progress_of, whole_of
+from tidemill.planning.plan import plan_step
+from tidemill.planning.request import Request, backfill_of
 from tidemill.sources.protocol import Run
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def test_a_rebuild_asks_for_all_dates_and_needs_to_know_where_they_begin() -> No
 def test_a_plan_tells_the_dates_as_far_as_the_log_does() -> None:
     def told(of: Table, snapshot: Snapshot | None, *asked: str) -> str:
         given = backfill_of(*(*asked, None, None, None)[:3]) if asked else None  # type: ignore[arg-type]
-        return reason_to_fetch(of, snapshot, given, NOON)
+        return plan_step(of, snapshot, Request(backfill=given), now=NOON).reason
 
     assert told(table(batch="7 days"), None) == "first run: 2026-01-01 … 2026-02-04, 35 dates in 5 batches"
     since = told(table(lookback="1 day"), fetched("2026-02-03"))
@@ -194,7 +195,8 @@ def test_a_plan_tells_the_dates_as_far_as_the_log_does() -> None:
     assert told(table(), fetched("2026-02-04")) == "since 2026-02-04: 2026-02-04, 1 date"
     assert told(table(), Snapshot(0, 0, None, None)) == "adopted: since its highest gameDate, to today"
     assert told(table(), fetched("2026-02-04", FOREIGN)) == "since its highest gameDate, to today"
-    until = reason_to_fetch(table(), Snapshot(0, 0, None, None), backfill_of(None, "2026-02-03", None), NOON)
+    end = Request(backfill=backfill_of(None, "2026-02-03", None))
+    until = plan_step(table(), Snapshot(0, 0, None, None), end, now=NOON).reason
     assert until == "adopted: since its highest gameDate, to 2026-02-03"
     backfill = told(table(), Snapshot(0, 0, None, None), "2026-01-01", "2026-01-02")
     assert backfill == "backfill from 2026-01-01 to 2026-01-02: 2026-01-01 … 2026-01-02, 2 dates"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,17 @@ from tidemill.errors import ArgumentError, MissingFileError, TidemillError
 from tidemill.formats.log import log_of, view_record
 from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
 from tidemill.frontends.sql.queries import bound
-from tidemill.frontends.sql.volatile import output_columns
-from tidemill.model.join import Join
 from tidemill.model.names import quoted_text, spelled
-from tidemill.model.query import Loaded, Query, View, through
+from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
 from tidemill.model.strategy import Replace
 from tidemill.model.table import SchemaPolicy, schema_changed
-from tidemill.planning import steps
-from tidemill.planning.joins import planned, side_by_log
+from tidemill.planning.explain import explain, explain_view
+from tidemill.planning.gaps import NO_FACTS
+from tidemill.planning.notices import changed_query, may_miss, missed_changes, rows_will_stay
+from tidemill.planning.plan import Mode, plan_step
 from tidemill.planning.refusals import ground_of, refuse
 from tidemill.planning.request import USUAL
-from tidemill.planning.steps import PlannedStep, may_miss, missed_changes, plan_step, plan_view, rows_will_stay
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tidemill.model.query import Export
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
+    from tidemill.planning.explain import PlannedStep
+    from tidemill.planning.plan import StepPlan
     from tidemill.planning.refusals import Ground
     from tidemill.planning.request import Request
 
@@ -181,8 +183,10 @@ def refused_columns(table: Table, snapshot: Snapshot | None) -> tuple[str, ...]:
 
 
 def _refused(table: Table, snapshot: Snapshot) -> tuple[str, ...]:
+    from tidemill.execution.facts import columns_given  # noqa: PLC0415  slow to import
+
     try:
-        held, given = log_of(table).columns(), _given(table)
+        held, given = log_of(table).columns(), columns_given(table)
     except TidemillError:  # what cannot be looked at fails in its own step
         return ()
     if not held or given is None:
@@ -195,19 +199,6 @@ def _refused(table: Table, snapshot: Snapshot) -> tuple[str, ...]:
     return (f"{table.name}: this run will fail with {error.code}. {error.problem} {error.remedy}",)
 
 
-def _given(table: Table) -> tuple[str, ...] | None:
-    """The columns that its source or its query gives, where they are known."""
-    match table.producer:
-        case Loaded(source):
-            from tidemill.sources.registry import columns_of  # noqa: PLC0415  slow to import
-
-            return columns_of(source)
-        case Query() as query:
-            return output_columns(query.text)
-        case _:
-            return None
-
-
 def plan_of(workspace: Workspace, request: Request) -> list[PlannedStep]:
     """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
     now = datetime.now(workspace.spark.zone)
@@ -217,17 +208,50 @@ def plan_of(workspace: Workspace, request: Request) -> list[PlannedStep]:
     busy: set[str] = set()
     catalog = catalog_of(workspace)
     for node in workspace.tables_and_views:
-        step = _planned(workspace, node, ground, request, now)
-        read = {name.lower() for name in through(node.inputs, workspace.all_views)}
-        idle = busy.isdisjoint(read) and _is_up_to_date(node, request, catalog)
-        step = steps.up_to_date(step) if idle else step
-        warned = () if isinstance(node, View) else _warned(workspace, node, ground, request, catalog, busy)
-        fits = idle or request.full_refresh
-        refused = () if isinstance(node, View) or fits else refused_columns(node, ground.snapshots[node.name])
-        notices = (*ground.notices.get(node.name, ()), *step.notices, *warned, *refused)
-        found.append(replace(step, notices=notices))
-        busy |= set() if idle or isinstance(node, View) else {node.name.lower()}
+        unread = busy.isdisjoint(name.lower() for name in through(node.inputs, workspace.all_views))
+        if isinstance(node, View):
+            found.append(_plan_of_view(node, ground, catalog, unread=unread))
+            continue
+        plan = _plan_of_table(workspace, node, ground, request, now, catalog, unread=unread)
+        idle = plan.mode is Mode.UP_TO_DATE
+        refused = () if idle or request.full_refresh else refused_columns(node, plan.snapshot)
+        warned = _warned(workspace, node, ground, request, catalog, busy)
+        notices = (*ground.notices.get(node.name, ()), *plan.notices, *warned, *refused)
+        found.append(explain(replace(plan, notices=notices)))
+        busy |= set() if idle else {node.name.lower()}
     return found
+
+
+def _plan_of_view(view: View, ground: Ground, catalog: Catalog, *, unread: bool) -> PlannedStep:
+    from tidemill.execution.views import view_up_to_date  # noqa: PLC0415  slow to import
+
+    try:
+        idle = unread and view_up_to_date(view, catalog) is not None
+    except TidemillError:  # what cannot be looked at fails in its own step
+        idle = False
+    step = explain_view(view, view_record(view.path), up_to_date=idle)
+    return replace(step, notices=(*ground.notices.get(view.name, ()), *step.notices))
+
+
+def _plan_of_table(
+    workspace: Workspace,
+    table: Table,
+    ground: Ground,
+    request: Request,
+    now: datetime,
+    catalog: Catalog,
+    *,
+    unread: bool,
+) -> StepPlan:
+    """The plan that a run would execute; `unread`: the run changes nothing before it that the table reads."""
+    from tidemill.execution.facts import facts_by_log  # noqa: PLC0415  slow to import
+    from tidemill.execution.producers import source_of  # noqa: PLC0415
+
+    snapshot, facts = ground.snapshots[table.name], NO_FACTS
+    with suppress(TidemillError):  # a source that cannot be looked at fails in its own step
+        facts = facts_by_log(table, source_of(table, catalog, now, {}), snapshot, request)
+    known = facts if unread else replace(facts, version=None)
+    return plan_step(table, snapshot, request, workspace.given, now, known)
 
 
 def _warned(
@@ -264,44 +288,5 @@ def notices_of(workspace: Workspace, ground: Ground, request: Request) -> dict[s
 def _foreseen(workspace: Workspace, node: Table | View, ground: Ground, request: Request) -> tuple[str, ...]:
     if isinstance(node, View):
         return ()
-    changed = steps.changed_query(node, ground.snapshots.get(node.name), request)
+    changed = changed_query(node, ground.snapshots.get(node.name), request)
     return (*changed, *kept_warnings(workspace, node))
-
-
-def _planned(workspace: Workspace, node: Table | View, ground: Ground, request: Request, now: datetime) -> PlannedStep:
-    if isinstance(node, View):
-        return plan_view(node, view_record(node.path))
-    snapshot = ground.snapshots[node.name]
-    joins = _joins(workspace, node, node.producer, snapshot) if isinstance(node.producer, Join) else None
-    return plan_step(node, snapshot, request, workspace.given, now, joins)
-
-
-def _joins(workspace: Workspace, table: Table, join: Join, snapshot: Snapshot | None) -> str:
-    """What a join would read next."""
-    declared = {each.name.lower(): each for each in workspace.all_tables}
-    found = [
-        side_by_log(side, declared.get(side.table), _side_path(workspace, side.table), workspace.short(side.table))
-        for side in (join.a, join.b)
-    ]
-    lowest = [low for _, low in found if low]
-    first = min(lowest) if len(lowest) == len(found) else None
-    return planned(table, snapshot, [side for side, _ in found], first, workspace.given)
-
-
-def _side_path(workspace: Workspace, name: str) -> str | None:
-    """Where the Delta table of this name is: one of ours, or of others."""
-    return catalog_of(workspace).outside[name].delta_path if name in workspace.outside else workspace.held_path(name)
-
-
-def _is_up_to_date(node: Table | View, request: Request, catalog: Catalog) -> bool:
-    from tidemill.execution.producers import source_of  # noqa: PLC0415  slow to import
-    from tidemill.execution.results import up_to_date  # noqa: PLC0415
-    from tidemill.execution.views import view_up_to_date  # noqa: PLC0415
-
-    try:
-        if isinstance(node, View):
-            return view_up_to_date(node, catalog) is not None
-        source = source_of(node, catalog, datetime.now(UTC), {})
-        return request == USUAL and up_to_date(node, source) is not None
-    except TidemillError:  # a source that cannot be looked at fails in its own step
-        return False

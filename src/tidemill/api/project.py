@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tidemill.ledger.past import PastRun
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
+    from tidemill.planning.explain import PlannedStep
     from tidemill.planning.request import Request
-    from tidemill.planning.steps import PlannedStep
     from tidemill.verify.result import VerifiedTables
 
     Names = str | Iterable[str]

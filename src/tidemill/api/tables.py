@@ -332,7 +332,6 @@ def run_merge(
 
     Without a session it runs on the Spark of the settings; `small` starts the embedded one for a short job.
     """
-    from tidemill.execution.modes import rehearse_step  # noqa: PLC0415
     from tidemill.execution.step import run_step  # noqa: PLC0415
     from tidemill.sources.frames import FrameSource  # noqa: PLC0415
     from tidemill.spark.errors import translated  # noqa: PLC0415
@@ -348,8 +347,7 @@ def run_merge(
         session = session_for(spark, small=small, settings=settings or SparkSettings())
         place = _placed if table.format == PARQUET else _located  # a dataset that is not there yet has no name
         located = replace(table, path=place(table.path, session))
-        result = rehearse_step(session, located, rows) if dry_run else run_step(session, located, rows)
-        return _merge_result(result)
+        return _merge_result(run_step(session, located, rows, dry_run=dry_run))
 
 
 def file_source(source: str | Path, options: Mapping[str, str] = NOTHING_GIVEN) -> FileSource:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.graph import Graph
     from tidemill.model.source import Source
+    from tidemill.planning.explain import PlannedStep
     from tidemill.planning.request import Backfill, Request
-    from tidemill.planning.steps import PlannedStep
     from tidemill.verify.result import Verified
 
     Ready = Callable[[SparkSession | None, Listener | None], RunOutcome]

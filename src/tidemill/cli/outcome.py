@@ -158,7 +158,7 @@ class Shown:
             return [] if self._first else ["first run"]
         if result.rebuilt:
             return ["full refresh"]
-        return [*batches, self.workspace.masking.mask(result.window.told)] if result.window else []
+        return [*batches, self.workspace.masking.mask(result.reason)] if result.window else []
 
     def _end(self, outcome: RunOutcome) -> list[str]:
         failed = sum(1 for each in outcome.outcomes if each.error)

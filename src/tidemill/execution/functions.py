@@ -1,10 +1,11 @@
-"""A table that a function keeps: each batch of new dates is one commit, after its expectations are met."""
+"""A table that a function gives: each batch of new dates is one commit, after its expectations are met."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -12,18 +13,21 @@ from pyspark.sql import functions as F
 from tidemill.changes.check_results import Expected, rejected_name
 from tidemill.changes.checks import as_row, samples
 from tidemill.changes.columns import require
-from tidemill.changes.compile import ALL_COUNTS
-from tidemill.changes.profile import decoded, exact, highest, time_kind
+from tidemill.changes.profile import decoded, exact, time_kind
 from tidemill.errors import ArgumentError, CheckError, TidemillError
+from tidemill.execution.attempt import Task
+from tidemill.execution.commit import commit
+from tidemill.execution.reading import RowsRead, gather, table_facts
 from tidemill.execution.results import together
-from tidemill.execution.step import Asked, Step, done, run_step
-from tidemill.formats.base import AppendRows, Conflict
+from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
 from tidemill.model.function import OnUnmet
 from tidemill.model.names import quote, spelled
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
 from tidemill.model.table import SchemaPolicy, Table
-from tidemill.planning.dates import Fetch, fetches_of, progress_of
+from tidemill.planning.dates import progress_of
+from tidemill.planning.plan import plan_step
+from tidemill.planning.refusals import refusals, refuse
 from tidemill.planning.windows import known_of
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Run
@@ -31,21 +35,16 @@ from tidemill.spark.errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import date
+    from datetime import date, datetime
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from tidemill.execution.prepare import Prepared
+    from tidemill.execution.attempt import Attempt, Gathered
     from tidemill.execution.producers import FunctionRows
     from tidemill.execution.results import StepResult
-    from tidemill.formats.base import Compiled, HeldRows
-    from tidemill.formats.registry import AnyStore
-    from tidemill.model.cursor import Cursor
     from tidemill.model.function import Expectation
-    from tidemill.model.record import Record, Snapshot
-    from tidemill.planning.dates import Progress
-    from tidemill.planning.request import Backfill
-    from tidemill.planning.windows import WindowPlan
+    from tidemill.planning.dates import Fetch
+    from tidemill.planning.plan import StepPlan
     from tidemill.sources.protocol import Reading
 
 WHY, WHEN, WHICH = (
@@ -63,11 +62,6 @@ class Expecting:
     table: Table
     expectations: tuple[Expectation, ...]
     results: tuple[Expected, ...] = field(default=())
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many rows did not meet each."""
-        return {each.expectation.name: each.unmet for each in self.results}
 
     def met(self, spark: SparkSession, rows: DataFrame, now: datetime | None) -> DataFrame:
         """The rows that may enter. Those that may not are kept in a table of their own, each once; without a time
@@ -146,7 +140,7 @@ class Expecting:
             schema_policy=SchemaPolicy.APPEND_NEW_COLUMNS,
             origin=self.table.origin,
         )
-        run_step(spark, table, FrameSource(aside), now=now)
+        commit(Task(spark, plan_step(table, None, now=now), FrameSource(aside), gather))
 
 
 def _unmet(expectation: Expectation) -> Column:
@@ -154,65 +148,34 @@ def _unmet(expectation: Expectation) -> Column:
 
 
 def run_function(
-    spark: SparkSession,
-    table: Table,
-    source: FunctionRows,
-    asked: Backfill | None = None,
-    *,
-    now: datetime | None = None,
-    report: Callable[[str], None] = lambda _: None,
+    spark: SparkSession, plan: StepPlan, source: FunctionRows, report: Callable[[str], None] = lambda _: None
 ) -> StepResult:
-    """Brings the table up to date with what its function gives; `asked` are dates that somebody wants.
+    """Executes the plan of a function's table.
 
     A function with dates is called once for each batch of them, and what is committed stays when a later one fails.
     `report` is called with each date as it is fetched.
     """
-    started = now or datetime.now(UTC)
-    if table.window is None:
-        return _step(spark, table, source, None, started, lambda _: None)
-    store = store_of(table)
-    snapshot = known_of(table, store.snapshot())
-    progress = progress_at(spark, store, table, snapshot, started)
-    done = snapshot.record.backfill if snapshot and snapshot.record else {}
-    fetches = fetches_of(table, progress, started, asked, done)
-    return _fetched(spark, table, source, fetches, started, report)
-
-
-def progress_at(
-    spark: SparkSession, store: AnyStore, table: Table, snapshot: Snapshot | None, now: datetime
-) -> Progress:
-    """How far the table has been fetched."""
-
-    def held_highest(version: int) -> Cursor | None:
-        """By a query: file statistics still know deleted rows."""
-        assert snapshot is not None  # noqa: S101  asked only of a table that is there
-        assert table.window is not None  # noqa: S101
-        held = store.read(spark, None if version == snapshot.version else version)
-        column = require([table.window.time_column], held.columns, "The time column", table.name)[0]
-        kind = time_kind(column, held.schema[column].dataType, table.name)
-        found = held.agg(exact(F.max(quote(column)), kind).alias("highest")).first()
-        return highest(found["highest"] if found else None, kind)
-
-    return progress_of(table, snapshot, held_highest, now)
-
-
-def _fetched(
-    spark: SparkSession,
-    table: Table,
-    source: FunctionRows,
-    fetches: list[Fetch],
-    now: datetime,
-    report: Callable[[str], None],
-) -> StepResult:
+    if plan.table.window is None:
+        return _commit_call(spark, plan, source, None)
+    plan = _filled(spark, plan)
     results: list[StepResult] = []
-    for number, fetch in enumerate(fetches):
-        dates = _Dates(report, fetches[0].first, sum(each.count for each in fetches))
+    for number, fetch in enumerate(plan.fetches):
+        dates = _Dates(report, plan.fetches[0].first, sum(each.count for each in plan.fetches))
         try:
-            results.append(_step(spark, table, source, fetch, now, dates))
+            results.append(_commit_call(spark, plan, source, fetch, dates))
         except TidemillError as failure:
-            failure.remedy += _kept(number, fetches)
+            failure.remedy += _kept(number, plan.fetches)
             raise
-    return replace(together(results), window=fetches[0].until(fetches[-1]))
+    window = plan.fetches[0].until(plan.fetches[-1])
+    return replace(together(results), window=window, mode=plan.mode, reason=plan.reason)
+
+
+def _filled(spark: SparkSession, plan: StepPlan) -> StepPlan:
+    """The plan with its dates, where only the rows of the table tell how far it was fetched."""
+    with closing(store_of(plan.table)) as store:
+        snapshot = known_of(plan.table, store.snapshot())
+        refuse(refusals(plan.table, snapshot, plan.request))
+        return plan.on(snapshot, table_facts(spark, store, plan.table, snapshot))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,101 +199,77 @@ def _kept(done: int, fetches: Sequence[Fetch]) -> str:
     return f" {done} of {len(fetches)} batches are in the table and stay; {who} goes on behind them."
 
 
-def _step(
+def _commit_call(
     spark: SparkSession,
-    table: Table,
+    plan: StepPlan,
     source: FunctionRows,
     fetch: Fetch | None,
-    now: datetime,
-    report: Callable[[date], None],
+    report: Callable[[date], None] = lambda _: None,
 ) -> StepResult:
-    return done(Asked(spark, table, source, now), lambda asked: FunctionStep(asked, fetch, report))
+    """One call of the function, and the commit of what it gave."""
+    read = partial(_read_fetched, fetch=fetch, report=report)
+    result = commit(Task(spark, plan, source, partial(_gather_fetched, read=read)))
+    written = result.counts.written or result.counts.deleted
+    status = result.status if written or result.first_run else "unchanged"
+    return replace(result, status=status, notices=(*result.notices, *_saving(plan.table, result)))
 
 
-class FunctionStep(Step):
-    """One call of a function, and the commit of what it gave."""
+def _gather_fetched(attempt: Attempt, read: Callable[[Attempt, Reading], RowsRead]) -> Gathered:
+    gathered = gather(attempt, read)
+    return replace(gathered, met=_rows_met(attempt.table, gathered))
 
-    def __init__(
-        self, asked: Asked, fetch: Fetch | None = None, report: Callable[[date], None] = lambda _: None
-    ) -> None:
-        super().__init__(asked)
-        self.fetch, self.report = fetch, report
-        self.adopted = False
-        assert self.table.function is not None  # noqa: S101
-        self.expecting = Expecting(self.table, self.table.function.expectations)
 
-    def run(self, began: float) -> StepResult:
-        result = super().run(began)
-        written = result.counts.written or result.counts.deleted
-        status = result.status if written or result.first_run else "unchanged"
-        notices = (*result.notices, *self._saving(result))
-        return replace(result, status=status, notices=notices, expectations=self.expecting.results)
+def _read_fetched(attempt: Attempt, reading: Reading, fetch: Fetch | None, report: Callable[[date], None]) -> RowsRead:
+    """What the function gives for its dates, without the rows that do not meet its expectations."""
+    rows = attempt.source.read(replace(reading, run=_run(attempt, fetch, report)))
+    window, adopted = _window(attempt, rows, fetch)
+    assert attempt.table.function is not None  # noqa: S101
+    expecting = Expecting(attempt.table, attempt.table.function.expectations)
+    met = expecting.met(attempt.spark, rows, attempt.now)
+    return RowsRead(met, attempt.plan, window, expecting.results, adopted)
 
-    def _again(self) -> Step:
-        return FunctionStep(self.asked, self.fetch, self.report)
 
-    def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
-        rows = self.source.read(replace(reading, run=self._run()))
-        window = self._planned(rows)
-        return self.expecting.met(self.spark, rows, self.now), window
+def _run(attempt: Attempt, fetch: Fetch | None, report: Callable[[date], None]) -> Run:
+    store, snapshot, spark = attempt.store, attempt.base, attempt.spark
 
-    def _run(self) -> Run:
-        fetch, snapshot = self.fetch, self.snapshot
+    def held() -> DataFrame | None:
+        return store.read(spark, snapshot.version) if snapshot else None
 
-        def held() -> DataFrame | None:
-            return self.store.read(self.spark, snapshot.version) if self.known and snapshot else None
+    if fetch is None:
+        return Run(mode="incremental" if snapshot else "first", held=held)
+    return Run(fetch.first, fetch.last, fetch.mode, held=held, told=report)
 
-        if fetch is None:
-            return Run(mode="incremental" if self.known else "first", held=held)
-        return Run(fetch.first, fetch.last, fetch.mode, held=held, told=self.report)
 
-    def _planned(self, rows: DataFrame) -> Fetch | None:
-        """The dates, with what is known of the table by the snapshot of this attempt."""
-        if self.fetch is None or self.table.window is None:
-            return None
-        column = require([self.table.window.time_column], rows.columns, "The time column", f"{self.source}")[0]
-        time_kind(column, rows.schema[column].dataType, self.table.name)
-        progress = progress_at(self.spark, self.store, self.table, self.known, self.now)
-        if progress.watermark is None and self.fetch.watermark is not None:
-            raise Conflict(f"{self.table.name} was emptied or reset since its dates were planned")
-        self.adopted = progress.adopted
-        return replace(self.fetch, column=column, watermark=progress.watermark)
+def _window(attempt: Attempt, rows: DataFrame, fetch: Fetch | None) -> tuple[Fetch | None, bool]:
+    """The dates with what is known of the table by the snapshot of this attempt, and whether its rows say so."""
+    table = attempt.table
+    if fetch is None or table.window is None:
+        return None, False
+    column = require([table.window.time_column], rows.columns, "The time column", f"{attempt.source}")[0]
+    time_kind(column, rows.schema[column].dataType, table.name)
+    facts = table_facts(attempt.spark, attempt.store, table, attempt.base)
+    progress = progress_of(table, attempt.base, facts.highest, attempt.now)
+    if progress.watermark is None and fetch.watermark is not None:
+        raise Conflict(f"{table.name} was emptied or reset since its dates were planned")
+    return replace(fetch, column=column, watermark=progress.watermark), progress.adopted
 
-    def _compile(self, prepared: Prepared, held: HeldRows | None, window: WindowPlan | None) -> Compiled:
-        compiled = super()._compile(prepared, held, window)
-        if compiled.operation is None and held is not None and self._is_news(prepared, window):
-            nothing = AppendRows(held.none)
-            return replace(compiled, operation=nothing, known=ALL_COUNTS, unique=True)
-        return compiled
 
-    def _is_news(self, prepared: Prepared, window: WindowPlan | None) -> bool:
-        """Whether the record has something new to say, though no row has changed."""
-        record = self.known.record if self.known else None
-        if self.adopted or record is None:
-            return window is not None
-        known = record.progress.get(self.table.input)
-        next_one = window.next_watermark(prepared.change.profile.highest, self.now) if window else None
-        return next_one != known or (
-            window is not None and dict(record.backfill) != dict(self._recording(window).backfill())
-        )
+def _rows_met(table: Table, gathered: Gathered) -> str | None:
+    """From the lowest time that was fetched on, which need not be one of the dates."""
+    change = gathered.prepared.change
+    column = change.time_column
+    if column is None or not isinstance(table.strategy, Append):
+        return gathered.met
+    kind = time_kind(column, change.rows.schema[column].dataType, table.name)
+    found = change.rows.agg(exact(F.min(quote(column)), kind).alias("lowest")).first()
+    low = decoded(found["lowest"], kind) if found else None
+    return f"({quote(column)} >= {low.literal()} OR {quote(column)} IS NULL)" if low else "true"
 
-    def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:
-        """From the lowest time that was fetched on, which need not be one of the dates."""
-        column = prepared.change.time_column
-        if column is None or not isinstance(self.table.strategy, Append):
-            return super()._met(prepared, window)
-        kind = time_kind(column, prepared.change.rows.schema[column].dataType, self.table.name)
-        found = prepared.change.rows.agg(exact(F.min(quote(column)), kind).alias("lowest")).first()
-        low = decoded(found["lowest"], kind) if found else None
-        return f"({quote(column)} >= {low.literal()} OR {quote(column)} IS NULL)" if low else "true"
 
-    def _record(self, *given: Any) -> Record:
-        return super()._record(*given).with_(expectations=self.expecting.counts)
-
-    def _saving(self, result: StepResult) -> tuple[str, ...]:
-        """What a table that is replaced as a whole would save by keys."""
-        counts = result.counts
-        if not isinstance(self.table.strategy, Replace) or result.first_run or not counts.written:
-            return ()
-        rows = f"{result.rows_read:,} rows were written for {counts.inserted:,} that are new or differ"
-        return (f"{rows}; with keys=[…] the function may give only those, and a merge writes no others",)
+def _saving(table: Table, result: StepResult) -> tuple[str, ...]:
+    """What a table that is replaced as a whole would save by keys."""
+    counts = result.counts
+    if not isinstance(table.strategy, Replace) or result.first_run or not counts.written:
+        return ()
+    rows = f"{result.rows_read:,} rows were written for {counts.inserted:,} that are new or differ"
+    return (f"{rows}; with keys=[…] the function may give only those, and a merge writes no others",)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from tidemill.formats.base import KeyRange
 from tidemill.model.join import Span, at_tick, scope_of, tick_of, waits_of
-from tidemill.planning.joins import Known, SideState, big_window, join_window, progress_of, told_by_log
+from tidemill.planning.joins import (
+    JoinFacts,
+    SideState,
+    big_window,
+    join_facts_by_log,
+    progress_of,
+    side_by_log,
+    side_by_progress,
+)
 from tidemill.sources.protocol import sum_of_known
 
 if TYPE_CHECKING:
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
     from tidemill.model.join import Join, JoinSide
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.request import Part
     from tidemill.planning.windows import WindowPlan
     from tidemill.sources.protocol import Reading
 
@@ -107,35 +114,47 @@ class JoinSource:
 
         return JoinRows.of(self.join.filled(self.given), self.table.name, self.catalog, spark)
 
-    def window(
-        self,
-        spark: SparkSession,
-        snapshot: Snapshot | None,
-        held_highest: Callable[[int], Cursor | None],
-        part: Part | None,
-        variables: Mapping[str, str],
-    ) -> WindowPlan:
-        """The window of the next run, or of a batch of a backfill."""
-        rows = self.rows(spark)
-        return join_window(self.table, rows.kind, self._known(rows, snapshot, held_highest), part, variables)
-
     def all_windows(self, spark: SparkSession, snapshot: Snapshot) -> WindowPlan:
         """What the table has joined so far, as one window."""
         rows = self.rows(spark)
-        return big_window(self.table, rows.kind, self._known(rows, snapshot, lambda _: None))
+        return big_window(self.table, rows.kind, self._facts(rows, snapshot, lambda _: None))
 
-    def _known(self, rows: JoinRows, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]) -> Known:
+    def facts(
+        self, spark: SparkSession, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]
+    ) -> JoinFacts:
+        """How far both sides go, by their logs and their rows."""
+        return self._facts(self.rows(spark), snapshot, held_highest)
+
+    def facts_by_log(self, snapshot: Snapshot | None) -> JoinFacts:
+        """How far both sides go, by logs alone: no rows are asked, and what they would tell is a gap."""
+        sides = (self.join.a, self.join.b)
+        found = [side_by_log(each, self._table(each), self._path(each), self._short(each)) for each in sides]
+        return join_facts_by_log(self.table, snapshot, found)
+
+    def _facts(
+        self, rows: JoinRows, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]
+    ) -> JoinFacts:
         since = progress_of(self.table, snapshot, rows.kind)
         sides = (rows.join.a, rows.join.b)
-        told = {side: found for side in sides if (found := self._told(side, rows.kind))}
-        newest = rows.highest([side for side in sides if side not in told], since)
-        states = [told.get(side) or SideState(self._short(side), newest.get(side), newest.get(side)) for side in sides]
-        return Known(snapshot, states, rows.lowest, held_highest)
+        logged = {side: found for side in sides if (found := self._progress(side, rows.kind))}
+        newest = rows.highest([side for side in sides if side not in logged], since)
+        states = [
+            logged.get(side) or SideState(self._short(side), newest.get(side), newest.get(side)) for side in sides
+        ]
+        return JoinFacts(snapshot, states, rows.lowest, held_highest, rows.kind)
 
-    def _told(self, side: JoinSide, kind: CursorKind) -> SideState | None:
+    def _progress(self, side: JoinSide, kind: CursorKind) -> SideState | None:
         """What the log of a side says, where it is about times of this kind."""
-        told = told_by_log(self.catalog.tables.get(side.table.lower()), self._short(side), side.time)
-        return told if told and told.newest and told.newest.kind is kind else None
+        found = side_by_progress(self._table(side), self._short(side), side.time)
+        return found if found and found.newest and found.newest.kind is kind else None
+
+    def _table(self, side: JoinSide) -> Table | None:
+        return self.catalog.tables.get(side.table.lower())
+
+    def _path(self, side: JoinSide) -> str | None:
+        """Where the Delta table of a side is: one of ours, or of others."""
+        outside = self.catalog.outside.get(side.table)
+        return outside.delta_path if outside else self.catalog.path_of(side.table)
 
     def _short(self, side: JoinSide) -> str:
         return side.table.removeprefix(f"{self.catalog.naming.schema}.")

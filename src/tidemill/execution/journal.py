@@ -27,7 +27,9 @@ from tidemill.model.names import absolute
 from tidemill.model.query import Export, View
 from tidemill.model.record import Counts
 from tidemill.model.table import Table
+from tidemill.planning.plan import REFRESHED
 from tidemill.planning.request import USUAL
+from tidemill.planning.windows import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -110,11 +112,10 @@ def keeping(strategy: str, command: str, table: str, path: str, folder: Path | N
         run.add(kept.step())
 
 
-UP_TO_DATE = "up to date: its inputs are unchanged"
 _REASONS = {
     "first": "first run",
-    "full": "everything is read: it has no window",
-    "full refresh": "full refresh: everything is read",
+    "full": EVERYTHING,
+    "full refresh": REFRESHED,
     "incremental": "since its watermark",
 }
 
@@ -181,13 +182,12 @@ class KeptRun:
         return self._export(name, result)
 
     def _table(self, name: str, result: StepResult) -> Step:
-        mode, reason = _why(result)
         return self._step(
             name,
-            mode,
+            str(result.mode),
             "unchanged" if result.status == "up to date" else result.status,
             strategy=result.strategy,
-            reason=self.masking.mask(reason),
+            reason=self.masking.mask(result.reason),
             counts=result.counts,
             rows_read=result.rows_read,
             bytes_read=result.bytes_read,
@@ -235,19 +235,3 @@ class KeptRun:
 
     def _why_not(self, outcome: Outcome) -> str:
         return f"{self.short(outcome.waits_for or '')} was not made by this run"
-
-
-def _why(result: StepResult) -> tuple[str, str]:
-    """How a step went, and why so."""
-    window = result.window
-    if result.status == "up to date":
-        return "skipped", UP_TO_DATE
-    if window and window.reason.startswith("backfill"):
-        return "backfill", window.told
-    if result.rebuilt:
-        return "full refresh", _REASONS["full refresh"]
-    if result.first_run:
-        return "first", window.told if window else _REASONS["first"]
-    if window is None:
-        return "full", _REASONS["full"]
-    return "incremental" if window.start else "full", window.told

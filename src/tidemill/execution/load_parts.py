@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
 from tidemill.model.names import quote
 from tidemill.model.source import Load, Loads
-from tidemill.model.table import SchemaPolicy
+from tidemill.planning.loads import source_table
 from tidemill.sources.protocol import bytes_of, sum_of_known
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame
@@ -84,8 +84,7 @@ class LoadsSource:
 
     def version(self) -> str | None:
         """The versions of all sources; None where one of them cannot tell."""
-        versions = {part.load.input: part.source.version() for part in self.parts}
-        return None if None in versions.values() else json.dumps(versions, sort_keys=True)
+        return version_of({part.load.input: part.source.version() for part in self.parts})
 
     def bytes_read(self, start: Cursor | None) -> int | None:
         """Of all sources, which are read whole."""
@@ -118,8 +117,10 @@ class LoadsSource:
         return whole_of(self, reading, batch)
 
 
+def version_of(versions: Mapping[str, str | None]) -> str | None:
+    """The versions of all sources as one; None where one of them cannot tell."""
+    return None if None in versions.values() else json.dumps(versions, sort_keys=True)
+
+
 def _part(table: Table, load: Load) -> LoadPart:
-    alone = table.alone(load)
-    if alone.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS:  # a column leaves the table when no source has it
-        alone = replace(alone, schema_policy=SchemaPolicy.APPEND_NEW_COLUMNS)
-    return LoadPart(load, alone, connector_for(load.source))
+    return LoadPart(load, source_table(table, load), connector_for(load.source))

@@ -22,7 +22,9 @@ from tidemill.model.names import quote
 from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
-from tidemill.planning.windows import plan_window
+from tidemill.model.variables import NOTHING_GIVEN
+from tidemill.planning.gaps import Facts
+from tidemill.planning.table_windows import table_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,7 +134,7 @@ def _first_window(table: Table, schema: t.StructType, now: datetime, batch: Part
     if table.window is None:
         return None
     _, kind = cursor_of(table, schema)
-    return plan_window(table, kind, schema.names, None, lambda _: None, now, batch)
+    return table_window(table, None, NOTHING_GIVEN, now, batch, Facts(kind, schema.names)).window
 
 
 def _as_one(table: Table, changes: Sequence[Prepared], rows: DataFrame) -> Prepared:

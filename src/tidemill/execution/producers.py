@@ -23,6 +23,7 @@ from tidemill.model.mistakes import offset_of
 from tidemill.model.query import Loaded, Query, through
 from tidemill.model.source import Loads
 from tidemill.model.variables import NOTHING_GIVEN
+from tidemill.model.window import WINDOW_PARAMETERS
 from tidemill.planning.starts import literals_of, start_variable
 from tidemill.sources.protocol import Reading, sum_of_known
 from tidemill.sources.registry import connector_for, failures_of, in_place, said
@@ -272,6 +273,11 @@ class QuerySource:
     @property
     def settled(self) -> bool:
         return False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether its text depends on the bounds of a window; the rows of others are filtered."""
+        return not {*WINDOW_PARAMETERS, self.variable}.isdisjoint(self.query.parameters)
 
     def schema(self, reading: Reading) -> StructType:
         return self.read(reading).schema

@@ -135,7 +135,7 @@ class Recording:
         return record.highest if profile.highest is None else max(record.highest, profile.highest)
 
 
-def told(record: Record, table: Table) -> tuple[object, ...]:
+def explained(record: Record, table: Table) -> tuple[object, ...]:
     """What a record says that bounds or explains the runs after it."""
     columns = {name.lower() for name in record.columns} if isinstance(table.strategy, Append) else set()
     inputs = {name: (each.floor, each.config_hash) for name, each in record.inputs.items()}

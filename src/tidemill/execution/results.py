@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from tidemill.changes.check_results import summed, worst
-from tidemill.formats.log import log_of
 from tidemill.model.record import Counts
-from tidemill.model.source import Loads
+from tidemill.planning.plan import Mode
 from tidemill.sources.protocol import sum_of_known
 
 if TYPE_CHECKING:
@@ -21,10 +19,8 @@ if TYPE_CHECKING:
     from tidemill.execution.exports.export import ExportResult
     from tidemill.execution.joins import Tally
     from tidemill.model.cursor import Cursor
-    from tidemill.model.record import Record
-    from tidemill.model.table import Table
+    from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +29,7 @@ class StepResult:
 
     `checks` are those that were run on what it wrote; of several commits, the worst of each. `expectations` tell how
     the rows of a function fared, over all commits. `bytes_read` is the size of the files that were read of its source.
+    `mode` and `reason` are those of the plan that was executed.
     """
 
     table: str
@@ -47,6 +44,8 @@ class StepResult:
     first_run: bool = False
     rebuilt: bool = False
     batches: int = 1
+    mode: Mode = Mode.FULL
+    reason: str = ""
     window: WindowPlan | None = None
     watermark: Cursor | None = None
     files_rewritten: int = 0
@@ -90,45 +89,25 @@ def together(results: Sequence[StepResult]) -> StepResult:
     )
 
 
-def up_to_date(table: Table, source: Connector) -> StepResult | None:
-    """The result of a step that has nothing to read, known without Spark; None where it has to look.
-
-    Its input is known to be what it was, so is its declaration, and nobody touched its rows.
-    """
-    snapshot, version = log_of(table).snapshot(), source.version()
-    record = snapshot.record if snapshot else None
-    if snapshot is None or record is None or snapshot.rows is None or version is None:
-        return None
-    if not _is_of(record, table) or _versions_of(record, table) != version:
-        return None
+def up_to_date(plan: StepPlan) -> StepResult:
+    """The result of a step that has nothing to read, known without Spark."""
+    snapshot = plan.snapshot
+    assert snapshot is not None  # noqa: S101  its record says so
     return StepResult(
-        table=table.name,
+        table=plan.table.name,
         status="up to date",
-        strategy=str(table.strategy),
+        strategy=str(plan.table.strategy),
         version=snapshot.version,
         counts=Counts(),
-        total=snapshot.rows,
+        total=snapshot.rows or 0,
         rows_read=0,
         bytes_read=0,
         seconds=0.0,
-        watermark=record.reached(table.input_names),
+        mode=plan.mode,
+        reason=plan.reason,
+        watermark=snapshot.record.reached(plan.table.input_names) if snapshot.record else None,
         files_kept=snapshot.files,
     )
-
-
-def _is_of(record: Record, table: Table) -> bool:
-    """Whether the declaration is what it was, that of one of several sources included."""
-    alone = record.inputs.get(table.input)
-    config = alone.config_hash if alone else record.config_hash
-    return (record.sql_hash, config) == (table.sql_hash, table.config_hash)
-
-
-def _versions_of(record: Record, table: Table) -> str | None:
-    """The versions that the inputs had, as the source of the table tells them."""
-    if not isinstance(table.producer, Loads) or table.producer.recomputed:
-        return record.input_versions.get(table.input)
-    found = {name: record.input_versions.get(name) for name in table.input_names}
-    return None if None in found.values() else json.dumps(found, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

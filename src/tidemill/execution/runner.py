@@ -12,12 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
-from tidemill.execution.functions import run_function
-from tidemill.execution.loads import run_any
-from tidemill.execution.modes import rebuild, run_backfill
-from tidemill.execution.producers import FunctionRows, QuerySource, source_of
-from tidemill.execution.results import Outcome, RunOutcome, Silent, up_to_date
+from tidemill.execution.facts import facts_by_log
+from tidemill.execution.producers import QuerySource, source_of
+from tidemill.execution.results import Outcome, RunOutcome, Silent
 from tidemill.execution.retry import with_retries
+from tidemill.execution.step import execute
 from tidemill.execution.views import run_view
 from tidemill.formats.log import forget_view, log_of
 from tidemill.formats.registry import store_of
@@ -25,8 +24,9 @@ from tidemill.model.mistakes import Wording
 from tidemill.model.names import KEPT_FROM_RESET
 from tidemill.model.query import Export, View
 from tidemill.model.table import Table
+from tidemill.planning.notices import layout_notices, missed_changes
+from tidemill.planning.plan import plan_step
 from tidemill.planning.request import USUAL
-from tidemill.planning.steps import layout_notices, missed_changes
 from tidemill.planning.windows import known_of
 from tidemill.sources.http.fetch import remembering
 from tidemill.sources.protocol import Reading
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tidemill.execution.results import Listener, StepResult, ViewResult
     from tidemill.model.graph import Graph
     from tidemill.model.record import Described
+    from tidemill.planning.plan import StepPlan
     from tidemill.planning.request import Request
     from tidemill.sources.protocol import Connector
 
@@ -72,7 +73,7 @@ def _describe(spark: Callable[[], SparkSession], table: Table) -> tuple[Describe
         store.cluster(spark(), table.cluster_by)
     if news:
         store.set_properties(spark(), news)
-    return found, [_told(name) for name in news]
+    return found, [_word_of(name) for name in news]
 
 
 def differences(table: Table, found: Described) -> dict[str, str]:
@@ -89,7 +90,7 @@ def differences(table: Table, found: Described) -> dict[str, str]:
     return {name: value for name, value in declared.items() if held.get(name.lower()) != value}
 
 
-def _told(name: str) -> str:
+def _word_of(name: str) -> str:
     return {COMMENT: "description", CLUSTERED: "cluster_by", KEPT_FROM_RESET: "reset_allowed"}.get(name, name)
 
 
@@ -153,7 +154,7 @@ class Runner:
         self.listener.began(node.name)
         try:
             with self.catalog.user.at_work():
-                outcome = Outcome(node.name, self._done(node))
+                outcome = Outcome(node.name, self._made(node))
         except TidemillError as failure:
             failure.origin = failure.origin or node.origin
             outcome = Outcome(node.name, error=failure)
@@ -163,7 +164,7 @@ class Runner:
         self.listener.ended(outcome)
         return outcome
 
-    def _done(self, node: object) -> StepResult | ViewResult | ExportResult:
+    def _made(self, node: object) -> StepResult | ViewResult | ExportResult:
         match node:
             case Table():
                 missed = self._missed(node)
@@ -189,16 +190,14 @@ class Runner:
         return missed_changes(table, inputs, known_of(table, log_of(table).snapshot()), self.catalog.version)
 
     def _table(self, table: Table, source: Connector) -> StepResult:
-        asked, given = self.request.backfill, self.variables
-        if self.request.full_refresh:
-            return rebuild(self.session(), table, source, now=self.now, variables=given)
-        if isinstance(source, FunctionRows):
-            report = partial(self.listener.moved, table.name)
-            return run_function(self.session(), table, source, asked, now=self.now, report=report)
-        if asked and table.reads_windows:
-            report = partial(self.listener.moved, table.name)
-            return run_backfill(self.session(), table, source, asked, now=self.now, report=report, variables=given)
-        return up_to_date(table, source) or run_any(self.session(), table, source, now=self.now, variables=given)
+        plan = self.plan(table, source)
+        return execute(self.session, plan, source, partial(self.listener.moved, table.name))
+
+    def plan(self, table: Table, source: Connector) -> StepPlan:
+        """What the run does to a table, on the table as it is; starts no Spark."""
+        snapshot = known_of(table, log_of(table).snapshot())
+        facts = facts_by_log(table, source, snapshot, self.request)
+        return plan_step(table, snapshot, self.request, self.variables, self.now, facts)
 
     def source_of(self, table: Table) -> Connector:
         """What gives the table its rows."""

@@ -11,6 +11,7 @@ from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
 from tidemill.model.names import quote
 from tidemill.model.table import NullTime
 from tidemill.model.variables import NOTHING_GIVEN
+from tidemill.planning.gaps import GapError
 from tidemill.planning.windows import WindowPlan
 
 if TYPE_CHECKING:
@@ -47,10 +48,6 @@ class Fetch(WindowPlan):
     @property
     def count(self) -> int:
         return (self.last - self.first).days + 1
-
-    @property
-    def told(self) -> str:
-        return f"{self.reason}: {self.first}" + ("" if self.count == 1 else f" … {self.last}")
 
     def until(self, other: Fetch) -> Fetch:
         """From its first date to the last of another one."""
@@ -278,29 +275,35 @@ def _lookback(window: Window) -> str:
     return f", lookback {window.lookback}" if window.lookback else ""
 
 
-class _OnlyRowsTellError(Exception):
-    """The log does not say how far the table was fetched."""
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """The calls of one run and why; `progress` is None where only the table's rows tell how far it was fetched."""
+
+    fetches: tuple[Fetch, ...]
+    reason: str
+    progress: Progress | None
 
 
-def reason_to_fetch(table: Table, snapshot: Snapshot | None, asked: Backfill | None, now: datetime) -> str:
-    """Which dates, and why; a function without a time column is called once."""
-    if table.window is None:
-        return "its function is called once" if snapshot else "first run: its function is called once"
+def plan_fetches(
+    table: Table,
+    snapshot: Snapshot | None,
+    asked: Backfill | None,
+    now: datetime,
+    held_highest: Callable[[int], Cursor | None],
+) -> FetchPlan:
+    """Which dates, and why, as far as they are known; `held_highest` may raise `GapError`."""
+    _, window = _parts_of(table)
+    progress: Progress | None = None
     try:
-        progress = progress_of(table, snapshot, _unknown, now)
-    except _OnlyRowsTellError:
+        progress = progress_of(table, snapshot, held_highest, now)
+    except GapError:
         if asked is None or asked.start is None:
             known = snapshot is not None and snapshot.record is not None
-            since = f"{'' if known else 'adopted: '}since its highest {table.window.time_column}"
-            return f"{since}, to {last_asked(asked) or 'today'}"
-        progress = progress_of(table, None, _unknown, now)
+            since = f"{'' if known else 'adopted: '}since its highest {window.time_column}"
+            return FetchPlan((), f"{since}, to {last_asked(asked) or 'today'}", None)
     done = snapshot.record.backfill if snapshot and snapshot.record else {}
-    fetches = fetches_of(table, progress, now, asked, done)
-    return f"{fetches[0].reason}: {_dates(fetches)}"
-
-
-def _unknown(version: int) -> Cursor | None:
-    raise _OnlyRowsTellError(version)
+    fetches = fetches_of(table, progress or Progress(None, "backfill"), now, asked, done)
+    return FetchPlan(tuple(fetches), f"{fetches[0].reason}: {_dates(fetches)}", progress)
 
 
 def _dates(fetches: Sequence[Fetch]) -> str:

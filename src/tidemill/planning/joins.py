@@ -13,6 +13,7 @@ from tidemill.model.names import DELTA
 from tidemill.model.strategy import IncrementalJoin
 from tidemill.model.table import NullTime
 from tidemill.model.window import StartVariable, first_behind
+from tidemill.planning.gaps import GapError, ask_no_rows
 from tidemill.planning.windows import WindowPlan
 
 if TYPE_CHECKING:
@@ -39,19 +40,21 @@ class SideState:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class JoinFacts:
     """What a window is planned on: the log of the table, both sides, and questions that only rows can answer.
 
-    `lowest` asks both sides for their first time, `held_highest` a version of the table for its last one.
+    `lowest` asks both sides for their first time, `held_highest` a version of the table for its last one; without
+    Spark they may raise `GapError`. `kind` is the type of the times; None where a side is not known.
     """
 
     snapshot: Snapshot | None
     sides: Sequence[SideState]
     lowest: Callable[[], Cursor | None]
     held_highest: Callable[[int], Cursor | None]
+    kind: CursorKind | None = None
 
 
-def told_by_log(table: Table | None, name: str, time: str) -> SideState | None:
+def side_by_progress(table: Table | None, name: str, time: str) -> SideState | None:
     """How far an input goes that Tidemill maintains by the join's own time column; None where that is not known.
 
     Rows that tie with a watermark, and late ones within the lookback, may still come. A join's own windows are final.
@@ -83,40 +86,46 @@ def progress_of(table: Table, snapshot: Snapshot | None, kind: CursorKind | None
 
 
 def join_window(
-    table: Table, kind: CursorKind, known: Known, part: Part | None, variables: Mapping[str, str]
+    table: Table, kind: CursorKind, facts: JoinFacts, part: Part | None, variables: Mapping[str, str]
 ) -> WindowPlan:
     """The window of the next run, or of one batch of a backfill, which never reaches beyond what both sides have."""
     join = _join(table)
-    progress = progress_of(table, known.snapshot, kind)
-    following, why = _following(known, progress)
-    start = following or (cursor(kind, join.start) if join.start else known.lowest())
-    end = up_to(join, kind, variables) or _both_have(known.sides)
+    progress = progress_of(table, facts.snapshot, kind)
+    following, why = _following(facts, progress)
+    start = following or (cursor(kind, join.start) if join.start else facts.lowest())
+    end = up_to(join, kind, variables) or _both_have(facts.sides)
     begin = None
     if part is not None:
         start, end = part.start or start, min((each for each in (part.end, end) if each), default=None)
         begin, why = (None if following and part.begin == following else part.begin), f"backfill {part}: "
     plan = _between(table, kind, start, end, progress)
-    waits = None if plan.reached or join.up_to or part else held_back(known.sides)
+    waits = None if plan.reached or join.up_to or part else held_back(facts.sides)
     return replace(plan, reason=f"{why}{plan.reason}", notice=waits, begin=begin, mark=part.mark if part else None)
 
 
-def planned(
-    table: Table,
-    snapshot: Snapshot | None,
-    sides: Sequence[SideState | None],
-    lowest: Cursor | None,
-    variables: Mapping[str, str],
-) -> str:
-    """What the next run would join, and why, as far as logs tell: no rows are asked."""
-    told = [side for side in sides if side is not None]
-    progress = progress_of(table, snapshot)
-    kind = next((each.kind for each in (progress, *(side.newest for side in told)) if each), None)
-    if kind is None or len(told) < len(sides) or (snapshot and snapshot.robbed):
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """What the next run joins, and why; the window is None where only rows tell how far both sides go."""
+
+    window: WindowPlan | None
+    reason: str
+    notices: tuple[str, ...] = ()
+
+
+def plan_join(
+    table: Table, snapshot: Snapshot | None, facts: JoinFacts | None, part: Part | None, variables: Mapping[str, str]
+) -> JoinPlan:
+    """What the next run joins, or one batch of a backfill, as far as it is known."""
+    if facts is None or facts.kind is None:
+        progress = progress_of(table, snapshot)
         since = f"after {progress}" if progress else "from the beginning"
-        return f"{since}, up to what both sides have in full"
-    known = Known(snapshot, told, lambda: lowest, lambda _: None)
-    held = None if _join(table).up_to else held_back(told)
-    return " · ".join(each for each in (join_window(table, kind, known, None, variables).reason, held) if each)
+        return JoinPlan(None, f"{since}, up to what both sides have in full")
+    try:
+        window = join_window(table, facts.kind, facts, part, variables)
+    except GapError:
+        return plan_join(table, snapshot, None, part, variables)
+    held = None if _join(table).up_to else held_back(facts.sides)
+    return JoinPlan(window, window.reason, (held,) if held else ())
 
 
 def side_by_log(
@@ -127,14 +136,30 @@ def side_by_log(
 
     found = times_of(path, side.time) if path and format_at(path) == DELTA else None
     lowest, newest = found or (None, None)
-    told = told_by_log(table, name, side.time)
+    told = side_by_progress(table, name, side.time)
     return told or (SideState(name, newest, newest) if newest else None), lowest
 
 
-def big_window(table: Table, kind: CursorKind, known: Known) -> WindowPlan:
+def join_facts_by_log(
+    table: Table, snapshot: Snapshot | None, found: Sequence[tuple[SideState | None, Cursor | None]]
+) -> JoinFacts:
+    """What logs say about both sides, as `side_by_log` finds it; what only rows tell is a gap."""
+    sides, lows = [side for side, _ in found if side], [low for _, low in found if low]
+    progress = progress_of(table, snapshot)
+    kind = next((each.kind for each in (progress, *(side.newest for side in sides)) if each), None)
+
+    def lowest() -> Cursor:
+        if len(lows) < len(found):
+            raise GapError
+        return min(lows)
+
+    return JoinFacts(snapshot, sides, lowest, ask_no_rows, kind if len(sides) == len(found) else None)
+
+
+def big_window(table: Table, kind: CursorKind, facts: JoinFacts) -> WindowPlan:
     """All windows so far as one; an empty one where there was none."""
-    join, progress = _join(table), progress_of(table, known.snapshot, kind)
-    start = cursor(kind, join.start) if join.start else known.lowest()
+    join, progress = _join(table), progress_of(table, facts.snapshot, kind)
+    start = cursor(kind, join.start) if join.start else facts.lowest()
     return _between(table, kind, start, _behind(progress) if progress else None, None)
 
 
@@ -163,15 +188,15 @@ def _newest(side: SideState) -> str:
     return f"{side.newest}{' minus its lookback' if waits else ''}"
 
 
-def _following(known: Known, progress: Cursor | None) -> tuple[Cursor | None, str]:
+def _following(facts: JoinFacts, progress: Cursor | None) -> tuple[Cursor | None, str]:
     """Where the next window starts, None for the beginning; earlier where somebody else removed rows."""
-    if known.snapshot is None:
+    if facts.snapshot is None:
         return None, "first run: "
     if progress is None:
         return None, "from the beginning: "
-    if not known.snapshot.robbed:
+    if not facts.snapshot.robbed:
         return _behind(progress), ""
-    tops = [known.held_highest(version) for version in known.snapshot.robbed]
+    tops = [facts.held_highest(version) for version in facts.snapshot.robbed]
     found = [top for top in tops if top is not None]
     return (min([*found, _behind(progress)]) if len(found) == len(tops) else None), "somebody else removed rows: "
 

@@ -77,7 +77,7 @@ def _moment(bound: Cursor | None, zone: tzinfo | None) -> datetime | None:
             return None
 
 
-_STARTS = ("start_dt", "start_date")
+STARTS = ("start_dt", "start_date")
 _ENDS = ("end_dt", "end_date")
 _INTO_THE_NEXT_DAY = Duration(36, "hour")  # days have 23 to 25 hours where clocks are changed
 
@@ -111,7 +111,7 @@ def window_for(table: Table, variables: Mapping[str, str], *, first_run: bool, s
     assert window is not None  # noqa: S101  asked only for tables that have one
     if started or (first_run and start_variable(table)):
         return replace(window, moving_start=None)
-    name = next((name for name in _STARTS if name in variables and name in _bounding(table)), None)
+    name = next((name for name in STARTS if name in variables and name in _bounding(table)), None)
     if name and not start_variable(table):
         return replace(window, moving_start=StartVariable(name, table.origin))
     return window

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tidemill.formats.log import kind_of_column
 from tidemill.frontends.sql.volatile import output_columns
-from tidemill.model.cursor import Cursor, CursorKind, Duration
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import quote, quoted_text
 from tidemill.model.query import DATABASE_KINDS, Loaded, Query
 from tidemill.model.source import Loads
 from tidemill.model.strategy import DeleteInsert, Replace
-from tidemill.model.window import CurrentDate, StartVariable, Template
-from tidemill.planning.dates import reason_to_fetch
+from tidemill.model.window import StartVariable, Template
+from tidemill.planning.gaps import (
+    NO_FACTS,
+    WATERMARK,
+    Facts,
+    Placeholder,
+    cursor_kind,
+    open_window,
+    unfilled_window,
+)
 from tidemill.planning.joins import progress_of
 from tidemill.planning.operation_sql import END, NOTES, START, Entering, LoadStatements, created, join_query, written
+from tidemill.planning.plan import plan_step, reason_of_whole
 from tidemill.planning.refusals import missing_variables
+from tidemill.planning.request import USUAL
 from tidemill.planning.starts import (
-    end_of,
     finding_rows_without_time,
-    goes_by_days,
     literals_of,
-    start_of,
     start_variable,
     strategy_of,
     window_for,
 )
-from tidemill.planning.windows import WindowPlan, known_of, plan_window
+from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from datetime import datetime
 
     from tidemill.model.query import View
     from tidemill.model.record import Snapshot
@@ -42,153 +46,7 @@ if TYPE_CHECKING:
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table, Window
     from tidemill.planning.operation_sql import Written
-
-WATERMARK = "<watermark>"
-
-
-class Placeholder(Cursor):
-    """A value that only a run knows; its literal is the text that stands for it."""
-
-    @classmethod
-    def named(cls, text: str) -> Placeholder:
-        return cls(CursorKind.STRING, text)
-
-    def literal(self) -> str:
-        return self.text()
-
-
-@dataclass(frozen=True, slots=True)
-class ShownWindow:
-    """A window, and why a part of it is a placeholder, or is an assumption."""
-
-    plan: WindowPlan
-    why: tuple[str, ...] = ()
-
-
-class _OnlyRowsTellError(Exception):
-    """The watermark has to be asked of the table's rows, which needs Spark."""
-
-
-def first_window(table: Table, variables: Mapping[str, str], now: datetime) -> ShownWindow:
-    """What a first run reads, whether the table is there or not."""
-    window = window_for(table, variables, first_run=True)
-    kind, why = _kind(table, window, None, variables)
-    if kind is None:
-        return ShownWindow(_open(window, "first run"))
-    return ShownWindow(plan_window(table, kind, (), None, _refuse_to_ask, now, variables=variables), why)
-
-
-def next_window(
-    table: Table,
-    columns: Sequence[str],
-    snapshot: Snapshot | None,
-    variables: Mapping[str, str],
-    now: datetime,
-) -> ShownWindow:
-    """What the run after the first one reads, or the next one where the table is there.
-
-    The type of the time column is that of the watermark, of the table's column, or else of the declared start.
-    """
-    window = window_for(table, variables, first_run=False)
-    kind, why = _kind(table, window, snapshot, variables)
-    start = window.moving_start
-    if isinstance(start, StartVariable) and start.name not in variables:
-        return ShownWindow(replace(_open(window, f"since {start}"), start=Placeholder.named(f"<{start.name}>")))
-    if snapshot is not None and kind is not None:
-        try:
-            plan = plan_window(table, kind, columns, snapshot, _refuse_to_ask, now, variables=variables)
-            return ShownWindow(plan, why)
-        except _OnlyRowsTellError:
-            return _after_the_watermark(table, kind, variables, now, (*why, _asked_of_rows(window, snapshot)))
-    unmade = f"{WATERMARK} is the highest {window.time_column} that is committed, and the table is not made yet"
-    return _after_the_watermark(table, kind, variables, now, (*why, unmade))
-
-
-def _after_the_watermark(
-    table: Table, kind: CursorKind | None, variables: Mapping[str, str], now: datetime, why: tuple[str, ...]
-) -> ShownWindow:
-    """The window of a run whose watermark is not known: only a variable says where it starts all the same."""
-    window = window_for(table, variables, first_run=False)
-    bound = start_of(window, kind, None, variables, now) if kind else None
-    end = end_of(table, kind, variables, now) if kind else None
-    if bound and bound.given:
-        return ShownWindow(replace(_open(window, bound.reason or ""), start=bound.value, end=end))
-    since = f"{WATERMARK}{_minus(window.lookback)}"
-    text = f"greatest({bound.value.literal()}, {since})" if bound and bound.value else since
-    text = f"date_trunc('DAY', {text})" if goes_by_days(table) and kind is not CursorKind.DATE else text
-    reason = f"since {WATERMARK}{f', lookback {window.lookback}' if window.lookback else ''}"
-    return ShownWindow(replace(_open(window, reason), start=Placeholder.named(text), end=end), why)
-
-
-def _open(window: Window, reason: str) -> WindowPlan:
-    return WindowPlan(window.time_column, CursorKind.STRING, reason, window.null_time)
-
-
-def _kind(
-    table: Table, window: Window, snapshot: Snapshot | None, variables: Mapping[str, str]
-) -> tuple[CursorKind | None, tuple[str, ...]]:
-    """The type of the time column, and what it was taken from where that is not the table itself."""
-    known = snapshot.record.progress.get(table.input) if snapshot and snapshot.record else None
-    kind = known.kind if known else kind_of_column(table)
-    if kind is not None:
-        return kind, ()
-    start = _bound_of(window, variables)
-    if start is None:
-        return None, ()
-    kind = CursorKind.DATE if start == str(CurrentDate()) else _kind_of(start)
-    why = f"the type of {window.time_column} is not known yet: its start, {start}, is treated as a {kind}"
-    return kind, (why,)
-
-
-def _bound_of(window: Window, variables: Mapping[str, str]) -> str | None:
-    """Where runs start, as it is written or given."""
-    match window.moving_start:
-        case CurrentDate() as today:
-            return str(today)
-        case StartVariable(name):
-            return variables.get(name)
-        case _:
-            return window.start
-
-
-def _kind_of(text: str) -> CursorKind:
-    """The type that a bound looks like."""
-    if text.strip().lstrip("-").isdecimal():
-        return CursorKind.INTEGER
-    for kind, read in _READERS:
-        try:
-            read(text.strip())
-        except (ValueError, InvalidOperation):
-            continue
-        return kind
-    return CursorKind.STRING
-
-
-_READERS = (
-    (CursorKind.DATE, date.fromisoformat),
-    (CursorKind.TIMESTAMP, datetime.fromisoformat),
-    (CursorKind.DECIMAL, Decimal),
-)
-
-
-def _refuse_to_ask(version: int) -> NoReturn:
-    raise _OnlyRowsTellError(version)
-
-
-def _asked_of_rows(window: Window, snapshot: Snapshot) -> str:
-    event = "somebody else removed rows" if snapshot.record else "the table was made by others"
-    return f"{WATERMARK} is the highest {window.time_column} that the table holds: {event}, so the run asks its rows"
-
-
-def _minus(lookback: Duration | int | None) -> str:
-    match lookback:
-        case None:
-            return ""
-        case Duration(amount, unit):
-            return f" - INTERVAL {amount} {unit.upper()}{'' if amount == 1 else 'S'}"
-        case number:
-            return f" - {number}"
-
+    from tidemill.planning.windows import WindowPlan
 
 FIRST, NEXT, ALWAYS = "first", "next", "always"
 _AGAIN = "the table is there: a full refresh puts these rows in the place of those that it holds"
@@ -252,34 +110,48 @@ class _Statements:
     now: datetime
 
     def first(self) -> RunStatements:
-        shown = (
-            first_window(self.table, self.given, self.now) if self.table.window and not self.table.function else None
-        )
-        plan = shown.plan if shown else None
-        literals = self._literals(plan, first_run=True)
-        filters = self._filters(self._strategy(literals, plan, first_run=True), plan)
-        reason = "it reads from its start on" if shown and shown.plan.start else "it reads everything"
+        """What a first run sends, whether the table is there or not."""
+        plan = plan_step(self.table, None, USUAL, self.given, self.now)
+        window = plan.window
+        literals = self._literals(window, first_run=True)
+        filters = self._filters(self._strategy(literals, window, first_run=True), window)
+        reason = "it reads from its start on" if window and window.start else "it reads everything"
         if self.table.function:
-            reason = reason_to_fetch(self.table, None, None, self.now).removeprefix("first run: ")
+            reason = plan.reason.removeprefix("first run: ")
         again = (_AGAIN,) if self.snapshot else ()
-        return self._run(FIRST, reason, literals, filters, created(self.table), (*_why(shown), *again))
+        return self._run(FIRST, reason, literals, filters, created(self.table), (*_why(window, plan.notes), *again))
 
     def next(self) -> RunStatements:
-        shown = self._next_window()
-        plan = shown.plan if shown else None
-        literals = self._literals(plan if self.table.reads_windows else None, first_run=False)
-        strategy = self._strategy(literals, plan, first_run=False)
-        entering = Entering(self.table, plan.predicate if plan else None, self._columns())
-        reason = plan.reason if plan and self.table.reads_windows else "it reads everything"
-        if self.table.function:
-            reason = reason_to_fetch(self.table, self.snapshot, None, self.now)
-        filters = self._filters(strategy, plan)
-        return self._run(NEXT, reason, literals, filters, written(strategy, entering), _why(shown))
+        """What the next run sends, or the one after the first where the table is not there yet."""
+        reason, window, notes = self._next()
+        literals = self._literals(window if self.table.reads_windows else None, first_run=False)
+        strategy = self._strategy(literals, window, first_run=False)
+        entering = Entering(self.table, window.predicate if window else None, self._columns())
+        filters = self._filters(strategy, window)
+        return self._run(NEXT, reason, literals, filters, written(strategy, entering), _why(window, notes))
 
-    def _next_window(self) -> ShownWindow | None:
-        if self.table.window is None or self.table.function:
-            return None
-        return next_window(self.table, self._columns() or (), self.snapshot, self.given, self.now)
+    def _next(self) -> tuple[str, WindowPlan | None, tuple[str, ...]]:
+        """Why the next run reads what it does, its window, and what explains the placeholders in it."""
+        window = self.table.window and window_for(self.table, self.given, first_run=False)
+        start = window.moving_start if window else None
+        if window and isinstance(start, StartVariable) and start.name not in self.given:
+            unfilled = replace(open_window(window, f"since {start}"), start=Placeholder.named(f"<{start.name}>"))
+            return unfilled.reason, unfilled, ()
+        if self.snapshot is None and window and self.table.reads_windows and not self.table.function:
+            return self._after_the_first(window)
+        plan = plan_step(self.table, self.snapshot, USUAL, self.given, self.now, Facts(columns=self._columns()))
+        hypothetical = self.snapshot is None and not self.table.function
+        reason = reason_of_whole(self.table, self.given) if hypothetical else plan.reason
+        return reason, plan.window, plan.notes
+
+    def _after_the_first(self, window: Window) -> tuple[str, WindowPlan, tuple[str, ...]]:
+        """The run after the first one, whose watermark nobody knows."""
+        back = f", lookback {window.lookback}" if window.lookback else ""
+        kind, assumed = cursor_kind(self.table, None, NO_FACTS, self.given, first_run=False)
+        plan = unfilled_window(self.table, kind, self.given, self.now, f"since {WATERMARK}{back}")
+        unmade = f"{WATERMARK} is the highest {window.time_column} that is committed, and the table is not made yet"
+        notes = () if not isinstance(plan.start, Placeholder) else (*((assumed,) if assumed else ()), unmade)
+        return plan.reason, plan, notes
 
     def _strategy(self, literals: Mapping[str, str], plan: WindowPlan | None, *, first_run: bool) -> Strategy:
         return finding_rows_without_time(strategy_of(self.table, literals, first_run=first_run), plan)
@@ -362,7 +234,5 @@ def _about(source: Source) -> str:
     return f"{source.name} is the source of that name, {source.kind.upper()}{filters}"
 
 
-def _why(shown: ShownWindow | None) -> tuple[str, ...]:
-    if shown is None:
-        return ()
-    return (*shown.why, *((shown.plan.notice,) if shown.plan.notice else ()))
+def _why(window: WindowPlan | None, notes: tuple[str, ...]) -> tuple[str, ...]:
+    return (*notes, *((window.notice,) if window and window.notice else ()))

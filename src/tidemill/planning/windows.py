@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 from tidemill.errors import StateError
 from tidemill.model.cursor import check_lookback, present
 from tidemill.model.names import quote
-from tidemill.model.strategy import Append
+from tidemill.model.strategy import Append, DeleteInsert
 from tidemill.model.table import NullTime
 from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.planning.starts import beginning_of_day, end_of, end_of_day, goes_by_days, start_of, window_for
+from tidemill.planning.starts import (
+    STARTS,
+    beginning_of_day,
+    end_of,
+    end_of_day,
+    goes_by_days,
+    start_of,
+    start_variable,
+    window_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +31,9 @@ if TYPE_CHECKING:
     from tidemill.model.table import Table, Window
     from tidemill.planning.request import Part
 
+FIRST_RUN = "first run"
+EVERYTHING = "everything is read, and only what differs is written"
+EVERYTHING_APPENDED = "everything is read, and every row is appended"
 NOT_READ_YET = "not read yet: everything is read"  # one of several sources
 FROM_ITS_DAY = ", from the beginning of that day"
 
@@ -78,11 +90,6 @@ class WindowPlan:
         return bound if hidden else f"({bound} OR {column} IS NULL)"
 
     @property
-    def told(self) -> str:
-        """What is read, and why."""
-        return self.reason
-
-    @property
     def beyond(self) -> Cursor | None:
         """Stored rows at or above it are newer than what is read, and stay."""
         return self.end
@@ -125,7 +132,7 @@ def known_of(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
 def plan_window(
     table: Table,
     kind: CursorKind,
-    columns: Sequence[str],
+    columns: Sequence[str] | None,
     snapshot: Snapshot | None,
     held_highest: Callable[[int], Cursor | None],
     now: datetime,
@@ -134,14 +141,16 @@ def plan_window(
 ) -> WindowPlan:
     """The window of the next run, or of one batch of a backfill; a start that is asked for wins over a declared one.
 
-    `snapshot` is as `known_of` gives it. `held_highest` asks a version of the table for its highest time, `variables`
-    are those that the run is given; `now` is in the zone of the run's session.
+    `snapshot` is as `known_of` gives it. `columns` are those of the source, None where they are not known: then they
+    count as unchanged. `held_highest` asks a version of the table for its highest time, `variables` are those that the
+    run is given; `now` is in the zone of the run's session. Where everything is read, the window is open: it only says
+    how far the table is known to go.
     """
     window = window_for(
         table, variables, first_run=snapshot is None, started=part is not None and part.start is not None
     )
     check_lookback(window.lookback, kind, window.time_column)
-    watermark, reason = _watermark(table, kind, snapshot, held_highest, now) if snapshot else (None, "first run")
+    watermark, reason = _watermark(table, kind, snapshot, held_highest, now) if snapshot else (None, FIRST_RUN)
     start = start_of(window, kind, watermark, variables, now)
     since = WindowPlan(
         column=window.time_column,
@@ -154,8 +163,31 @@ def plan_window(
         end=end_of(table, kind, variables, now),
         begin=start.value if start.given else None,
     )
+    if not table.reads_windows:
+        return _open(since, snapshot)
     floored = _floored(since, table, columns, snapshot.record) if snapshot else since
-    return _of_whole_days(_given(floored, part) if part else floored, table, now)
+    whole_days = _of_whole_days(_given(floored, part) if part else floored, table, now)
+    return _under_condition(whole_days, table, variables) if snapshot and not part else whole_days
+
+
+def _open(plan: WindowPlan, snapshot: Snapshot | None) -> WindowPlan:
+    """The window of a table that is replaced by all of its source, whatever its watermark."""
+    return replace(plan, start=None, begin=None, notice=None, reason=EVERYTHING if snapshot else FIRST_RUN)
+
+
+def _under_condition(plan: WindowPlan, table: Table, variables: Mapping[str, str]) -> WindowPlan:
+    shown = condition_given(table, variables)
+    return replace(plan, reason=f"{plan.reason} · {shown}") if shown else plan
+
+
+def condition_given(table: Table, variables: Mapping[str, str]) -> str | None:
+    """The condition of the run, where it is decided by what the run is given beside the start of its window."""
+    condition = table.strategy.condition if isinstance(table.strategy, DeleteInsert) else None
+    start = start_variable(table)
+    window = (*STARTS, *([start.name] if start else [])) if table.window else ()
+    if condition is None or not any(name in variables for name in condition.parameters if name not in window):
+        return None
+    return f"{condition.put({name: variables.get(name, f'@{name}') for name in condition.parameters})} (from --vars)"
 
 
 def _of_whole_days(plan: WindowPlan, table: Table, now: datetime) -> WindowPlan:
@@ -230,11 +262,12 @@ def _watermark(
     return lower, f"somebody else removed rows: since {lower}{_lookback(table.window)}"
 
 
-def _floored(plan: WindowPlan, table: Table, columns: Sequence[str], record: Record | None) -> WindowPlan:
+def _floored(plan: WindowPlan, table: Table, columns: Sequence[str] | None, record: Record | None) -> WindowPlan:
     """An append cannot compare rows of an old query with rows of a new one: it does not reach back to them."""
     if not isinstance(table.strategy, Append) or record is None or plan.watermark is None:
         return plan
-    changed = record.sql_hash != table.sql_hash or _names(record.columns) != _names(columns)
+    others = columns is not None and _names(record.columns) != _names(columns)
+    changed = record.sql_hash != table.sql_hash or others
     floor = plan.watermark if changed else record.floor
     if floor is None:
         return plan

@@ -17,8 +17,6 @@ from tidemill.errors import SourceError, TidemillError
 from tidemill.execution.functions import Expecting
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.load_parts import LoadsSource
-from tidemill.execution.loads import lowest_start
-from tidemill.execution.modes import FULL_REFRESH
 from tidemill.execution.prepare import Prepared, prepare
 from tidemill.execution.reading import window_of
 from tidemill.formats.registry import store_of
@@ -33,6 +31,8 @@ from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import Progress, fetches_of
+from tidemill.planning.loads import lowest_start
+from tidemill.planning.plan import Mode
 from tidemill.planning.starts import start_variable, table_for, without_moving_start
 from tidemill.planning.windows import known_of
 from tidemill.sources.protocol import Reading, Run
@@ -117,7 +117,7 @@ class Verifying:
         for commit in self.store.commits():
             if commit.record and commit.record.sql_hash not in {None, self.table.sql_hash}:
                 return True
-            if commit.record and commit.record.strategy == FULL_REFRESH:
+            if commit.record and commit.record.strategy == Mode.FULL_REFRESH:
                 return False
         return False
 
@@ -141,7 +141,7 @@ class Verifying:
         start = start_variable(self.table)
         unknown = start is not None and start.name not in self.variables
         table = without_moving_start(self.table) if unknown else self.table
-        asked = (snapshot, self.now, None, self.variables, self.source)
+        asked = (snapshot, self.now, self.variables, self.source)
         return window_of(self.spark, self.store, table, schema, *asked)
 
     def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:

@@ -1,0 +1,285 @@
+"""One commit of a step: the change that was gathered is compiled, checked, recorded and committed, or only counted.
+
+When another writer was first, the task is planned again on what that one has left.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidemill.changes.compile import ALL_COUNTS, column_types, compile_change, compile_protected
+from tidemill.changes.profile import profile
+from tidemill.changes.small import compile_whole
+from tidemill.execution.attempt import (
+    Attempt,
+    commit_change,
+    commit_note,
+    count_after,
+    count_before,
+    drop_columns,
+    is_small,
+    no_rows,
+    part_met,
+    target_of,
+)
+from tidemill.execution.checks import check_change, warnings
+from tidemill.execution.dry_run import count_change, refuse_dropping
+from tidemill.execution.joins import JoinSource
+from tidemill.execution.load_record import record_of_loads
+from tidemill.execution.record import Recording, explained
+from tidemill.execution.results import StepResult
+from tidemill.execution.retry import with_retries
+from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
+from tidemill.formats.registry import attempting, store_of
+from tidemill.model.names import spelled
+from tidemill.model.source import Loads
+from tidemill.model.strategy import Merge, MergeStrategy, Replace
+from tidemill.planning.notices import layout_notices
+from tidemill.planning.plan import Mode
+from tidemill.planning.refusals import protection
+from tidemill.sources.protocol import bytes_of, sum_of_known
+from tidemill.spark.session import pace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidemill.execution.attempt import Gathered, Task
+    from tidemill.execution.prepare import Prepared
+    from tidemill.formats.base import CommitResult, HeldRows
+    from tidemill.model.record import Record
+    from tidemill.model.strategy import Strategy
+
+logger = logging.getLogger("tidemill")
+
+
+def commit(task: Task) -> StepResult:
+    """Executes the plan in one commit or none; attempted until no other writer is first."""
+    began = time.monotonic()
+
+    def attempted(number: int) -> StepResult:
+        with attempting(task.plan.table, number):
+            return _attempt(task, number, began)
+
+    return with_retries(task.plan.table.name, attempted)
+
+
+def _attempt(task: Task, number: int, began: float) -> StepResult:
+    with closing(store_of(task.plan.table)) as store:
+        attempt = Attempt.of(task, store, number)
+        gathered = task.gather(attempt)
+        prepared, table = gathered.prepared, attempt.table
+        logger.info("%s: %s, %s", table.name, table.strategy, gathered.plan.reason)
+        pace(prepared.change.rows.sparkSession, small=is_small(attempt, prepared))
+        compiled = _compile(attempt, gathered)
+        record = _record(attempt, gathered, compiled)
+        checks = check_change(table, prepared, compiled, record, gathered.held)
+        if not prepared.dropped:
+            result = _committed(attempt, gathered, compiled, record, began)
+            return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
+        _drop(attempt, prepared.dropped)  # only now, when nothing refuses the change
+    return _without(prepared.dropped, _attempt(task, number, began))
+
+
+def _committed(attempt: Attempt, gathered: Gathered, compiled: Compiled, record: Record, began: float) -> StepResult:
+    if attempt.plan.dry_run:
+        counted, notice = count_change(attempt, compiled, record)
+        result = _result(attempt, gathered, compiled, counted, record, began)
+        return replace(result, notices=(*result.notices, notice))
+    committed = commit_change(attempt, compiled, record) or _note(attempt, gathered, compiled, record)
+    return _result(attempt, gathered, compiled, committed, record, began)
+
+
+def _drop(attempt: Attempt, columns: Sequence[str]) -> None:
+    if attempt.plan.dry_run:
+        raise refuse_dropping(attempt.table.name, columns)
+    drop_columns(attempt, columns)
+
+
+# what is to be written
+
+
+def _compile(attempt: Attempt, gathered: Gathered) -> Compiled:
+    prepared, held, merges = gathered.prepared, gathered.held, isinstance(attempt.table.strategy, Merge)
+    if attempt.snapshot is None or held is None:
+        return Compiled(AppendRows(prepared.change.rows), unique=merges)
+    if attempt.plan.rebuilds:
+        compiled = replace(_rebuilt(attempt, gathered, held), unique=merges)
+    else:
+        compiled = _entering(attempt, gathered, held)
+    if compiled.operation is not None or not _has_news(attempt, gathered):
+        return compiled
+    unique = compiled.unique or attempt.table.function is not None
+    return replace(compiled, operation=no_rows(attempt, held), known=ALL_COUNTS, unique=unique)
+
+
+def _entering(attempt: Attempt, gathered: Gathered, held: HeldRows) -> Compiled:
+    """What is small is compared in memory; tables with a protected history are not."""
+    prepared, window = _by_key(attempt, gathered.prepared, held) or gathered.prepared, gathered.window
+    gathered = replace(gathered, prepared=prepared)
+    bounded = window is not None and window.beyond is not None
+    met = None if bounded else gathered.whole or part_met(attempt, prepared)
+    compiled = compile_whole(prepared.strategy, prepared.change, met, attempt.table.name) if met else None
+    return compiled or _by_spark(attempt, gathered, prepared.strategy, held)
+
+
+def _rebuilt(attempt: Attempt, gathered: Gathered, held: HeldRows) -> Compiled:
+    """The rows of a first run in the place of those that the table holds, in the layout that is declared now."""
+    compiled = _by_spark(attempt, gathered, Replace(), held)
+    assert attempt.snapshot is not None  # noqa: S101  it is rebuilt
+    if not layout_notices(attempt.table, attempt.snapshot.partition_columns):
+        return compiled
+    rows = OverwriteRows(gathered.prepared.change.rows, attempt.table.partition_by)
+    return replace(compiled, operation=rows, known=ALL_COUNTS)
+
+
+def _by_spark(attempt: Attempt, gathered: Gathered, strategy: Strategy, held: HeldRows) -> Compiled:
+    """Every operation of Spark's on a table that is there: where its history is protected, none loses any of it."""
+    target = target_of(attempt, gathered, held.rows)
+    found, change = protection(target.snapshot, attempt.table), gathered.prepared.change
+    if found is None:
+        return compile_change(strategy, change, target)
+    return compile_protected(strategy, change, target, found[0])
+
+
+def _by_key(attempt: Attempt, prepared: Prepared, held: HeldRows) -> Prepared | None:
+    """A table that is computed whole from several LOADs, compared by the keys of its MERGEs where rows have one each.
+
+    Then only the rows that differ are written.
+    """
+    producer, rows, strategy = attempt.table.producer, prepared.change.rows, prepared.strategy
+    if not isinstance(producer, Loads) or not producer.recomputed or not isinstance(strategy, Replace):
+        return None
+    keys = _common_keys(producer, rows.columns)
+    if not keys or column_types(rows.schema) != column_types(held.schema):
+        return None
+    found = profile(rows, keys=keys)
+    if found.null_keys or found.rows > found.keys:
+        return None
+    merge = Merge(keys, MergeStrategy.FULL_MERGE, max_shrink=strategy.max_shrink)
+    return replace(prepared, strategy=merge, change=replace(prepared.change, profile=found))
+
+
+def _common_keys(loads: Loads, columns: Sequence[str]) -> tuple[str, ...]:
+    """The keys on which all MERGEs are, as the rows spell them."""
+    merges = [load.strategy.keys for load in loads.loads if isinstance(load.strategy, Merge)]
+    alike = len({frozenset(key.lower() for key in keys) for keys in merges}) == 1
+    return tuple(name for key in merges[0] if (name := spelled(key, columns))) if alike else ()
+
+
+# what is to be known, though no row has changed
+
+
+def _has_news(attempt: Attempt, gathered: Gathered) -> bool:
+    """Whether progress or the declaration has moved on, so that a commit has to say so."""
+    if attempt.plan.rebuilds:
+        return _declares_otherwise(attempt, gathered)
+    if attempt.table.function is not None:
+        return _was_fetched(attempt, gathered)
+    return gathered.window is not None and gathered.window.moves_on
+
+
+def _declares_otherwise(attempt: Attempt, gathered: Gathered) -> bool:
+    """The rows are right, and the record still has another declaration: windows would go by that."""
+    record, table = attempt.snapshot.record if attempt.snapshot else None, attempt.table
+    if record is None:
+        return True
+    now = (table.sql_hash, table.config_hash, None, (), gathered.read_versions)
+    return (record.sql_hash, record.config_hash, record.floor, record.reset, record.read_versions) != now
+
+
+def _was_fetched(attempt: Attempt, gathered: Gathered) -> bool:
+    """Dates were fetched that the record does not have."""
+    record, window = attempt.before, gathered.window
+    if window is None or gathered.adopted or record is None:
+        return window is not None
+    reached = window.next_watermark(gathered.prepared.change.profile.highest, attempt.now)
+    backfill = dict(_recording(attempt, gathered).backfill())
+    return reached != record.progress.get(attempt.table.input) or dict(record.backfill) != backfill
+
+
+def _note(attempt: Attempt, gathered: Gathered, compiled: Compiled, record: Record) -> CommitResult | None:
+    """A commit without rows, where the last record says otherwise than this one: else it would be news forever."""
+    before, table = attempt.snapshot.record if attempt.snapshot else None, attempt.table
+    if compiled.operation is not None or gathered.held is None or before is None or table.producer is None:
+        return None
+    again = attempt.plan.part is not None and before.read_versions != record.read_versions
+    if explained(before, table) == explained(record, table) and not again:
+        return None
+    return commit_note(attempt, compiled, record, gathered.held)
+
+
+# what is recorded and reported
+
+
+def _record(attempt: Attempt, gathered: Gathered, compiled: Compiled) -> Record:
+    recording, version = _recording(attempt, gathered), gathered.input_version
+    stands = version is not None and recording.stands_for_its_inputs(attempt.plan.variables)
+    record = recording.record(
+        gathered.prepared,
+        compiled,
+        run_id=attempt.run_id,
+        what=str(Mode.FULL_REFRESH if attempt.plan.rebuilds else attempt.table.strategy),
+        now=attempt.now,
+        held=count_before(attempt),
+        input_version=version if stands else None,
+        read_versions=gathered.read_versions,
+        tally=attempt.source.tally if isinstance(attempt.source, JoinSource) else None,
+    ).with_(expectations={each.expectation.name: each.unmet for each in gathered.expected})
+    return record_of_loads(attempt, gathered, record) if gathered.versions else record
+
+
+def _recording(attempt: Attempt, gathered: Gathered) -> Recording:
+    return Recording(attempt.table, attempt.snapshot, attempt.base, gathered.window)
+
+
+def _result(
+    attempt: Attempt,
+    gathered: Gathered,
+    compiled: Compiled,
+    committed: CommitResult | None,
+    record: Record,
+    began: float,
+) -> StepResult:
+    before, plan, prepared, window = attempt.snapshot, gathered.plan, gathered.prepared, gathered.window
+    return StepResult(
+        table=attempt.table.name,
+        status="created" if before is None else "changed" if compiled.operation else "unchanged",
+        strategy=str(attempt.table.strategy),
+        version=committed.version if committed else before.version if before else 0,
+        counts=committed.counts if committed else compiled.counts,
+        total=count_after(attempt, record.held, committed),
+        rows_read=prepared.rows_read,
+        bytes_read=_bytes_read(attempt, gathered),
+        seconds=time.monotonic() - began,
+        first_run=before is None,
+        rebuilt=plan.rebuilds,
+        mode=plan.mode,
+        reason=plan.reason,
+        window=window,
+        watermark=record.reached(attempt.table.input_names),
+        files_rewritten=committed.files_rewritten if committed else 0,
+        files_kept=committed.files_kept if committed else before.files if before else 0,
+        commit_id=record.run_id if committed else None,
+        expectations=gathered.expected,
+        joined=attempt.source.tally if isinstance(attempt.source, JoinSource) else None,
+        notices=(*prepared.notices, *compiled.notices, *((window.notice,) if window and window.notice else ())),
+    )
+
+
+def _bytes_read(attempt: Attempt, gathered: Gathered) -> int | None:
+    """Of the files of what was read; of several sources, each in its own window."""
+    if not gathered.versions:
+        return bytes_of(attempt.source, gathered.window.start if gathered.window else None)
+    starts = [(read.part.source, read.window.start if read.window else None) for read in gathered.reads]
+    return sum_of_known(bytes_of(source, start) for source, start in starts)
+
+
+def _without(dropped: Sequence[str], result: StepResult) -> StepResult:
+    """A table that has lost columns has changed, whatever its rows did."""
+    them = "it" if len(dropped) == 1 else "them"
+    lost = f"{', '.join(dropped)} dropped from {result.table}: its source does not have {them}"
+    return replace(result, status="changed", notices=(lost, *result.notices))
