@@ -16,7 +16,6 @@ from tidemill.model.join import Join
 from tidemill.model.names import quoted_text, spelled
 from tidemill.model.query import Loaded, Query, View, through
 from tidemill.model.source import Source
-from tidemill.model.strategy import Replace
 from tidemill.model.table import SchemaPolicy, schema_changed
 from tidemill.planning import steps
 from tidemill.planning.joins import planned, side_by_log
@@ -174,7 +173,7 @@ def warnings_of(workspace: Workspace, table: Table) -> tuple[str, ...]:
 
 def refused_columns(table: Table, snapshot: Snapshot | None) -> tuple[str, ...]:
     """What `plan` says of a table whose run will stop at its columns; nothing where they fit or are not known."""
-    strict = table.schema_policy is SchemaPolicy.FAIL and not isinstance(table.strategy, Replace)
+    strict = table.schema_policy is SchemaPolicy.FAIL and not table.strategy.replaces
     if snapshot is None or not strict:
         return ()
     return tuple(text for part in table.parts for text in _refused(part, snapshot))

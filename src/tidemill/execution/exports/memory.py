@@ -17,7 +17,6 @@ from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.filesystem import file_system, is_hidden
 from tidemill.model.names import absolute
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
-from tidemill.model.strategy import Append
 
 if TYPE_CHECKING:
     from tidemill.model.query import Export
@@ -43,7 +42,7 @@ class ExportMemory:
         if version is None or known.get("made_of") != _made_of(export, version):
             return False
         left = _left(export)
-        return left is not None and (isinstance(export.mode, Append) or left == known.get("left"))
+        return left is not None and (export.mode.appends or left == known.get("left"))
 
     def keep(self, export: Export, version: str | None, rows: int) -> None:
         """Remembers an export that is complete. That it cannot be kept is a warning: the next run writes again."""

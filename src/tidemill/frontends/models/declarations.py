@@ -23,7 +23,6 @@ from tidemill.model.mistakes import suggestion
 from tidemill.model.names import OF_WAREHOUSE, of, spelled
 from tidemill.model.query import View
 from tidemill.model.source import as_names
-from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import KeptRows, SchemaPolicy, Table
 from tidemill.model.window import StartVariable
 
@@ -117,7 +116,7 @@ def _needed(meaning: Meaning, checks: Iterable[tuple[Key, Check]]) -> Iterator[t
         yield from ((meaning.place(name), column) for column in meaning.names(name))
     if isinstance(meaning.value("only_newer"), str):
         yield meaning.place("only_newer"), meaning.value("only_newer")
-    if isinstance(meaning.strategy, DeleteInsert) and meaning.value("where_condition"):
+    if meaning.strategy and meaning.value("where_condition"):
         place = meaning.place("where_condition")
         yield from ((place, column) for column in columns_of(meaning.value("where_condition")) or ())
     for key, check in checks:
