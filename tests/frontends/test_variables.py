@@ -10,7 +10,8 @@ import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.frontends.pipeline import LanguageErrors, read_pipeline
+from tidemill.frontends.pipeline import read_pipeline
+from tidemill.model.mistakes import FileErrors
 from tidemill.model.variables import Variables
 
 PLACES = ("given", "project", "SET", "dotenv", "environment", "default")
@@ -95,7 +96,7 @@ def test_a_value_enters_a_query_as_what_it_is_there(read, written, value, sent):
     ],
 )
 def test_a_value_that_would_be_more_than_a_value_is_refused_without_being_shown(read, written, value):
-    with pytest.raises(LanguageErrors) as failure:
+    with pytest.raises(FileErrors) as failure:
         read(f"CREATE TABLE t AS {written};", environment={"x": value})
     (error,) = failure.value.errors
     assert error.code == "language.unsafe_value"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changes.columns import require
 from tidemill.changes.profile import exact, highest, time_kind
-from tidemill.errors import FileError, FilesGoneError, SourceError
+from tidemill.errors import DatasetFileError, FilesGoneError, SourceError
 from tidemill.execution.joins import JoinSource
 from tidemill.formats.base import Conflict
 from tidemill.model.names import quote
@@ -44,7 +44,7 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
     try:
         with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
             yield
-    except FileError as failure:
+    except DatasetFileError as failure:
         if failure.is_of(table.path):
             raise
         if isinstance(failure, FilesGoneError) and not isinstance(source, FrameSource):  # it can be read again

@@ -128,10 +128,6 @@ _ENTRY = re.compile(r"""\s*(?P<key>(?:[\w.-]|"[^"]*"|'[^']*'|\s*\.\s*)+?)\s*="""
 _PLACE = re.compile(r"\(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
 
 
-class ProjectError(FileError):
-    """One mistake in the project file."""
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
     """What the file says, and its text."""
@@ -154,14 +150,14 @@ def read_toml(file: Path) -> Document:
         text = Text(str(file), file.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as failure:
         problem = f"{file} cannot be read"
-        raise FileErrors([ProjectError("project.unreadable", problem, "it must be a UTF-8 text")]) from failure
+        raise FileErrors([FileError("project.unreadable", problem, "it must be a UTF-8 text")]) from failure
     try:
         return Document(text, tomllib.loads(text.content))
     except tomllib.TOMLDecodeError as bad:
         raise FileErrors([_not_toml(text, str(bad))]) from bad
 
 
-def _not_toml(text: Text, message: str) -> ProjectError:
+def _not_toml(text: Text, message: str) -> FileError:
     place = _PLACE.search(message)
     start = len(text.content.rstrip())
     if place and place["line"]:
@@ -169,7 +165,7 @@ def _not_toml(text: Text, message: str) -> ProjectError:
         start = sum(map(len, lines[: int(place["line"]) - 1])) + int(place["column"]) - 1
     problem = _PLACE.sub("", message).strip()
     problem = f"this is not TOML: {problem[:1].lower()}{problem[1:]}"
-    return ProjectError("project.not_toml", problem, "correct it", span=text.span(start, start + 1))
+    return FileError("project.not_toml", problem, "correct it", span=text.span(start, start + 1))
 
 
 def _keys(text: Text) -> Iterator[tuple[Key, Span]]:
@@ -265,7 +261,7 @@ class Checker:
     """Compares a document with its shape; `errors` has what does not fit."""
 
     document: Document
-    errors: list[ProjectError] = field(default_factory=list)
+    errors: list[FileError] = field(default_factory=list)
 
     def check(self, value: object, shape: Shape, key: Key = ()) -> None:
         match shape:
@@ -288,7 +284,7 @@ class Checker:
                     self._check_source(each, (*key, name))
 
     def note(self, key: Key, code: str, problem: str, remedy: str) -> None:
-        self.errors.append(ProjectError(code, problem, remedy, span=self.document.span(key)))
+        self.errors.append(FileError(code, problem, remedy, span=self.document.span(key)))
 
     def _check_words(self, value: object, known: tuple[str, ...], key: Key) -> None:
         if not isinstance(value, str):

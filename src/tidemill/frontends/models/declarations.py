@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.document import ModelError
 from tidemill.frontends.models.meaning import read_condition
 from tidemill.frontends.pipeline.joins import join_condition, join_text, kept_by_join, select_items
 from tidemill.frontends.pipeline.queries import inputs_in, produced, sql_hash, takes_charge
@@ -19,7 +18,7 @@ from tidemill.model import table
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, WAITED, Join, JoinSide, check_own_names, join_type
-from tidemill.model.mistakes import suggestion
+from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import OF_WAREHOUSE, of, spelled
 from tidemill.model.query import View
 from tidemill.model.source import as_names
@@ -174,7 +173,7 @@ def _select(meaning: Meaning, query: Named) -> tuple[Template, ...]:
     try:
         return tuple(join_text(item) for item in select_items(query.text))
     except ArgumentError as bad:
-        meaning.document.errors.append(ModelError.at(query.span, bad))
+        meaning.document.errors.append(FileError.at(query.span, bad))
         return ()
 
 
@@ -330,10 +329,10 @@ def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...]
     return tuple(dict.fromkeys([*(found or ()), *named, *checked]))
 
 
-def _unknown_inputs(query: Named) -> ModelError:
+def _unknown_inputs(query: Named) -> FileError:
     reads = 'name its tables in the metadata: "reads": ["my_schema.orders"]'
     if wrong := syntax_error(query):
         place, why = wrong
-        return ModelError("models.syntax", f"the query cannot be parsed: {why}", f"correct it, or {reads}", span=place)
+        return FileError("models.syntax", f"the query cannot be parsed: {why}", f"correct it, or {reads}", span=place)
     problem = "what this query reads is not known: it names tables by a function"
-    return ModelError("models.unknown_inputs", problem, reads, span=query.span)
+    return FileError("models.unknown_inputs", problem, reads, span=query.span)

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from tidemill.model.mistakes import Span, Text
 
 
-class ModelError(FileError):
-    """One mistake in a model's SQL file or in its sidecar."""
-
-
 Key = tuple[str | int, ...]
 _Found = tuple[Key, ast.expr | ast.keyword]
 
@@ -131,22 +127,20 @@ class Document:
 
     value: object
     places: Places
-    errors: list[ModelError] = field(default_factory=list)
+    errors: list[FileError] = field(default_factory=list)
     called: str = "metadata"
     spelling: str = '"{}": '
 
     def __post_init__(self) -> None:
         for key, span in self.places.repeated:
-            self.errors.append(
-                ModelError("models.repeated_key", f"{key} is given twice", "keep one of them", span=span)
-            )
+            self.errors.append(FileError("models.repeated_key", f"{key} is given twice", "keep one of them", span=span))
 
     def note(self, key: tuple[str | int, ...], code: str, problem: str, remedy: str) -> None:
-        self.errors.append(ModelError(code, problem, remedy, span=self.places.at(*key)))
+        self.errors.append(FileError(code, problem, remedy, span=self.places.at(*key)))
 
     def pass_on(self, key: tuple[str | int, ...], error: ArgumentError) -> None:
         """Notes what a declaration said of itself."""
-        self.errors.append(ModelError.at(self.places.at(*key), error))
+        self.errors.append(FileError.at(self.places.at(*key), error))
 
 
 _COMMENTS = re.compile(r"\A(?:[^\S\n]*(?:--[^\n]*)?(?:\n|\Z))*")
@@ -156,7 +150,7 @@ _HINT = 'names and texts stand in "…", with , between them: {"materialization"
 
 
 def read_comment(text: Text) -> Document | None:
-    """The metadata in the comments before the query, if there are any. Raises `ModelError` at what is not JSON."""
+    """The metadata in the comments before the query, if there are any. Raises `FileError` at what is not JSON."""
     comments = _COMMENTS.match(text.content)
     opening = _OPENING.search(comments.group()) if comments else None
     if comments is None or opening is None:
@@ -182,7 +176,7 @@ def _blank(content: str, end: int) -> str:
     return re.sub(r"[^\n]", " ", content[:end]) + kept
 
 
-def _not_json(text: Text, bad: json.JSONDecodeError, end: int) -> ModelError:
+def _not_json(text: Text, bad: json.JSONDecodeError, end: int) -> FileError:
     message = (bad.msg[:1].lower() + bad.msg[1:]).removesuffix(" at")
     return _bad_json(text, min(bad.pos, end), f"this is not JSON: {message}", _HINT)
 
@@ -194,15 +188,15 @@ def _tree(content: str, line: int) -> ast.expr:
         return ast.parse(f"{content[:line]}({content[line + 1 :]})", mode="eval").body
 
 
-def _bad_json(text: Text, at: int, problem: str, remedy: str) -> ModelError:
-    return ModelError("models.bad_json", problem, remedy, span=text.span(at, at + 1))
+def _bad_json(text: Text, at: int, problem: str, remedy: str) -> FileError:
+    return FileError("models.bad_json", problem, remedy, span=text.span(at, at + 1))
 
 
 NAME = "metadata"
 
 
 def read_sidecar(text: Text) -> Document:
-    """Runs the file, which leaves neither modules nor files behind. Raises `ModelError` where it gives no metadata."""
+    """Runs the file, which leaves neither modules nor files behind. Raises `FileError` where it gives no metadata."""
     tree = parsed(text)
     values = _run(text)
     names = assigned(tree)
@@ -219,20 +213,20 @@ def gives_metadata(text: Text) -> bool:
     """Whether a Python file looks like a sidecar; it is not run."""
     try:
         return NAME in assigned(parsed(text))
-    except ModelError:
+    except FileError:
         return False
 
 
 def parsed(text: Text) -> ast.Module:
-    """The tree of a Python file. Raises `ModelError` where it is none."""
+    """The tree of a Python file. Raises `FileError` where it is none."""
     try:
         return ast.parse(text.content)
     except SyntaxError as bad:
         span = _at_line(text, bad.lineno or 1, (bad.offset or 1) - 1)
-        raise ModelError("models.syntax", f"this is no Python: {bad.msg}", "correct it", span=span) from None
+        raise FileError("models.syntax", f"this is no Python: {bad.msg}", "correct it", span=span) from None
     except ValueError as bad:  # a NUL in it
         span = text.span(0, 1)
-        raise ModelError("models.syntax", f"this is no Python: {bad}", "correct it", span=span) from None
+        raise FileError("models.syntax", f"this is no Python: {bad}", "correct it", span=span) from None
 
 
 def _run(text: Text) -> dict[str, object]:
@@ -258,22 +252,22 @@ def alone(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def failed(text: Text, failure: BaseException) -> ModelError:
+def failed(text: Text, failure: BaseException) -> FileError:
     """Running a file of the user's has failed; the line is the last of the file that had a part in it."""
     frames = [frame for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == text.file]
     line = (frames[-1].lineno if frames else None) or 1
     words = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
-    return ModelError(
+    return FileError(
         "models.sidecar_failed", f"running this file failed: {words}", "correct it", span=_at_line(text, line)
     )
 
 
-def _no_metadata(text: Text, names: dict[str, tuple[ast.Name, ast.expr]]) -> ModelError:
+def _no_metadata(text: Text, names: dict[str, tuple[ast.Name, ast.expr]]) -> FileError:
     close = did_you_mean(NAME, names)
     dicts = [name for name, (_, value) in names.items() if isinstance(value, ast.Dict | ast.Call)]
     span = span_of(text, names[close][0]) if close else text.span(0, 1)
     remedy = f"did you mean {NAME}?" if close else f"write {NAME} = {dicts[-1] if dicts else '{ … }'}"
-    return ModelError("models.no_metadata", f"this file gives no {NAME}", remedy, span=span)
+    return FileError("models.no_metadata", f"this file gives no {NAME}", remedy, span=span)
 
 
 def _at_line(text: Text, number: int, column: int | None = None) -> Span:

@@ -16,15 +16,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.document import Document, ModelError, Places, assigned, parsed, places_of, span_of
+from tidemill.frontends.models.document import Document, Places, assigned, parsed, places_of, span_of
 from tidemill.frontends.models.meaning import read_condition
 from tidemill.frontends.models.reader import in_its_place, load_module
 from tidemill.frontends.models.shape import fitted
 from tidemill.frontends.pipeline.files import read_text
-from tidemill.frontends.pipeline.tokens import LanguageError
 from tidemill.model.cursor import duration
 from tidemill.model.function import UTC, Function, decorated
-from tidemill.model.mistakes import FileErrors, in_order, suggestion
+from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
 from tidemill.model.names import OF_WAREHOUSE, RESET_ALLOWED, quote, spelled
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from tidemill.frontends.models.reader import FunctionFile
     from tidemill.model.cursor import Duration
     from tidemill.model.function import Decorated, Expectation
-    from tidemill.model.mistakes import FileError, Span, Text
+    from tidemill.model.mistakes import Span, Text
     from tidemill.model.names import Naming
     from tidemill.model.strategy import Strategy
 
@@ -299,10 +298,10 @@ def read_functions(
     for file in files:
         try:
             text = read_text(file.path)
-            if isinstance(text, LanguageError):
+            if isinstance(text, FileError):
                 raise text
             found += _File(text, file.schema, (file.path.absolute().parent, project)).tables(path_of, naming, errors)
-        except (ModelError, LanguageError) as error:
+        except FileError as error:
             errors.append(error)
     if errors:
         raise FileErrors(in_order(errors))

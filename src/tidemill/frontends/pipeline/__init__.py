@@ -16,10 +16,10 @@ from tidemill.frontends.pipeline.statements import (
     SetVariable,
     SourceStatement,
 )
-from tidemill.frontends.pipeline.tokens import LanguageError, LanguageErrors, cut_at_parameters, parameters_of
+from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
 from tidemill.frontends.sql.queries import columns_of, inputs_of, unrepeatable
 from tidemill.frontends.sql.volatile import output_columns, reads_clock, sums_of, volatile_columns
-from tidemill.model.mistakes import excerpt
+from tidemill.model.mistakes import FileError, FileErrors, excerpt
 from tidemill.model.window import WINDOW_PARAMETERS
 
 __all__ = [
@@ -28,11 +28,11 @@ __all__ = [
     "CreateJoin",
     "CreateTable",
     "Export",
+    "FileError",
+    "FileErrors",
     "FullMerge",
     "Include",
     "IncrementalBy",
-    "LanguageError",
-    "LanguageErrors",
     "Load",
     "Merge",
     "Pipeline",

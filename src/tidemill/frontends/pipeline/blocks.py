@@ -19,8 +19,8 @@ from tidemill.frontends.pipeline.grammar import (
 from tidemill.frontends.pipeline.reader import Cursor, CutShortError
 from tidemill.frontends.pipeline.statements import FullMerge
 from tidemill.frontends.pipeline.substitution import Filling
-from tidemill.frontends.pipeline.tokens import LanguageError, template_in
-from tidemill.model.mistakes import suggestion
+from tidemill.frontends.pipeline.tokens import template_in
+from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import is_foreign
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Names:
     naming: Naming
     whole: bool = True
     doubtful: set[str] = field(default_factory=set)
-    errors: list[LanguageError] = field(default_factory=list)
+    errors: list[FileError] = field(default_factory=list)
     _sources: dict[str, Named] = field(default_factory=dict)
     _incremental: dict[str, str] = field(default_factory=dict)
     _loaded: list[_Loaded] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Names:
                 self.errors.append(_unknown("source", loaded.source, [each.text for each in self._sources.values()]))
         elif isinstance(loaded.mode, FullMerge) and key in self._incremental:
             self.errors.append(
-                LanguageError(
+                FileError(
                     "language.full_merge_of_incremental",
                     f"FULL_MERGE reads its whole source, and {loaded.source.text} is INCREMENTAL BY "
                     f"{self._incremental[key]}",
@@ -122,7 +122,7 @@ class Names:
             catalog = name.text.partition(".")[0]
             remedy = f'name it table or schema.table, or say [warehouse] catalog = "{catalog}" in tidemill.toml'
             problem = f"{name.text} cannot be a name here: {catalog} is not the catalog of this project"
-            self.errors.append(LanguageError("language.bad_name", problem, remedy, span=name.span))
+            self.errors.append(FileError("language.bad_name", problem, remedy, span=name.span))
 
     def _declare(self, names: dict[str, Named], key: str, name: Named, word: str) -> None:
         first = names.setdefault(key, name)
@@ -130,17 +130,17 @@ class Names:
             self.errors.append(_duplicate(word, name, first))
 
 
-def _duplicate(word: str, name: Named, first: Named, hint: str = "") -> LanguageError:
+def _duplicate(word: str, name: Named, first: Named, hint: str = "") -> FileError:
     here = name.span.origin == first.span.origin
     there = f"the first is at {first.span.origin}{hint}"
     remedy = "two pipelines include it: declare it in one of them" if here else there
-    return LanguageError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
+    return FileError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
 
 
-def _unknown(word: str, name: Named, known: list[str]) -> LanguageError:
+def _unknown(word: str, name: Named, known: list[str]) -> FileError:
     otherwise = f"the {word}s are {', '.join(sorted(known))}" if known else f"no {word} is declared"
     remedy = suggestion(name.text, known, otherwise)
-    return LanguageError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)
+    return FileError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -152,7 +152,7 @@ class Whole(Protocol):
     scope: Scope
     names: Names
     statements: list[Statement]
-    errors: list[LanguageError]
+    errors: list[FileError]
 
     def include(self, file: Named) -> None: ...
 
@@ -188,7 +188,7 @@ class FileReader:
             self._read(names, taken=taken)
         except CutShortError:
             self.cursor.index = len(self.cursor.lexed.tokens)
-        except LanguageError as error:
+        except FileError as error:
             if not filling.failed:
                 self.whole.errors.append(error)
             self._recover(start)
@@ -281,7 +281,7 @@ class FileReader:
             holds = self._comparison()
         except CutShortError:
             return False
-        except LanguageError as error:
+        except FileError as error:
             if not filling.failed:
                 self.whole.errors.append(error)
             self._skip_to_then()
@@ -319,7 +319,7 @@ class FileReader:
             self.cursor.end()
         except CutShortError:
             pass
-        except LanguageError as error:
+        except FileError as error:
             self.whole.errors.append(error)
             self._recover(start)
         return True
@@ -332,12 +332,12 @@ class FileReader:
         if token.upper == "END":
             self._recover(start)
 
-    def _unknown(self, token: Token) -> LanguageError:
+    def _unknown(self, token: Token) -> FileError:
         template = template_in(self.cursor.lexed.text, [token])
-        return template or LanguageError(*_unknown_statement(token), span=self.cursor.span(token))
+        return template or FileError(*_unknown_statement(token), span=self.cursor.span(token))
 
     def _note(self, token: Token, code: str, problem: str, remedy: str) -> None:
-        self.whole.errors.append(LanguageError(code, problem, remedy, span=self.cursor.span(token)))
+        self.whole.errors.append(FileError(code, problem, remedy, span=self.cursor.span(token)))
 
 
 def _unknown_statement(token: Token) -> tuple[str, str, str]:

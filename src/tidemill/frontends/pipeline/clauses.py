@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.statements import Append, FullMerge, IncrementalBy, Merge, Replace
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError
+from tidemill.frontends.pipeline.tokens import Kind
 from tidemill.model.cursor import UNITS, Duration
-from tidemill.model.mistakes import suggestion
+from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import FORMATS
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy
 
@@ -176,7 +176,7 @@ def _unit(word: str, span: Span) -> str:
         if known in UNITS:
             return known
     code, problem, units = _bad_lookback(f"{word} is no unit of time")
-    raise LanguageError(code, problem, suggestion(word, [f"{each}s".upper() for each in UNITS], units), span=span)
+    raise FileError(code, problem, suggestion(word, [f"{each}s".upper() for each in UNITS], units), span=span)
 
 
 def _bad_lookback(problem: str) -> tuple[str, str, str]:
@@ -194,7 +194,7 @@ def _mode(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> tuple[Mode,
         return _incremental(cursor), word.span
     if name in _KEYED:
         if not cursor.take("ON"):
-            raise LanguageError(
+            raise FileError(
                 "language.merge_without_keys",
                 f"MODE {name} needs ON and the key columns",
                 f"write {name} ON and the columns that make a row unique",
@@ -214,12 +214,12 @@ def _key_columns(cursor: Cursor) -> tuple[str, ...]:
     return cursor.columns("ON needs key columns", "name the columns that make a row unique, with , between them")
 
 
-def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> LanguageError:
+def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> FileError:
     names = [mode.split()[0] for mode in modes]
     listed = f"the modes are {', '.join(modes)}"
     close = suggestion(word.text, names, "")
     remedy = f"{close} {listed}" if close else listed
-    return LanguageError("language.unknown_mode", f"{statement} has no mode {word.text}", remedy, span=word.span)
+    return FileError("language.unknown_mode", f"{statement} has no mode {word.text}", remedy, span=word.span)
 
 
 def _keys_without_merge(mode: str) -> tuple[str, str, str]:
@@ -246,7 +246,7 @@ def read_options(given: JsonObject, statement: str) -> dict[str, OptionValue]:
         if name not in OPTIONS:
             remedy = suggestion(name, OPTIONS, f"the options are {', '.join(OPTIONS)}")
             problem = f"{statement} has no option {name}"
-            raise LanguageError("language.unknown_option", problem, remedy, span=given.place(name))
+            raise FileError("language.unknown_option", problem, remedy, span=given.place(name))
         try:
             found[name] = OPTIONS[name](value)
         except _WrongError as wrong:
@@ -263,7 +263,7 @@ def read_source_params(source: SourceStatement, given: JsonObject | None) -> Sou
     cursor = _taken(given, params, "cursor_field", _text)
     start = _taken(given, params, "start_date", _text)
     if cursor and source.cursor and cursor.lower() != source.cursor.lower():
-        raise LanguageError(
+        raise FileError(
             "language.two_cursors",
             f"the cursor is {cursor} here and {source.cursor} after INCREMENTAL BY",
             "keep one of them",
@@ -281,8 +281,8 @@ def _taken(given: JsonObject, params: dict[str, JsonValue], name: str, check: Ca
         raise _bad_option(given, name, wrong) from None
 
 
-def _bad_option(given: JsonObject, name: str, wrong: _WrongError) -> LanguageError:
-    return LanguageError("language.bad_option", f"{name} must be {wrong}", "correct it", span=given.place(name))
+def _bad_option(given: JsonObject, name: str, wrong: _WrongError) -> FileError:
+    return FileError("language.bad_option", f"{name} must be {wrong}", "correct it", span=given.place(name))
 
 
 def column_names(value: JsonValue) -> tuple[str, ...]:

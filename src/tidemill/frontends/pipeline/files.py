@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tidemill.frontends.pipeline.blocks import FileReader, Names
 from tidemill.frontends.pipeline.statements import CreateJoin, CreateTable, Export, Load, SourceStatement
 from tidemill.frontends.pipeline.substitution import Scope
-from tidemill.frontends.pipeline.tokens import LanguageError, LanguageErrors, lex
-from tidemill.model.mistakes import Text, in_order, suggestion
+from tidemill.frontends.pipeline.tokens import lex
+from tidemill.model.mistakes import FileError, FileErrors, Text, in_order, suggestion
 from tidemill.model.names import Naming
 from tidemill.model.variables import Masking, Variables
 
@@ -59,12 +59,12 @@ class Pipeline:
 _PLAIN = Naming()
 
 
-class PipelineErrors(LanguageErrors):
+class PipelineErrors(FileErrors):
     """All mistakes of all pipelines; `pipelines` have the statements that could be read."""
 
     def __init__(
         self,
-        errors: Sequence[LanguageError],
+        errors: Sequence[FileError],
         reads: tuple[Reads, ...] | None,
         perhaps: Iterable[str],
         pipelines: tuple[Pipeline, ...],
@@ -117,7 +117,7 @@ class PipelineReader:
         self.names = names
         self.scope = Scope(variables)
         self.statements: list[Statement] = []
-        self.errors: list[LanguageError] = []
+        self.errors: list[FileError] = []
         self._open: list[Path] = []
         self._done: set[Path] = set()
 
@@ -135,7 +135,7 @@ class PipelineReader:
 
     def read_file(self, path: Path, asked_by: Named | None) -> None:
         text = read_text(path, asked_by)
-        if isinstance(text, LanguageError):
+        if isinstance(text, FileError):
             self.errors.append(text)
             self.names.whole = False
             return
@@ -146,35 +146,35 @@ class PipelineReader:
         FileReader(lexed, self).read()
         self._done.add(self._open.pop())
 
-    def all_errors(self) -> list[LanguageError]:
+    def all_errors(self) -> list[FileError]:
         masking = Masking(frozenset(self.scope.secrets))
         errors = [*self.errors, *self.names.errors]
         for error in errors:
             error.hide(masking)
         return errors
 
-    def _circular(self, file: Named) -> LanguageError:
+    def _circular(self, file: Named) -> FileError:
         names = [path.name for path in self._open]
         chain = " → ".join([*names, Path(file.text).name])
-        return LanguageError(
+        return FileError(
             "language.circular_include", f"files include each other: {chain}", "remove this INCLUDE", span=file.span
         )
 
 
-def read_text(path: Path, asked_by: Named | None = None) -> Text | LanguageError:
+def read_text(path: Path, asked_by: Named | None = None) -> Text | FileError:
     """The text of a file, or why there is none; `asked_by` is the place that names it."""
     span = asked_by.span if asked_by else None
     shown = asked_by.text if asked_by else str(path)
     try:
         return Text(str(path), path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError:
-        return LanguageError("language.not_text", f"{shown} is not UTF-8 text", "save it as UTF-8", span=span)
+        return FileError("language.not_text", f"{shown} is not UTF-8 text", "save it as UTF-8", span=span)
     except OSError as failure:
         if path.is_file() or path.is_dir():
             reason = failure.strerror or "it cannot be read"
-            return LanguageError("language.unreadable", f"{shown} cannot be read", reason.lower(), span=span)
+            return FileError("language.unreadable", f"{shown} cannot be read", reason.lower(), span=span)
         remedy = suggestion(path.name, _neighbours(path), f"looked in {path.parent.absolute()}")
-        return LanguageError("language.missing_file", f"there is no file {shown}", remedy, span=span)
+        return FileError("language.missing_file", f"there is no file {shown}", remedy, span=span)
 
 
 def _neighbours(path: Path) -> Sequence[str]:

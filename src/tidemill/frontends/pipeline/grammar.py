@@ -27,8 +27,8 @@ from tidemill.frontends.pipeline.statements import (
     SetVariable,
     SourceStatement,
 )
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError, template_in
-from tidemill.model.mistakes import suggestion
+from tidemill.frontends.pipeline.tokens import Kind, template_in
+from tidemill.model.mistakes import FileError, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +115,7 @@ def read_export(cursor: Cursor, names: Names, origin: Origin) -> Export:
     clauses = read_clauses(cursor, "EXPORT", EXPORT_MODES)
     cursor.end(CLAUSES)
     if isinstance(clauses.mode, Merge) and kind in _FILES_WITHOUT_MERGE:
-        raise LanguageError(
+        raise FileError(
             "language.mode_of_kind",
             f"{kind.upper()} files cannot be merged into",
             "use MODE REPLACE or APPEND, or TYPE PARQUET, DELTA or JDBC",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import query_end, read_length
 from tidemill.frontends.pipeline.statements import CreateJoin, JoinClauses, JoinedTable
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError, cut_at_parameters, lex
+from tidemill.frontends.pipeline.tokens import Kind, cut_at_parameters, lex
 from tidemill.frontends.sql.queries import parsed
 from tidemill.frontends.sql.volatile import reads_clock
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
-from tidemill.model.mistakes import Text, suggestion
+from tidemill.model.mistakes import FileError, Text, suggestion
 from tidemill.model.strategy import IncrementalJoin
 from tidemill.model.table import NullTime, Window
 from tidemill.model.window import WINDOW_PARAMETERS, StartVariable, Template
@@ -178,7 +178,7 @@ class _Clauses:
             check_own_names(*names)
         except ArgumentError as bad:
             assert token is not None  # noqa: S101  there was a name
-            raise LanguageError.at(cursor.span(token), bad) from bad
+            raise FileError.at(cursor.span(token), bad) from bad
         return name
 
     def _suffixes(self) -> tuple[str, str]:
@@ -254,7 +254,7 @@ def read_join(cursor: Cursor, table: str, options: dict[str, OptionValue], origi
 def refuse_mode(span: Span | None) -> None:
     """A join says itself how its rows enter its table."""
     if span is not None:
-        raise LanguageError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
+        raise FileError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
 
 
 def joined(statement: CreateJoin, naming: Naming) -> Join:
@@ -300,7 +300,7 @@ def _type(cursor: Cursor) -> JoinType:
         assert first is not None  # noqa: S101  there were words
         remedy = suggestion(" ".join(words), _TYPES, f"the types are {', '.join(_TYPES)}")
         problem = f"there is no INCREMENTAL {' '.join(words)} JOIN"
-        raise LanguageError("language.unknown_join", problem, remedy, span=cursor.span(first)) from bad
+        raise FileError("language.unknown_join", problem, remedy, span=cursor.span(first)) from bad
 
 
 def _side(cursor: Cursor, alias: str, after: str) -> JoinedTable:
@@ -329,7 +329,7 @@ def _cut(read: Callable[[str], Template], text: str, span: Span) -> Template:
     try:
         return read(text)
     except ArgumentError as bad:
-        raise LanguageError.at(span, bad) from bad
+        raise FileError.at(span, bad) from bad
 
 
 def _select(cursor: Cursor, end: int) -> tuple[Template, ...]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 from tidemill.errors import did_you_mean
 from tidemill.frontends.pipeline.statements import Query
 from tidemill.frontends.pipeline.substitution import Form
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError, string_value, template_in
+from tidemill.frontends.pipeline.tokens import Kind, string_value, template_in
+from tidemill.model.mistakes import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,7 @@ class Cursor:
         return self.lexed.text.span(token.start, token.end)
 
     def fail(self, token: Token, code: str, problem: str, remedy: str) -> NoReturn:
-        raise LanguageError(code, problem, remedy, span=self.span(token))
+        raise FileError(code, problem, remedy, span=self.span(token))
 
     def fail_at_end(self, code: str, problem: str, remedy: str) -> NoReturn:
         """Fails right after the last token that was read."""
@@ -87,7 +88,7 @@ class Cursor:
             raise CutShortError
         before = self.ahead(-1)
         end = before.end if before else 0
-        raise LanguageError(code, problem, remedy, span=self.lexed.text.span(end, end + 1))
+        raise FileError(code, problem, remedy, span=self.lexed.text.span(end, end + 1))
 
     def fail_here(self, problem: str, remedy: str) -> NoReturn:
         """The next token is not what the grammar says."""
@@ -121,7 +122,7 @@ class Cursor:
             return self._filled(token)[1:-1].replace("``", "`")
         named = self.word(problem, remedy)
         if "." in named.text:
-            raise LanguageError("language.bad_name", f"{named.text} is no column name", remedy, span=named.span)
+            raise FileError("language.bad_name", f"{named.text} is no column name", remedy, span=named.span)
         return named.text
 
     def name(self, problem: str, remedy: str, *, dotted: bool = True) -> Named:
@@ -136,7 +137,7 @@ class Cursor:
         named = Named(".".join(parts), self.lexed.text.span(first.start, last.end))
         if not _NAME.fullmatch(named.text) or ("." in named.text and not dotted):
             allowed = "name it table or schema.table, in letters, digits and _" if dotted else "name it without a dot"
-            raise LanguageError("language.bad_name", f"{named.text} cannot be a name here", allowed, span=named.span)
+            raise FileError("language.bad_name", f"{named.text} cannot be a name here", allowed, span=named.span)
         return named
 
     def columns(self, problem: str, remedy: str) -> tuple[str, ...]:
@@ -149,7 +150,7 @@ class Cursor:
         if len({each.lower() for each in found}) < len(found):
             again = self.lexed.tokens[self.index - 1]
             span = self.lexed.text.span(self.lexed.tokens[start].start, again.end)
-            raise LanguageError("language.repeated_key", "a column is named twice", "name each once", span=span)
+            raise FileError("language.repeated_key", "a column is named twice", "name each once", span=span)
         if opened and not self.take(")"):
             self.fail_here("the list of columns is not closed", "close it with )")
         return tuple(found)
@@ -271,8 +272,8 @@ def _lowered(message: str) -> str:
     return (message[0].lower() + message[1:]).removesuffix(" at")
 
 
-def _bad_json(problem: str, remedy: str, span: Span) -> LanguageError:
-    return LanguageError("language.bad_json", problem, remedy, span=span)
+def _bad_json(problem: str, remedy: str, span: Span) -> FileError:
+    return FileError("language.bad_json", problem, remedy, span=span)
 
 
 def _no_constant(name: str) -> NoReturn:
