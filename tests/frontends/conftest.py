@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from tidemill.frontends.pipeline import Pipeline, excerpt, read_pipelines
-from tidemill.model.mistakes import FileErrors
+from tidemill.frontends.pipeline import Declared, read_pipelines
+from tidemill.model.mistakes import FileErrors, excerpt
 from tidemill.model.variables import Variables
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Reading(Protocol):
-    def __call__(self, *files: str, known: Container[str] = (), **variables: dict[str, str]) -> Pipeline: ...
+    def __call__(self, *files: str, known: Container[str] = (), **variables: dict[str, str]) -> Declared: ...
 
 
 class Failing(Protocol):

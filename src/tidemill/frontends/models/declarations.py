@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.models.meaning import read_condition
-from tidemill.frontends.pipeline.joins import join_condition, join_text, kept_by_join, select_items
-from tidemill.frontends.pipeline.queries import inputs_in, produced, sql_hash, takes_charge
-from tidemill.frontends.pipeline.statements import Query as Written
+from tidemill.frontends.pipeline.declarations import inputs_in, query_of, sql_hash, table_of_join, takes_charge
+from tidemill.frontends.pipeline.joins import join_condition, join_text, select_items
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
 from tidemill.frontends.sql.queries import columns_of, syntax_error
 from tidemill.frontends.sql.volatile import output_columns, volatile_columns
@@ -232,7 +231,7 @@ def declared(
 ) -> Table | View | None:
     """The table or view; None where something has been noted in the document of `meaning`."""
     check_columns(query.text, meaning, checks)
-    producer = produced(Written(query.text, query.span.origin))
+    producer = query_of(query.text, query.span.origin)
     _check_query(producer, meaning)
     found = tuple(check for _, check in checks)
     inputs = _inputs(name, query, meaning, found, naming)
@@ -288,7 +287,7 @@ def _joined(
     others: tuple[str, ...],
     path_of: Callable[[str], str],
 ) -> Table:
-    kept = kept_by_join(join, meaning.value("max_shrink"))
+    kept = table_of_join(join, meaning.value("max_shrink"))
     kept["inputs"] = tuple(dict.fromkeys([*kept["inputs"], *others]))
     return Table(
         name=name,

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+from tidemill.frontends.pipeline.declarations import Mode
 from tidemill.frontends.pipeline.reader import read_object
-from tidemill.frontends.pipeline.statements import Append, FullMerge, IncrementalBy, Merge, Replace
 from tidemill.frontends.pipeline.tokens import Kind
 from tidemill.model.cursor import UNITS, Duration
 from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import FORMATS
-from tidemill.model.table import KeptRows, NullTime, SchemaPolicy
+from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from tidemill.frontends.pipeline.reader import Cursor, JsonObject, Named
-    from tidemill.frontends.pipeline.statements import JsonValue, Mode, OptionValue, SourceStatement
+    from tidemill.frontends.pipeline.reader import Cursor, JsonObject, JsonValue, Named
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.model.mistakes import Span
+    from tidemill.model.strategy import Strategy
 
-STATEMENTS = ("SET", "INCLUDE", "SOURCE", "LOAD", "CREATE", "EXPORT", "IF")
+STATEMENT_WORDS = ("SET", "INCLUDE", "SOURCE", "LOAD", "CREATE", "EXPORT", "IF")
 _BLOCK = {"ELSE", "ELSEIF"}
 _MISSING_SEMICOLON = ("language.missing_semicolon", "this statement does not end", "write ; here")
 _EXPORT_TO_NOWHERE = ("language.incomplete", "EXPORT needs TO and a place", 'write TO "out/daily" TYPE PARQUET')
@@ -109,43 +110,75 @@ def _fail_before(cursor: Cursor, index: int, code: str, problem: str, remedy: st
     cursor.fail_at_end(code, problem, remedy)
 
 
-LOAD_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON")
-TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON", "INCREMENTAL_MERGE ON", "INCREMENTAL BY")
-EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
 CLAUSES = ("MODE", "OPTIONS")
-_KEYED: dict[str, type[Merge | FullMerge]] = {"MERGE": Merge, "INCREMENTAL_MERGE": Merge, "FULL_MERGE": FullMerge}
 _NO_UNITS = {"AS", "OPTIONS", "PARAMS", "MODE", "LOOK", "START", "UP", "TIME", "STATUS", "SUFFIXES", "SELECT"}
 _AMOUNT_AND_UNIT = re.compile(r"(\d+)\s*([^\W\d]\w*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
-    """What was given of MODE and OPTIONS."""
+class Clause:
+    """A clause of a statement: what errors call it, the words by which it begins, and what reads what follows them."""
 
-    mode: Mode
-    mode_span: Span | None
-    options: JsonObject | None
+    name: str
+    words: tuple[str, ...]
+    read: Callable[[Cursor], object]
 
 
-def read_clauses(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> Clauses:
-    """MODE and OPTIONS, each at most once, in any order; REPLACE is the mode where none is given."""
-    mode: Mode | None = None
-    span: Span | None = None
-    options: JsonObject | None = None
-    while token := cursor.token:
-        if cursor.at("MODE") or cursor.at("UPSERT", "KEY"):
-            _only_once(cursor, mode, "MODE")
-            cursor.take("MODE")
-            mode, span = _mode(cursor, statement, modes)
-        elif cursor.at("OPTIONS"):
-            _only_once(cursor, options, "OPTIONS")
-            cursor.take("OPTIONS")
-            options = read_object(cursor, "OPTIONS")
-        elif cursor.at("ON"):
-            cursor.fail(token, *_keys_without_merge("REPLACE" if mode is None else str(mode)))
-        else:
-            break
-    return Clauses(mode or Replace(), span, options)
+def clause_at(cursor: Cursor, index: int, clauses: Sequence[Clause]) -> Clause | None:
+    """The clause that begins with the token at this index."""
+    here = [token.upper or token.raw for token in cursor.lexed.tokens[index : index + 2]]
+    return next((each for each in clauses if tuple(here[: len(each.words)]) == each.words), None)
+
+
+def read_clauses(cursor: Cursor, clauses: Sequence[Clause]) -> dict[str, Any]:
+    """What these clauses say, by their names: in any order, each at most once."""
+    found: dict[str, Any] = {}
+    while (token := cursor.token) and (clause := clause_at(cursor, cursor.index, clauses)):
+        if clause.name in found:
+            cursor.fail(token, "language.repeated_clause", f"{clause.name} is given twice", "keep one of them")
+        cursor.take(*clause.words)
+        found[clause.name] = clause.read(cursor)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _ModeGrammar:
+    """`follows` is the word that leads to the columns which make the strategy."""
+
+    strategy: Callable[[tuple[str, ...]], Strategy]
+    follows: str | None = None
+    text: str = "MERGE"
+
+
+_MODES = {
+    "REPLACE": _ModeGrammar(lambda _: Replace()),
+    "APPEND": _ModeGrammar(lambda _: Append()),
+    "MERGE": _ModeGrammar(Merge, "ON"),
+    "INCREMENTAL_MERGE": _ModeGrammar(Merge, "ON"),
+    "UPSERT": _ModeGrammar(Merge, "KEY"),
+    "FULL_MERGE": _ModeGrammar(lambda keys: Merge(keys, MergeStrategy.FULL_MERGE), "ON", "FULL_MERGE"),
+    "INCREMENTAL": _ModeGrammar(lambda _: DeleteInsert(), "BY"),
+}
+LOAD_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON")
+TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON", "INCREMENTAL_MERGE ON", "INCREMENTAL BY")
+EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
+
+
+def read_mode_and_options(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> tuple[Mode, JsonObject | None]:
+    """REPLACE is the mode where none is given."""
+    found = read_clauses(
+        cursor,
+        (
+            Clause("MODE", ("MODE",), lambda cursor: _mode(cursor, statement, modes)),
+            Clause("MODE", ("UPSERT", "KEY"), lambda cursor: _keyed_mode(cursor, "UPSERT", _word_before(cursor, 2))),
+            Clause("OPTIONS", ("OPTIONS",), lambda cursor: read_object(cursor, "OPTIONS")),
+        ),
+    )
+    mode: Mode = found.get("MODE", Mode())
+    if (token := cursor.token) and cursor.at("ON"):
+        remedy = "write MERGE ON, or drop the ON and its columns"
+        cursor.fail(token, "language.keys_without_merge", f"MODE {mode.text} takes no ON", remedy)
+    return mode, found.get("OPTIONS")
 
 
 def read_lookback(cursor: Cursor) -> Duration | int | None:
@@ -183,35 +216,39 @@ def _bad_lookback(problem: str) -> tuple[str, str, str]:
     return "language.bad_lookback", problem, f"the units are {', '.join(f'{each}s'.upper() for each in UNITS)}"
 
 
-def _mode(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> tuple[Mode, Span]:
+def _mode(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> Mode:
     word = cursor.word("MODE needs a mode", f"write one of {', '.join(modes)}")
     name = word.text.upper()
-    if name == "UPSERT" and cursor.take("KEY"):
-        return Merge(_key_columns(cursor)), word.span
-    if name not in {mode.split()[0] for mode in modes}:
+    known = {mode.split()[0] for mode in modes} | ({"UPSERT"} if cursor.at("KEY") else set())
+    if name not in known:
         raise _unknown_mode(word, statement, modes)
-    if name == "INCREMENTAL":
-        return _incremental(cursor), word.span
-    if name in _KEYED:
-        if not cursor.take("ON"):
-            raise FileError(
-                "language.merge_without_keys",
-                f"MODE {name} needs ON and the key columns",
-                f"write {name} ON and the columns that make a row unique",
-                span=word.span,
-            )
-        return _KEYED[name](_key_columns(cursor)), word.span
-    return (Replace() if name == "REPLACE" else Append()), word.span
+    grammar = _MODES[name]
+    if grammar.follows == "BY":
+        cursor.expect("BY", "MODE INCREMENTAL", "INCREMENTAL BY and the time column")
+        column = cursor.column("INCREMENTAL BY needs a column", "name the time column")
+        window = Window(column, lookback=read_lookback(cursor))
+        return Mode(grammar.strategy(()), window, f"INCREMENTAL BY {column}", word.span)
+    if grammar.follows is None:
+        return Mode(grammar.strategy(()), text=name, span=word.span)
+    if not cursor.take(grammar.follows):
+        raise FileError(
+            "language.merge_without_keys",
+            f"MODE {name} needs ON and the key columns",
+            f"write {name} ON and the columns that make a row unique",
+            span=word.span,
+        )
+    return _keyed_mode(cursor, name, word.span)
 
 
-def _incremental(cursor: Cursor) -> IncrementalBy:
-    cursor.expect("BY", "MODE INCREMENTAL", "INCREMENTAL BY and the time column")
-    column = cursor.column("INCREMENTAL BY needs a column", "name the time column")
-    return IncrementalBy(column, read_lookback(cursor))
+def _keyed_mode(cursor: Cursor, name: str, span: Span | None) -> Mode:
+    remedy = "name the columns that make a row unique, with , between them"
+    keys = cursor.columns("ON needs key columns", remedy)
+    return Mode(_MODES[name].strategy(keys), text=f"{_MODES[name].text} ON {', '.join(keys)}", span=span)
 
 
-def _key_columns(cursor: Cursor) -> tuple[str, ...]:
-    return cursor.columns("ON needs key columns", "name the columns that make a row unique, with , between them")
+def _word_before(cursor: Cursor, count: int) -> Span | None:
+    token = cursor.ahead(-count)
+    return cursor.span(token) if token else None
 
 
 def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> FileError:
@@ -222,17 +259,8 @@ def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> FileEr
     return FileError("language.unknown_mode", f"{statement} has no mode {word.text}", remedy, span=word.span)
 
 
-def _keys_without_merge(mode: str) -> tuple[str, str, str]:
-    return "language.keys_without_merge", f"MODE {mode} takes no ON", "write MERGE ON, or drop the ON and its columns"
-
-
-def _only_once(cursor: Cursor, found: object, clause: str) -> None:
-    token = cursor.token
-    if found is not None and token is not None:
-        cursor.fail(token, "language.repeated_clause", f"{clause} is given twice", "keep one of them")
-
-
 T = TypeVar("T")
+OptionValue = str | float | bool | tuple[str, ...]
 
 
 class _WrongError(Exception):
@@ -254,22 +282,23 @@ def read_options(given: JsonObject, statement: str) -> dict[str, OptionValue]:
     return found
 
 
-def read_source_params(source: SourceStatement, given: JsonObject | None) -> SourceStatement:
-    """The source with its params; `primary_key`, `cursor_field` and `start_date` become its own."""
-    if given is None:
-        return source
+def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, Any]:
+    """What the params of a source say in words that all kinds share, checked, and the other params as `params`.
+
+    `by_clause` is the cursor that INCREMENTAL BY names.
+    """
     params = dict(given.values)
     keys = _taken(given, params, "primary_key", column_names) or ()
     cursor = _taken(given, params, "cursor_field", _text)
     start = _taken(given, params, "start_date", _text)
-    if cursor and source.cursor and cursor.lower() != source.cursor.lower():
+    if cursor and by_clause and cursor.lower() != by_clause.lower():
         raise FileError(
             "language.two_cursors",
-            f"the cursor is {cursor} here and {source.cursor} after INCREMENTAL BY",
+            f"the cursor is {cursor} here and {by_clause} after INCREMENTAL BY",
             "keep one of them",
             span=given.place("cursor_field"),
         )
-    return replace(source, params=params, primary_key=keys, cursor=source.cursor or cursor, start=start)
+    return {"params": params, "primary_key": keys, "cursor": by_clause or cursor, "start": start}
 
 
 def _taken(given: JsonObject, params: dict[str, JsonValue], name: str, check: Callable[[JsonValue], T]) -> T | None:

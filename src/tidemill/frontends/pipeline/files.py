@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.frontends.pipeline.blocks import FileReader, Names
-from tidemill.frontends.pipeline.statements import CreateJoin, CreateTable, Export, Load, SourceStatement
+from tidemill.frontends.pipeline.declarations import Declarations, Places
 from tidemill.frontends.pipeline.substitution import Scope
 from tidemill.frontends.pipeline.tokens import lex
 from tidemill.model.mistakes import FileError, FileErrors, Text, in_order, suggestion
@@ -15,115 +14,67 @@ from tidemill.model.names import Naming
 from tidemill.model.variables import Masking, Variables
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
+    from tidemill.errors import ArgumentError
+    from tidemill.frontends.pipeline.declarations import Declared
     from tidemill.frontends.pipeline.reader import Named
-    from tidemill.frontends.pipeline.statements import Statement
-    from tidemill.model.mistakes import Reads
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """A pipeline file with its includes in place. Paths in it stay as written: they are relative to `folder`.
-
-    `secrets` are the values that came from `.env` or the environment: nothing that is shown or kept may hold one.
-    """
-
-    name: str
-    path: Path
-    statements: tuple[Statement, ...]
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
-
-    @property
-    def folder(self) -> Path:
-        return self.path.parent
-
-    @property
-    def masking(self) -> Masking:
-        return Masking(self.secrets)
-
-    @property
-    def sources(self) -> dict[str, SourceStatement]:
-        """By name, in lower case."""
-        return {each.name.lower(): each for each in self.statements if isinstance(each, SourceStatement)}
-
-    @property
-    def tables(self) -> tuple[Load | CreateTable | CreateJoin, ...]:
-        return tuple(each for each in self.statements if isinstance(each, Load | CreateTable | CreateJoin))
-
-    @property
-    def exports(self) -> tuple[Export, ...]:
-        return tuple(each for each in self.statements if isinstance(each, Export))
-
 
 _PLAIN = Naming()
-
-
-class PipelineErrors(FileErrors):
-    """All mistakes of all pipelines; `pipelines` have the statements that could be read."""
-
-    def __init__(
-        self,
-        errors: Sequence[FileError],
-        reads: tuple[Reads, ...] | None,
-        perhaps: Iterable[str],
-        pipelines: tuple[Pipeline, ...],
-    ) -> None:
-        super().__init__(errors, reads, perhaps)
-        self.pipelines = pipelines
-
-
-def read_pipeline(
-    path: Path | str,
-    variables: Variables | None = None,
-    *,
-    naming: Naming = _PLAIN,
-    known: Container[str] = (),
-) -> Pipeline:
-    """One pipeline; see `read_pipelines`."""
-    return read_pipelines([path], variables, naming=naming, known=known)[0]
 
 
 def read_pipelines(
     paths: Iterable[Path | str],
     variables: Variables | None = None,
     *,
+    path_of: Callable[[str], str] = str,
+    folder: Path | None = None,
     naming: Naming = _PLAIN,
     known: Container[str] = (),
-) -> tuple[Pipeline, ...]:
-    """Reads files and changes nothing. Raises `PipelineErrors` with everything that is wrong in any of them.
+) -> tuple[Declared, ...]:
+    """What these files declare. Raises `FileErrors` with everything that is wrong in any of them.
 
-    Tables are one namespace over all of them; `naming` says what their names mean. `known` holds tables that
-    are declared elsewhere or exist (as `schema.table` in lower case): EXPORT may name them.
+    Tables are one namespace over all of them; `naming` says what their names mean, `path_of` where a table is. Paths of
+    sources and exports are relative to `folder`, a project's; without one, to the pipeline's file. `known` holds tables
+    that are declared elsewhere or exist (as `schema.table` in lower case): EXPORT may name them.
     """
     tables: dict[str, Named] = {}
-    readers = [PipelineReader(Path(path), variables or Variables(), Names(tables, naming)) for path in paths]
-    pipelines = tuple(reader.read() for reader in readers)
+    readers = []
+    for path in map(Path, paths):
+        declarations = Declarations(path.stem, Places(naming, path_of, folder or path.parent))
+        readers.append(PipelineReader(path, variables or Variables(), Names(tables, naming), declarations))
     for reader in readers:
-        reader.names.check(known)
-    errors = [error for reader in readers for error in reader.all_errors()]
+        reader.read_file(reader.path, None)
+    found = tuple(reader.finish(known) for reader in readers)
+    errors = [error for reader in readers for error in reader.errors]
     if errors:
-        whole = all(reader.names.whole for reader in readers)
+        reads = [each for reader in readers for each in reader.declarations.reads]
         perhaps = {naming.key(word) for reader in readers for word in reader.names.doubtful}
-        raise PipelineErrors(in_order(errors), () if whole else None, perhaps.union(tables), pipelines)
-    return pipelines
+        whole = all(reader.names.whole for reader in readers)
+        raise FileErrors(in_order(errors), reads if whole else None, perhaps.union(tables))
+    return found
 
 
 class PipelineReader:
     """Reads one pipeline: what its files share is here."""
 
-    def __init__(self, path: Path, variables: Variables, names: Names) -> None:
-        self.path = path
-        self.names = names
+    def __init__(self, path: Path, variables: Variables, names: Names, declarations: Declarations) -> None:
+        self.path, self.names, self.declarations = path, names, declarations
         self.scope = Scope(variables)
-        self.statements: list[Statement] = []
-        self.errors: list[FileError] = []
+        self.errors: list[ArgumentError] = []
         self._open: list[Path] = []
         self._done: set[Path] = set()
 
-    def read(self) -> Pipeline:
-        self.read_file(self.path, None)
-        return Pipeline(self.path.stem, self.path, tuple(self.statements), frozenset(self.scope.secrets))
+    def finish(self, known: Container[str]) -> Declared:
+        """What the pipeline declares; what is wrong beyond single statements is noted, and no error has a secret."""
+        secrets = frozenset(self.scope.secrets)
+        self.names.check(self.declarations, known)
+        found, wrong = self.declarations.finish(secrets)
+        self.errors += [*self.names.errors, *wrong]
+        for error in self.errors:
+            if isinstance(error, FileError):
+                error.hide(Masking(secrets))
+        return found
 
     def include(self, file: Named) -> None:
         """Reads a file that an INCLUDE names, once however often it is named."""
@@ -145,13 +96,6 @@ class PipelineReader:
         self._open.append(path.resolve())
         FileReader(lexed, self).read()
         self._done.add(self._open.pop())
-
-    def all_errors(self) -> list[FileError]:
-        masking = Masking(frozenset(self.scope.secrets))
-        errors = [*self.errors, *self.names.errors]
-        for error in errors:
-            error.hide(masking)
-        return errors
 
     def _circular(self, file: Named) -> FileError:
         names = [path.name for path in self._open]

@@ -6,10 +6,9 @@ import itertools
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidemill.errors import did_you_mean
-from tidemill.frontends.pipeline.statements import Query
 from tidemill.frontends.pipeline.substitution import Form
 from tidemill.frontends.pipeline.tokens import Kind, string_value, template_in
 from tidemill.model.mistakes import FileError
@@ -17,11 +16,11 @@ from tidemill.model.mistakes import FileError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidemill.frontends.pipeline.statements import JsonValue
     from tidemill.frontends.pipeline.substitution import Filling
     from tidemill.frontends.pipeline.tokens import Lexed, Token
     from tidemill.model.mistakes import Span
 
+JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
 _NAME = re.compile(r"\w+(\.\w+){0,2}")
 _RESERVED = {"FROM", "TO", "TYPE", "MODE", "ON", "BY", "AS", "OPTIONS", "PARAMS", "INCREMENTAL", "THEN"}
 
@@ -179,13 +178,15 @@ class Cursor:
             return sign + self.filling.plain(inside[0])
         return sign + self._filled(token)
 
-    def query(self, end: int) -> Query:
+    def query(self, end: int) -> Named:
         """The text from here up to the token at `end`, which comes next."""
         first, last = self.lexed.tokens[self.index], self.lexed.tokens[end - 1]
         if template := template_in(self.lexed.text, self.lexed.tokens[self.index : end]):
             raise template
+        for error in self.lexed.errors_in(first.start, last.end):
+            raise error  # it is reported once, though it is noted twice
         self.index = end
-        return Query(self.filling.fill(first.start, last.end).content, self.span(first).origin)
+        return Named(self.filling.fill(first.start, last.end).content, self.span(first))
 
     def end(self, clauses: Sequence[str] = ()) -> None:
         """The `;` that every statement ends with; `clauses` could have come before it."""

@@ -104,6 +104,15 @@ class Lexed:
             at = token.end
         return "".join([*pieces, _NOT_A_BREAK.sub(" ", self.text.content[at:end])])
 
+    def errors_in(self, start: int, end: int) -> list[FileError]:
+        places = [self.text.span(offset, offset + 1).origin for offset in (start, end)]
+        low, high = ((place.line or 0, place.column or 0) for place in places)
+        return [
+            each
+            for each in self.errors
+            if each.origin and low <= (each.origin.line or 0, each.origin.column or 0) < high
+        ]
+
     def variables_in(self, start: int, end: int) -> list[Variable]:
         first = bisect_left(self.variables, start, key=_start)
         return list(itertools.takewhile(lambda each: each.end <= end, itertools.islice(self.variables, first, None)))
