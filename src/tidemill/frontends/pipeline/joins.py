@@ -111,9 +111,6 @@ def _ends_condition(cursor: Cursor, index: int) -> bool:
 def _read_clauses(cursor: Cursor) -> dict[str, Any]:
     """All of them, in any order; two must be there."""
     found = read_clauses(cursor, _CLAUSES)
-    for clause in ("LOOK BACK", "LOOK FORWARD"):
-        if clause not in found:
-            cursor.fail_at_end("language.incomplete", f"INCREMENTAL JOIN needs {clause}", f"write {clause} 6 DAYS")
     own = {"TIME": TIME, "STATUS": STATUS}
     for word in (word for word in found if word in own):  # in the order of the statement
         own[word], span = found[word]
@@ -121,6 +118,9 @@ def _read_clauses(cursor: Cursor) -> dict[str, Any]:
             check_own_names(own["TIME"], own["STATUS"])
         except ArgumentError as bad:
             raise FileError.at(span, bad) from bad
+    for clause in ("LOOK BACK", "LOOK FORWARD"):
+        if clause not in found:
+            cursor.fail_at_end("language.incomplete", f"INCREMENTAL JOIN needs {clause}", f"write {clause} 6 DAYS")
     return found | own
 
 
