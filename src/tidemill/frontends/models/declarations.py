@@ -27,9 +27,9 @@ from tidemill.model.window import StartVariable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tidemill.frontends.models.document import Document, Key
     from tidemill.frontends.models.meaning import Meaning
     from tidemill.frontends.pipeline.reader import Named
+    from tidemill.frontends.shape import Document, Key
     from tidemill.model.check import Check
     from tidemill.model.names import Naming
     from tidemill.model.query import Query

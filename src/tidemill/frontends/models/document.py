@@ -10,36 +10,20 @@ import runpy
 import sys
 import traceback
 import warnings
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import did_you_mean
+from tidemill.frontends.shape import Document, Key, Places
 from tidemill.model.mistakes import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tidemill.errors import ArgumentError
     from tidemill.model.mistakes import Span, Text
 
 
-Key = tuple[str | int, ...]
 _Found = tuple[Key, ast.expr | ast.keyword]
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The places of keys, of keys in keys, and of the items of lists; `root` is that of the whole."""
-
-    root: Span
-    keys: Mapping[Key, Span] = field(default_factory=dict)
-    repeated: tuple[tuple[str, Span], ...] = ()
-
-    def at(self, *key: str | int) -> Span:
-        """Where the key is written; of one that is not, where the nearest above it is."""
-        known = (key[:length] for length in range(len(key), 0, -1))
-        return next((self.keys[each] for each in known if each in self.keys), self.root)
 
 
 def places_of(text: Text, value: ast.expr, root: Span, names: Mapping[str, ast.expr] | None = None) -> Places:
@@ -116,31 +100,6 @@ def _offset(text: Text, line: int, column: int) -> int:
     lines = text.content.split("\n")
     before = sum(len(each) + 1 for each in lines[: line - 1])
     return before + len(lines[line - 1].encode()[:column].decode(errors="ignore"))
-
-
-@dataclass
-class Document:
-    """A value that is yet to be checked; what is found wrong with it is noted in `errors`, at its place.
-
-    `called` is what its author calls it, `spelling` how a key is written before its value.
-    """
-
-    value: object
-    places: Places
-    errors: list[FileError] = field(default_factory=list)
-    called: str = "metadata"
-    spelling: str = '"{}": '
-
-    def __post_init__(self) -> None:
-        for key, span in self.places.repeated:
-            self.errors.append(FileError("models.repeated_key", f"{key} is given twice", "keep one of them", span=span))
-
-    def note(self, key: tuple[str | int, ...], code: str, problem: str, remedy: str) -> None:
-        self.errors.append(FileError(code, problem, remedy, span=self.places.at(*key)))
-
-    def pass_on(self, key: tuple[str | int, ...], error: ArgumentError) -> None:
-        """Notes what a declaration said of itself."""
-        self.errors.append(FileError.at(self.places.at(*key), error))
 
 
 _COMMENTS = re.compile(r"\A(?:[^\S\n]*(?:--[^\n]*)?(?:\n|\Z))*")

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.frontends.models.declarations import declared, read_checks
 from tidemill.frontends.models.document import (
-    Document,
-    Places,
     alone,
     failed,
     gives_metadata,
@@ -28,12 +26,12 @@ from tidemill.frontends.models.document import (
     read_sidecar,
 )
 from tidemill.frontends.models.meaning import Meaning
-from tidemill.frontends.models.shape import fitted
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.pipeline.grammar import expect_query
 from tidemill.frontends.pipeline.reader import Cursor, CutShortError, Named
 from tidemill.frontends.pipeline.substitution import Filling, Scope
 from tidemill.frontends.pipeline.tokens import lex, template_in
+from tidemill.frontends.shape import Document, Places, fit
 from tidemill.model.mistakes import FileError, FileErrors, Reads, in_order, suggestion
 from tidemill.model.query import View
 from tidemill.model.table import Table
@@ -223,7 +221,9 @@ def _only_query(cursor: Cursor) -> Named:
     return Named(query.text, cursor.span(first))
 
 
-_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be said of the rest
+_DECISIVE = frozenset(
+    {"materialization", "incremental", "incremental_join"}
+)  # without them nothing can be said of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class _Reader:
 
     def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
         """What is known of a model is reported although some of its keys are wrong."""
-        given = fitted(document, ModelMetadata, _DECISIVE)
+        given = fit(document, ModelMetadata, _DECISIVE)
         if given is None:
             return None
         meaning = Meaning(document, given)

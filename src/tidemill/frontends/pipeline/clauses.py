@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tidemill.frontends.pipeline.declarations import Mode
 from tidemill.frontends.pipeline.reader import read_object
@@ -12,13 +12,14 @@ from tidemill.frontends.pipeline.tokens import Kind
 from tidemill.model.cursor import UNITS, Duration
 from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import FORMATS
+from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tidemill.frontends.pipeline.reader import Cursor, JsonObject, JsonValue, Named
+    from tidemill.frontends.pipeline.reader import Cursor, JsonObject, Named
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.model.mistakes import Span
     from tidemill.model.strategy import Strategy
@@ -261,24 +262,52 @@ def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> FileEr
 
 T = TypeVar("T")
 OptionValue = str | float | bool | tuple[str, ...]
+Read = tuple["Callable[[object], T | None]", str]  # what takes a value, None where it does not fit; what it must be
 
 
-class _WrongError(Exception):
-    """Says what the value must be."""
+def _bool(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _share(value: object) -> float | None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if fits and isinstance(value, int | float) else None
+
+
+def _one_of(known: Iterable[str]) -> Read[str]:
+    words = tuple(known)
+    return lambda value: str(value).lower() if str(value).lower() in words else None, f"one of {', '.join(words)}"
+
+
+_TEXT: Read[str] = (lambda value: value if isinstance(value, str) else None, "a text")
+_NAMES: Read[tuple[str, ...]] = (as_names, "a name or a list of names")
+OPTIONS: Mapping[str, Read[Any]] = {
+    "dedup_order_by": _NAMES,
+    # a column, or true for the cursor of the source or the table
+    "only_newer": (lambda value: value if isinstance(value, str | bool) else None, "true or the name of a column"),
+    "null_time": _one_of(NullTime),
+    "on_schema_change": _one_of(SchemaPolicy),
+    "volatile": _NAMES,
+    "partition_by": _NAMES,
+    "cluster_by": _NAMES,
+    "format": _one_of(FORMATS),
+    "max_shrink": (_share, "a share from 0 to 1, such as 0.1"),
+    "kept_rows": _one_of(KeptRows),
+    "reset_allowed": (_bool, "true or false"),
+    "description": _TEXT,
+    "tags": _NAMES,
+}
 
 
 def read_options(given: JsonObject, statement: str) -> dict[str, OptionValue]:
     """The options with their values checked: lists are tuples, names of policies are in lower case."""
     found: dict[str, OptionValue] = {}
-    for name, value in given.values.items():
+    for name in given.values:
         if name not in OPTIONS:
             remedy = suggestion(name, OPTIONS, f"the options are {', '.join(OPTIONS)}")
             problem = f"{statement} has no option {name}"
             raise FileError("language.unknown_option", problem, remedy, span=given.place(name))
-        try:
-            found[name] = OPTIONS[name](value)
-        except _WrongError as wrong:
-            raise _bad_option(given, name, wrong) from None
+        found[name] = _read(given, name, OPTIONS[name])
     return found
 
 
@@ -287,10 +316,8 @@ def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, An
 
     `by_clause` is the cursor that INCREMENTAL BY names.
     """
-    params = dict(given.values)
-    keys = _taken(given, params, "primary_key", column_names) or ()
-    cursor = _taken(given, params, "cursor_field", _text)
-    start = _taken(given, params, "start_date", _text)
+    shared: dict[str, Read[Any]] = {"primary_key": _NAMES, "cursor_field": _TEXT, "start_date": _TEXT}
+    keys, cursor, start = (_read(given, name, how) if name in given.values else None for name, how in shared.items())
     if cursor and by_clause and cursor.lower() != by_clause.lower():
         raise FileError(
             "language.two_cursors",
@@ -298,83 +325,13 @@ def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, An
             "keep one of them",
             span=given.place("cursor_field"),
         )
-    return {"params": params, "primary_key": keys, "cursor": by_clause or cursor, "start": start}
+    params = {name: value for name, value in given.values.items() if name not in shared}
+    return {"params": params, "primary_key": keys or (), "cursor": by_clause or cursor, "start": start}
 
 
-def _taken(given: JsonObject, params: dict[str, JsonValue], name: str, check: Callable[[JsonValue], T]) -> T | None:
-    if name not in params:
-        return None
-    try:
-        return check(params.pop(name))
-    except _WrongError as wrong:
-        raise _bad_option(given, name, wrong) from None
-
-
-def _bad_option(given: JsonObject, name: str, wrong: _WrongError) -> FileError:
-    return FileError("language.bad_option", f"{name} must be {wrong}", "correct it", span=given.place(name))
-
-
-def column_names(value: JsonValue) -> tuple[str, ...]:
-    """One name or a list of names."""
-    names = value if isinstance(value, list) else [value]
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise _WrongError("a name or a list of names")
-    return tuple(cast("list[str]", names))
-
-
-def _text(value: JsonValue) -> str:
-    if not isinstance(value, str):
-        raise _WrongError("a text")
+def _read(given: JsonObject, name: str, how: Read[T]) -> T:
+    read, wanted = how
+    value = read(given.values[name])
+    if value is None:
+        raise FileError("language.bad_option", f"{name} must be {wanted}", "correct it", span=given.place(name))
     return value
-
-
-def _yes_or_no(value: JsonValue) -> bool:
-    if not isinstance(value, bool):
-        raise _WrongError("true or false")
-    return value
-
-
-def _share(value: JsonValue) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise _WrongError("a share from 0 to 1, such as 0.1")
-    return float(value)
-
-
-def _column_or_yes(value: JsonValue) -> str | bool:
-    """A column, or true for the cursor of the source or the table."""
-    if not isinstance(value, str | bool):
-        raise _WrongError("true or the name of a column")
-    return value
-
-
-def _format(value: JsonValue) -> str:
-    if not isinstance(value, str) or value.lower() not in FORMATS:
-        raise _WrongError(f"one of {', '.join(FORMATS)}")
-    return value.lower()
-
-
-def _one_of(known: type[NullTime | SchemaPolicy | KeptRows]) -> Callable[[JsonValue], str]:
-    def check(value: JsonValue) -> str:
-        name = value.lower() if isinstance(value, str) else ""
-        if name not in set(known):
-            raise _WrongError(f"one of {', '.join(known)}")
-        return name
-
-    return check
-
-
-OPTIONS: dict[str, Callable[[JsonValue], OptionValue]] = {
-    "dedup_order_by": column_names,
-    "only_newer": _column_or_yes,
-    "null_time": _one_of(NullTime),
-    "on_schema_change": _one_of(SchemaPolicy),
-    "volatile": column_names,
-    "partition_by": column_names,
-    "cluster_by": column_names,
-    "format": _format,
-    "max_shrink": _share,
-    "kept_rows": _one_of(KeptRows),
-    "reset_allowed": _yes_or_no,
-    "description": _text,
-    "tags": column_names,
-}
