@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.filesystem import file_system, is_hidden
-from tidemill.model.names import absolute
+from tidemill.model.names import absolute, local_path
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def place_of(export: Export) -> str:
     """Where the export goes: a path as it is from anywhere, or what its database calls the table."""
     if export.kind.lower() in DATABASE_KINDS:
         return export.target
-    return absolute(export.target, export.folder).removeprefix("file://")
+    place = absolute(export.target, export.folder)
+    return str(local_path(place) or place)
 
 
 def _made_of(export: Export, version: str) -> str:
