@@ -83,7 +83,7 @@ class TableError(TidemillError):
     """The target is not a table that this step may write to; it is unchanged."""
 
 
-class FileError(TableError):
+class DatasetFileError(TableError):
     """A file of the dataset at `path` cannot be read; the dataset is as it was."""
 
     def __init__(self, code: str, problem: str, remedy: str, *, origin: Origin | None = None, path: str = "") -> None:
@@ -95,7 +95,7 @@ class FileError(TableError):
         return os.path.normpath(self.path) == os.path.normpath(path)
 
 
-class FilesGoneError(FileError):
+class FilesGoneError(DatasetFileError):
     """Files that a frame reads have gone: the dataset at `path` was written to since. Reading it again helps."""
 
 

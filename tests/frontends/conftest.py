@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from tidemill.frontends.pipeline import LanguageErrors, Pipeline, excerpt, read_pipelines
+from tidemill.frontends.pipeline import Declared, read_pipelines
+from tidemill.model.mistakes import FileErrors, excerpt
 from tidemill.model.variables import Variables
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Reading(Protocol):
-    def __call__(self, *files: str, known: Container[str] = (), **variables: dict[str, str]) -> Pipeline: ...
+    def __call__(self, *files: str, known: Container[str] = (), **variables: dict[str, str]) -> Declared: ...
 
 
 class Failing(Protocol):
@@ -50,7 +51,7 @@ def errors(read: Reading):
     """The same for files that are wrong: each error as a terminal shows it."""
 
     def run(text: str, **more) -> list[str]:
-        with pytest.raises(LanguageErrors) as failure:
+        with pytest.raises(FileErrors) as failure:
             read(text, **more)
         assert failure.value.exit_code == 2
         return [excerpt(error) for error in failure.value.errors]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.errors import ArgumentError, Origin
-from tidemill.frontends.pipeline import LanguageErrors, excerpt, read_pipeline, read_pipelines
+from tidemill.frontends.pipeline import read_pipelines
+from tidemill.model.mistakes import FileError, FileErrors, excerpt
 from tidemill.model.variables import Variables
 
 SOURCES = "SOURCE orders TYPE CSV; SOURCE feed TYPE CSV INCREMENTAL BY at;\n"
@@ -542,7 +543,7 @@ EXPORT nothing TO "x" TYPE CSV;
 
 
 def test_a_group_of_errors_reads_as_a_terminal_shows_it(read):
-    with pytest.raises(LanguageErrors) as failure:
+    with pytest.raises(FileErrors) as failure:
         read("LAOD a FROM b;\nLOAD c FROM d MODE MERGE;")
     assert isinstance(failure.value, ArgumentError)
     assert (failure.value.code, failure.value.problem, failure.value.remedy) == (
@@ -572,9 +573,9 @@ def test_two_pipelines_may_not_declare_one_table_and_may_share_sources():
     Path("common.sql").write_text("SOURCE s TYPE CSV;")
     Path("a.sql").write_text('INCLUDE "common.sql";\nLOAD t FROM s;')
     Path("b.sql").write_text('INCLUDE "common.sql";\nLOAD u FROM s;\nEXPORT t TO "x" TYPE CSV;')
-    assert [pipeline.name for pipeline in read_pipelines(["a.sql", "b.sql"])] == ["a", "b"]
+    assert [each.pipeline for each in read_pipelines(["a.sql", "b.sql"])] == ["a", "b"]
     Path("b.sql").write_text('INCLUDE "common.sql";\n\nLOAD T FROM s;')
-    with pytest.raises(LanguageErrors) as failure:
+    with pytest.raises(FileErrors) as failure:
         read_pipelines(["a.sql", "b.sql"])
     assert [excerpt(error) for error in failure.value.errors] == [
         shown("""
@@ -590,7 +591,7 @@ def test_a_table_in_a_shared_file_belongs_to_one_pipeline():
     Path("common.sql").write_text("CREATE TABLE t AS SELECT 1;\nLAOD x;")
     for name in ("a.sql", "b.sql"):
         Path(name).write_text('INCLUDE "common.sql";')
-    with pytest.raises(LanguageErrors) as failure:
+    with pytest.raises(FileErrors) as failure:
         read_pipelines(["a.sql", "b.sql"])
     assert [(error.code, error.remedy) for error in failure.value.errors] == [
         ("language.duplicate_name", "two pipelines include it: declare it in one of them"),
@@ -599,13 +600,13 @@ def test_a_table_in_a_shared_file_belongs_to_one_pipeline():
 
 
 def test_an_export_may_name_tables_that_are_known_from_elsewhere(read):
-    assert read('EXPORT outside TO "x" TYPE CSV;', known={"main.outside"}).exports[0].table == "outside"
+    assert read('EXPORT outside TO "x" TYPE CSV;', known={"main.outside"}).exports[0].inputs == ("main.outside",)
 
 
 def test_a_pipeline_that_is_not_there_says_which_are():
     Path("shop.sql").write_text("")
-    with pytest.raises(LanguageErrors) as failure:
-        read_pipeline("shp.sql")
+    with pytest.raises(FileErrors) as failure:
+        read_pipelines(["shp.sql"])
     assert [excerpt(error) for error in failure.value.errors] == [
         "error[language.missing_file] there is no file shp.sql\n  did you mean shop.sql?"
     ]
@@ -613,8 +614,8 @@ def test_a_pipeline_that_is_not_there_says_which_are():
 
 def test_a_file_that_is_no_text_is_said_to_be_none():
     Path("shop.sql").write_bytes(b"SET a = '\xff\xfe';")
-    with pytest.raises(LanguageErrors) as failure:
-        read_pipeline("shop.sql")
+    with pytest.raises(FileErrors) as failure:
+        read_pipelines(["shop.sql"])
     assert [(error.code, error.problem) for error in failure.value.errors] == [
         ("language.not_text", "shop.sql is not UTF-8 text")
     ]
@@ -622,7 +623,7 @@ def test_a_file_that_is_no_text_is_said_to_be_none():
 
 def test_errors_hold_no_secrets(read):
     text = 'SOURCE orders TYPE CSV;\nSET s = "${env:SECRET}";\nLOAD a FROM ${s};\nLOAD b FROM orders MODE ${s};'
-    with pytest.raises(LanguageErrors) as failure:
+    with pytest.raises(FileErrors) as failure:
         read(text, environment={"SECRET": "hunter2"})
     assert "hunter2" not in f"{failure.value} {failure.value!r} {[error.args for error in failure.value.errors]}"
     assert "no source is called ***" in str(failure.value)
@@ -721,8 +722,8 @@ def test_odd_texts_give_errors_and_no_surprise(errors, text):
 
 
 def test_reading_needs_no_variables_argument():
-    Path("shop.sql").write_text("SET a = 1;")
-    assert read_pipeline("shop.sql", Variables()).statements[0].value == "1"
+    Path("shop.sql").write_text('SET a = 1; SOURCE s TYPE CSV PARAMS {"a": ${a}};')
+    assert read_pipelines(["shop.sql"])[0].sources[0].params == {"a": 1}
 
 
 PIECES = st.sampled_from(
@@ -774,9 +775,13 @@ def test_any_text_is_a_pipeline_or_errors_at_places_in_it(pieces, given_):
     text = " ".join(pieces)
     Path("any.sql").write_text(text, encoding="utf-8", newline="")
     try:
-        read_pipeline("any.sql", Variables(given=given_, environment={}))
-    except LanguageErrors as failure:
+        read_pipelines(["any.sql"], Variables(given=given_, environment={}))
+    except FileErrors as failure:
         for error in failure.errors:
-            assert excerpt(error).startswith("error[language.")
-            assert text.split("\n")[error.origin.line - 1] == error.line
+            line = text.split("\n")[error.origin.line - 1]
+            if isinstance(error, FileError):
+                assert excerpt(error).startswith("error[language.")
+                assert line == error.line
+            else:  # a declaration has found it in itself
+                assert excerpt(error).startswith(f"error[{error.code}]")
             assert 1 <= error.origin.column <= len(error.line) + 1

@@ -6,7 +6,6 @@ import pytest
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline import (
-    LanguageError,
     columns_of,
     cut_at_parameters,
     inputs_of,
@@ -17,6 +16,7 @@ from tidemill.frontends.pipeline import (
     unrepeatable,
     volatile_columns,
 )
+from tidemill.model.mistakes import FileError
 from tidemill.model.query import Query
 
 INPUTS = {
@@ -248,7 +248,7 @@ def test_a_parameter_without_a_value_is_an_error():
 
 
 def test_a_query_that_cannot_be_lexed_is_an_error_at_its_place():
-    with pytest.raises(LanguageError) as failure:
+    with pytest.raises(FileError) as failure:
         parameters_of("SELECT\n 'abc")
     assert (failure.value.code, str(failure.value.origin)) == ("language.unterminated", "query:2:2")
 

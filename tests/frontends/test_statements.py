@@ -7,22 +7,12 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import Origin
-from tidemill.frontends.pipeline import (
-    Append,
-    CreateTable,
-    Export,
-    FullMerge,
-    Include,
-    IncrementalBy,
-    Load,
-    Merge,
-    Query,
-    Replace,
-    SetVariable,
-    SourceStatement,
-    read_pipeline,
-)
+from tidemill.frontends.pipeline import Declared, read_pipelines
 from tidemill.model.cursor import Duration
+from tidemill.model.source import Source
+from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.table import NullTime, SchemaPolicy, Window
+from tidemill.model.variables import Masking
 
 SHOP = """\
 -- pipelines/shop.sql
@@ -55,15 +45,17 @@ COMMON = 'SOURCE customers TYPE CSV PARAMS { "path": "data/customers/*.csv", "he
 
 def test_the_pipeline_of_the_guide_is_read_whole(read):
     shop = read(SHOP, files={"common": COMMON}, dotenv={"DB_USER": "ann"}, environment={"DB_PASSWORD": "pa\"ss;'"})
-    assert (shop.name, shop.path, shop.folder) == ("shop", Path("shop.sql"), Path())
-    assert shop.secrets == {"ann", "pa\"ss;'"}
-    assert shop.statements == (
-        SetVariable("region", "eu", Origin("shop.sql", 2, 1)),
-        Include("common.sql", Origin("shop.sql", 3, 1)),
-        SourceStatement(
-            "customers", "csv", {"path": "data/customers/*.csv", "header": True}, Origin("common.sql", 1, 1)
+    assert (shop.pipeline, shop.secrets) == ("shop", {"ann", "pa\"ss;'"})
+    own = {"folder": Path(), "secrets": shop.secrets}
+    assert shop.sources == (
+        Source(
+            "customers",
+            "csv",
+            {"path": "data/customers/*.csv", "header": True},
+            origin=Origin("common.sql", 1, 1),
+            **own,
         ),
-        SourceStatement(
+        Source(
             "orders",
             "postgres",
             {
@@ -72,44 +64,52 @@ def test_the_pipeline_of_the_guide_is_read_whole(read):
                 "user": "ann",
                 "password": "pa\"ss;'",
             },
-            Origin("shop.sql", 5, 1),
             cursor="updated_at",
             lookback=Duration(2, "hour"),
+            origin=Origin("shop.sql", 5, 1),
+            **own,
         ),
-        SourceStatement("events", "json", {"path": "data/events"}, Origin("shop.sql", 9, 1), cursor="seen_at"),
-        Load("raw_orders", "orders", Merge(("order_id", "region")), {}, Origin("shop.sql", 11, 1)),
-        Load("raw_customers", "customers", Replace(), {}, Origin("shop.sql", 12, 1)),
-        Load("raw_events", "events", Append(), {}, Origin("shop.sql", 13, 1)),
-        CreateTable(
-            "daily",
-            Merge(("day", "region")),
-            {},
-            Query(
-                "SELECT date(created_at) AS day, region, sum(amount) AS amount FROM raw_orders GROUP BY 1, 2",
-                Origin("shop.sql", 16, 1),
-            ),
-            Origin("shop.sql", 15, 1),
+        Source("events", "json", {"path": "data/events"}, cursor="seen_at", origin=Origin("shop.sql", 9, 1), **own),
+    )
+    assert [(table.name, table.strategy, table.window, table.origin) for table in shop.tables] == [
+        (
+            "main.raw_orders",
+            Merge(("order_id", "region"), newest_by="updated_at"),
+            Window("updated_at", lookback=Duration(2, "hour")),
+            Origin("shop.sql", 11, 1),
         ),
-        CreateTable(
-            "sessions",
-            IncrementalBy("started_at", Duration(1, "day")),
-            {},
-            Query(
-                "SELECT * FROM raw_events WHERE started_at >= @start_dt AND started_at < @end_dt",
-                Origin("shop.sql", 18, 1),
-            ),
+        ("main.raw_customers", Replace(), None, Origin("shop.sql", 12, 1)),
+        ("main.raw_events", Append(), Window("seen_at"), Origin("shop.sql", 13, 1)),
+        ("main.daily", Merge(("day", "region")), None, Origin("shop.sql", 15, 1)),
+        (
+            "main.sessions",
+            DeleteInsert(),
+            Window("started_at", lookback=Duration(1, "day")),
             Origin("shop.sql", 17, 1),
         ),
-    )
-    assert [table.table for table in shop.tables] == ["raw_orders", "raw_customers", "raw_events", "daily", "sessions"]
-    assert list(shop.sources) == ["customers", "orders", "events"]
+    ]
+    assert [[load.source for load in table.loads] for table in shop.tables[:3]] == [
+        [shop.sources[1]],
+        [shop.sources[0]],
+        [shop.sources[2]],
+    ]
+    assert [(table.producer.text, table.producer.origin) for table in shop.tables[3:]] == [
+        (
+            "SELECT date(created_at) AS day, region, sum(amount) AS amount FROM raw_orders GROUP BY 1, 2",
+            Origin("shop.sql", 16, 1),
+        ),
+        (
+            "SELECT * FROM raw_events WHERE started_at >= @start_dt AND started_at < @end_dt",
+            Origin("shop.sql", 18, 1),
+        ),
+    ]
 
 
 def test_secrets_are_not_in_what_python_shows_of_a_pipeline(read):
     shop = read(SHOP, files={"common": COMMON}, environment={"DB_USER": "ann-of-shop", "DB_PASSWORD": "hunter2"})
     assert "hunter2" not in repr(shop)
     assert "ann-of-shop" not in repr(shop)
-    assert shop.masking.mask("jdbc said: hunter2 is wrong") == "jdbc said: *** is wrong"
+    assert Masking(shop.secrets).mask("jdbc said: hunter2 is wrong") == "jdbc said: *** is wrong"
 
 
 @pytest.mark.parametrize(
@@ -118,35 +118,24 @@ def test_secrets_are_not_in_what_python_shows_of_a_pipeline(read):
         ("dev", []),
         (
             "prod",
-            [
-                Export(
-                    Query("SELECT * FROM daily", Origin("shop.sql", 21, 10)),
-                    None,
-                    "out/daily",
-                    "parquet",
-                    Replace(),
-                    {"partition_by": ["day"]},
-                    Origin("shop.sql", 21, 3),
-                )
-            ],
+            [("SELECT * FROM daily", "out/daily", "parquet", {"partition_by": ["day"]}, Origin("shop.sql", 21, 3))],
         ),
-        (
-            "test",
-            [Export(None, "daily", "out/daily.csv", "csv", Replace(), {"header": True}, Origin("shop.sql", 23, 3))],
-        ),
+        ("test", [("SELECT * FROM daily", "out/daily.csv", "csv", {"header": True}, Origin("shop.sql", 23, 3))]),
     ],
 )
 def test_a_block_gives_the_statements_of_the_branch_that_holds(read, env, exported):
     places = {"environment": {"DB_USER": "a", "DB_PASSWORD": "b"}, "given": {"env": env}}
-    assert list(read(SHOP, files={"common": COMMON}, **places).exports) == exported
+    found = read(SHOP, files={"common": COMMON}, **places).exports
+    assert [(each.query.text, each.target, each.kind, each.options, each.origin) for each in found] == exported
+    assert all(each.mode == Replace() and each.inputs == ("main.daily",) for each in found)
 
 
 def test_keywords_may_be_in_any_case(read):
     shop = read(
         'source s Type Csv params {"path": "x"} incremental By at lookback 3 Days;\nload t from s mode merge on id;'
     )
-    assert shop.sources["s"].lookback == Duration(3, "day")
-    assert shop.tables[0].mode == Merge(("id",))
+    assert shop.sources[0].lookback == Duration(3, "day")
+    assert shop.tables[0].strategy == Merge(("id",), newest_by="at")
 
 
 @pytest.mark.parametrize(
@@ -158,60 +147,58 @@ def test_keywords_may_be_in_any_case(read):
         ("MODE MERGE ON id", Merge(("id",))),
         ("MODE MERGE ON (id, region)", Merge(("id", "region"))),
         ("MODE MERGE ON `order id`, `a``b`", Merge(("order id", "a`b"))),
-        ("MODE FULL_MERGE ON id", FullMerge(("id",))),
+        ("MODE FULL_MERGE ON id", Merge(("id",), MergeStrategy.FULL_MERGE)),
         ("UPSERT KEY (id, region)", Merge(("id", "region"))),
         ("MODE UPSERT KEY (id)", Merge(("id",))),
     ],
 )
 def test_a_load_has_its_mode(read, written, mode):
-    assert read(f"SOURCE s TYPE CSV;\nLOAD t FROM s {written};").tables[0].mode == mode
+    assert read(f"SOURCE s TYPE CSV;\nLOAD t FROM s {written};").tables[0].strategy == mode
+
+
+def by(column, lookback=None):
+    return DeleteInsert(), Window(column, lookback=lookback)
 
 
 @pytest.mark.parametrize(
     ("written", "mode"),
     [
-        ("", Replace()),
-        ("MODE APPEND", Append()),
-        ("MODE MERGE ON id", Merge(("id",))),
-        ("MODE INCREMENTAL_MERGE ON id, day", Merge(("id", "day"))),
-        ("UPSERT KEY (id)", Merge(("id",))),
-        ("MODE INCREMENTAL BY at", IncrementalBy("at")),
-        ("MODE INCREMENTAL BY at LOOKBACK 90 minutes", IncrementalBy("at", Duration(90, "minute"))),
-        ("MODE INCREMENTAL BY number LOOKBACK 500", IncrementalBy("number", 500)),
-        ("MODE INCREMENTAL BY at LOOKBACK 1month", IncrementalBy("at", Duration(1, "month"))),
-        ("MODE INCREMENTAL BY at LOOKBACK ${back|2} days", IncrementalBy("at", Duration(2, "day"))),
+        ("", (Replace(), None)),
+        ("MODE APPEND", (Append(), None)),
+        ("MODE MERGE ON id", (Merge(("id",)), None)),
+        ("MODE INCREMENTAL_MERGE ON id, day", (Merge(("id", "day")), None)),
+        ("UPSERT KEY (id)", (Merge(("id",)), None)),
+        ("MODE INCREMENTAL BY at", by("at")),
+        ("MODE INCREMENTAL BY at LOOKBACK 90 minutes", by("at", Duration(90, "minute"))),
+        ("MODE INCREMENTAL BY number LOOKBACK 500", by("number", 500)),
+        ("MODE INCREMENTAL BY at LOOKBACK 1month", by("at", Duration(1, "month"))),
+        ("MODE INCREMENTAL BY at LOOKBACK ${back|2} days", by("at", Duration(2, "day"))),
     ],
 )
 @pytest.mark.parametrize("create", ["CREATE TABLE", "CREATE OR REPLACE TABLE", "create or replace table"])
 def test_a_query_table_has_its_mode(read, create, written, mode):
-    assert read(f"{create} t {written} AS SELECT 1 AS id;").tables[0].mode == mode
+    (table,) = read(f"{create} t {written} AS SELECT 1 AS id;").tables
+    assert (table.strategy, table.window) == mode
 
 
 def test_options_are_checked_and_in_one_form(read):
     shop = read(
-        """SOURCE s TYPE CSV;
+        """SOURCE s TYPE CSV INCREMENTAL BY at;
 LOAD t FROM s OPTIONS {
   "dedup_order_by": "at", "only_newer": true, "null_time": "SKIP", "on_schema_change": "append_new_columns",
-  "volatile": ["loaded_at"], "partition_by": ["a", "b"], "cluster_by": "c", "format": "Parquet", /* a tenth */
+  "volatile": ["loaded_at"], "partition_by": ["a", "b"], "format": "Parquet", /* a tenth */
   "max_shrink": 0.1,
   "reset_allowed": false, "description": "it's -- not; a comment", "tags": ["raw"]   -- one
-} MODE MERGE ON id;"""
+} MODE MERGE ON id;
+CREATE TABLE u OPTIONS { "cluster_by": "c", "max_shrink": 0.1 } AS SELECT 1 AS c;"""
     )
-    assert shop.tables[0].mode == Merge(("id",))
-    assert shop.tables[0].options == {
-        "dedup_order_by": ("at",),
-        "only_newer": True,
-        "null_time": "skip",
-        "on_schema_change": "append_new_columns",
-        "volatile": ("loaded_at",),
-        "partition_by": ("a", "b"),
-        "cluster_by": ("c",),
-        "format": "parquet",
-        "max_shrink": 0.1,
-        "reset_allowed": False,
-        "description": "it's -- not; a comment",
-        "tags": ("raw",),
-    }
+    first, second = shop.tables
+    assert first.strategy == Merge(("id",), MergeStrategy.DEDUPLICATE, ("at",), only_newer="at")
+    assert first.window == Window("at", null_time=NullTime.SKIP)
+    assert (first.schema_policy, first.volatile) == (SchemaPolicy.APPEND_NEW_COLUMNS, ("loaded_at",))
+    assert (first.partition_by, first.format, first.reset_allowed) == (("a", "b"), "parquet", False)
+    assert (first.description, first.tags) == ("it's -- not; a comment", ("raw",))
+    assert (second.cluster_by, second.strategy) == (("c",), Replace(0.1))
 
 
 def test_a_source_takes_its_key_cursor_and_start_from_its_params(read):
@@ -219,14 +206,14 @@ def test_a_source_takes_its_key_cursor_and_start_from_its_params(read):
         """SOURCE s TYPE CSV PARAMS {
           "path": "x", "primary_key": ["a", "b"], "cursor_field": "at", "start_date": "2024-01-01"
         };"""
-    ).sources["s"]
+    ).sources[0]
     assert source.params == {"path": "x"}
     assert (source.primary_key, source.cursor, source.start) == (("a", "b"), "at", "2024-01-01")
 
 
 def test_kinds_are_in_lower_case_but_for_names_of_classes(read):
     shop = read('SOURCE a TYPE DELTA;\nSOURCE b FROM "JSON";\nSOURCE c FROM "com.shop.Feed";\nSOURCE d TYPE "kafka";')
-    assert [source.kind for source in shop.sources.values()] == ["delta", "json", "com.shop.Feed", "kafka"]
+    assert [source.kind for source in shop.sources] == ["delta", "json", "com.shop.Feed", "kafka"]
 
 
 def test_an_export_has_its_mode_and_a_schema(read):
@@ -236,10 +223,10 @@ EXPORT mart.daily TO "out" TYPE DELTA MODE MERGE ON day OPTIONS {"a": {"b": [1, 
 EXPORT WITH x AS (SELECT interval '1-2' year to month) SELECT * FROM x TO 'out/x' TYPE parquet MODE APPEND;
 EXPORT (SELECT 'TO "y"' AS t) TO "out/z" TYPE csv;"""
     )
-    assert [(export.table, export.mode) for export in shop.exports] == [
-        ("mart.daily", Merge(("day",))),
-        (None, Append()),
-        (None, Replace()),
+    assert [(export.inputs, export.mode) for export in shop.exports] == [
+        (("mart.daily",), Merge(("day",))),
+        ((), Append()),
+        ((), Replace()),
     ]
     assert shop.exports[0].options == {"a": {"b": [1, None]}}
     assert shop.exports[1].query.text == "WITH x AS (SELECT interval '1-2' year to month) SELECT * FROM x"
@@ -267,19 +254,22 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_passes_through_untouched(read, query):
     shop = read(f"CREATE TABLE a AS\n  {query}  -- the end;\n ;\nCREATE TABLE b AS {query};")
-    assert [table.query.text for table in shop.tables] == [query, query]
-    assert shop.tables[0].query.origin == Origin("shop.sql", 2, 3)
+    assert [table.producer.text for table in shop.tables] == [query, query]
+    assert shop.tables[0].producer.origin == Origin("shop.sql", 2, 3)
 
 
 def test_lines_may_end_as_on_windows_and_begin_with_a_mark(folder):
-    (folder / "shop.sql").write_bytes(b"\xef\xbb\xbfSET a = 1;\r\nCREATE TABLE t AS\r\nSELECT 1;\r\n")
-    shop = read_pipeline(Path("shop.sql"))
-    assert [statement.origin for statement in shop.statements] == [Origin("shop.sql", 1, 1), Origin("shop.sql", 2, 1)]
+    (folder / "shop.sql").write_bytes(b"\xef\xbb\xbfSOURCE a TYPE CSV;\r\nCREATE TABLE t AS\r\nSELECT 1;\r\n")
+    (shop,) = read_pipelines([Path("shop.sql")])
+    assert [each.origin for each in (*shop.sources, *shop.tables)] == [
+        Origin("shop.sql", 1, 1),
+        Origin("shop.sql", 2, 1),
+    ]
 
 
 def test_an_empty_file_and_empty_statements_are_no_error(read):
-    assert read("").statements == ()
-    assert read("-- nothing\n;; /* more */ ;").statements == ()
+    for text in ("", "-- nothing\n;; /* more */ ;"):
+        assert read(text) == Declared("shop", ())
 
 
 def test_a_file_is_included_once_and_from_its_own_folder(read, folder):
@@ -287,12 +277,10 @@ def test_a_file_is_included_once_and_from_its_own_folder(read, folder):
     (folder / "parts" / "a.sql").write_text('INCLUDE "b.sql"; SET from_a = 1;')
     (folder / "parts" / "b.sql").write_text('SOURCE s TYPE CSV PARAMS {"path": "${where}"};')
     shop = read('SET where = "x/y";\nINCLUDE "parts/a.sql";\nINCLUDE "parts/b.sql";\nLOAD t${from_a} FROM s;')
-    assert [type(statement).__name__ for statement in shop.statements] == [
-        *("SetVariable", "Include", "Include", "SourceStatement", "SetVariable", "Include", "Load")
-    ]
-    assert shop.sources["s"].params == {"path": "x/y"}
-    assert shop.sources["s"].origin == Origin("parts/b.sql", 1, 1)
-    assert shop.tables[0].table == "t1"
+    (source,) = shop.sources
+    assert source.params == {"path": "x/y"}
+    assert source.origin == Origin("parts/b.sql", 1, 1)
+    assert shop.tables[0].name == "main.t1"
 
 
 BLOCKS = """
@@ -306,7 +294,7 @@ ELSE
     SET out = c;
   END IF;
 END IF;
-SET out = "${out|none}";
+SOURCE s TYPE CSV PARAMS {"out": "${out|none}"};
 """
 
 
@@ -321,7 +309,7 @@ SET out = "${out|none}";
     ],
 )
 def test_blocks_nest_and_compare_texts_and_numbers(read, a, b, c, out):
-    assert read(BLOCKS, given={"a": a, "b": b, "c": c}).statements[-1].value == out
+    assert read(BLOCKS, given={"a": a, "b": b, "c": c}).sources[0].params == {"out": out}
 
 
 def test_a_branch_that_is_not_taken_asks_for_no_values_and_declares_nothing(read):
@@ -335,8 +323,10 @@ ELSE
   LOAD t FROM s;
 END IF;"""
     )
-    assert [type(statement).__name__ for statement in shop.statements] == ["SourceStatement", "Load"]
+    assert [source.kind for source in shop.sources] == ["csv"]
+    assert [table.name for table in shop.tables] == ["main.t"]
 
 
 def test_sources_may_stand_after_what_loads_them(read):
-    assert read("LOAD t FROM s;\nSOURCE s TYPE CSV;").tables[0].source == "s"
+    shop = read("LOAD t FROM s;\nSOURCE s TYPE CSV;")
+    assert [load.source for load in shop.tables[0].loads] == [shop.sources[0]]

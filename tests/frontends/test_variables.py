@@ -10,10 +10,17 @@ import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.frontends.pipeline import LanguageErrors, read_pipeline
+from tidemill.frontends.pipeline import read_pipelines
+from tidemill.model.mistakes import FileErrors
+from tidemill.model.strategy import Merge
 from tidemill.model.variables import Variables
 
+OUT = '\nSOURCE s TYPE CSV PARAMS { "out": "${out}" };'  # shows what `out` is worth here
 PLACES = ("given", "project", "SET", "dotenv", "environment", "default")
+
+
+def outs(pipeline) -> list[object]:
+    return [source.params["out"] for source in pipeline.sources]
 
 
 @pytest.mark.parametrize("first", PLACES)
@@ -21,31 +28,35 @@ def test_the_first_place_that_has_a_value_wins(read, first):
     having = PLACES[PLACES.index(first) :]
     text = "SET x = 'SET';\n" if "SET" in having else ""
     text += "SET out = '${x|default}';" if "default" in having else "SET out = '${x}';"
+    text += OUT
     places = {place: {"x": place} for place in having if place not in {"SET", "default"}}
     shop = read(text, **places)
-    assert shop.statements[-1].value == first
+    assert outs(shop) == [first]
     assert shop.secrets == ({first} if first in {"dotenv", "environment"} else set())
 
 
 def test_secrets_asked_for_by_name_come_from_env_only(read):
-    shop = read("SET out = '${env:X|none}';", given={"X": "given"}, project={"X": "project"})
-    assert (shop.statements[0].value, shop.secrets) == ("none", set())
-    shop = read("SET X = 'set';\nSET out = '${env:X}';", dotenv={"X": "dotenv"}, environment={"X": "environment"})
-    assert (shop.statements[1].value, shop.secrets) == ("dotenv", {"dotenv"})
+    shop = read(f"SET out = '${{env:X|none}}';{OUT}", given={"X": "given"}, project={"X": "project"})
+    assert (outs(shop), shop.secrets) == (["none"], set())
+    text = f"SET X = 'set';\nSET out = '${{env:X}}';{OUT}"
+    shop = read(text, dotenv={"X": "dotenv"}, environment={"X": "environment"})
+    assert (outs(shop), shop.secrets) == (["dotenv"], {"dotenv"})
 
 
 def test_an_empty_value_is_a_value_and_no_secret(read):
-    shop = read("SET a = '[${x|default}]';\nSET b = '[${y|}]';", environment={"x": ""})
-    assert [statement.value for statement in shop.statements] == ["[]", "[]"]
+    text = f"SET out = '[${{x|default}}]';{OUT}\nSET out = '[${{y|}}]';{OUT.replace('SOURCE s', 'SOURCE t')}"
+    shop = read(text, environment={"x": ""})
+    assert outs(shop) == ["[]", "[]"]
     assert shop.secrets == set()
 
 
 def test_set_reaches_what_follows_and_included_files_and_back(read):
     shop = read(
-        'SET a = 1;\nINCLUDE "more.sql";\nSET out = "${a}-${b}";\nSET a = 2;\nSET out = "${a}";',
+        f'SET a = 1;\nINCLUDE "more.sql";\nSET out = "${{a}}-${{b}}";{OUT}\nSET a = 2;\nSET out = "${{a}}";'
+        + OUT.replace("SOURCE s", "SOURCE t"),
         files={"more": "SET b = '${a}b';"},
     )
-    assert [s.value for s in shop.statements if getattr(s, "name", "") == "out"] == ["1-1b", "2"]
+    assert outs(shop) == ["1-1b", "2"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +81,7 @@ def test_set_reaches_what_follows_and_included_files_and_back(read):
 )
 def test_a_value_enters_a_query_as_what_it_is_there(read, written, value, sent):
     places = {} if value is None else {"given": {"x": value}}
-    assert read(f"CREATE TABLE t AS {written};", **places).tables[0].query.text == sent
+    assert read(f"CREATE TABLE t AS {written};", **places).tables[0].producer.text == sent
 
 
 @pytest.mark.parametrize(
@@ -95,7 +106,7 @@ def test_a_value_enters_a_query_as_what_it_is_there(read, written, value, sent):
     ],
 )
 def test_a_value_that_would_be_more_than_a_value_is_refused_without_being_shown(read, written, value):
-    with pytest.raises(LanguageErrors) as failure:
+    with pytest.raises(FileErrors) as failure:
         read(f"CREATE TABLE t AS {written};", environment={"x": value})
     (error,) = failure.value.errors
     assert error.code == "language.unsafe_value"
@@ -104,7 +115,7 @@ def test_a_value_that_would_be_more_than_a_value_is_refused_without_being_shown(
 
 def write_and_read(text: str, **given_: str):
     Path("shop.sql").write_text(text, encoding="utf-8", newline="")
-    return read_pipeline("shop.sql", Variables(given=given_, environment={}))
+    return read_pipelines(["shop.sql"], Variables(given=given_, environment={}))[0]
 
 
 SPECIAL = st.sampled_from(["${", "${a}", "'${x}'", "\\", "--", "NaN", "\\u0024{", "{x}", "$"])
@@ -124,7 +135,7 @@ def spark_text(text: str) -> str:
 @given(value=TEXTS, quote=st.sampled_from("'\""))
 def test_no_value_can_end_a_sql_literal(value, quote):
     query = f"SELECT {quote}a${{x}}b{quote} AS c, 'd'"
-    sent = write_and_read(f"CREATE TABLE t AS {query};", x=value).tables[0].query.text
+    sent = write_and_read(f"CREATE TABLE t AS {query};", x=value).tables[0].producer.text
     tokens = sqlglot.tokenize(sent, read="spark")
     assert [token.token_type.name for token in tokens] == ["SELECT", "STRING", "ALIAS", "VAR", "COMMA", "STRING"]
     assert spark_text(tokens[1].text) == spark_text(f"a{value}b")
@@ -135,19 +146,20 @@ def test_no_value_can_end_a_sql_literal(value, quote):
 @given(value=TEXTS)
 def test_any_value_comes_out_of_a_json_string_as_it_went_in(value):
     text = 'SOURCE s TYPE CSV PARAMS { "a": "[${x}]", "b": 1 };'
-    assert write_and_read(text, x=value).sources["s"].params == {"a": f"[{value}]", "b": 1}
+    assert write_and_read(text, x=value).sources[0].params == {"a": f"[{value}]", "b": 1}
 
 
 @settings(max_examples=100, deadline=None)
 @given(value=TEXTS)
 def test_any_value_may_be_set_and_compared(value):
-    text = "SET y = '${x}';\nSET z = ${x};\nIF ${x} == ${y} THEN SET same = yes; END IF;"
-    assert [s.value for s in write_and_read(text, x=value).statements] == [value, value, "yes"]
+    text = "SET y = '${x}';\nSET z = ${x};\nIF ${x} == ${y} THEN SET same = yes; END IF;\n"
+    text += 'SOURCE s TYPE CSV PARAMS {"y": "${y}", "z": "${z}", "same": "${same}"};'
+    assert write_and_read(text, x=value).sources[0].params == {"y": value, "z": value, "same": "yes"}
 
 
 def test_json_takes_numbers_and_words_from_variables(read):
     text = 'SOURCE s TYPE CSV PARAMS { "port": ${port|5432}, "header": ${header}, "${key}": null };'
-    assert read(text, given={"header": "true", "key": 'a"b'}).sources["s"].params == {
+    assert read(text, given={"header": "true", "key": 'a"b'}).sources[0].params == {
         "port": 5432,
         "header": True,
         'a"b': None,
@@ -171,9 +183,9 @@ def test_values_may_name_tables_sources_modes_and_files(read):
         given={"file": "common", "schema": "eu", "x": "orders", "source": "feed"},
         project={"mode": "merge", "key": "id", "kind": "CSV"},
     )
-    assert (shop.tables[0].table, str(shop.tables[0].mode)) == ("eu.raw_orders", "MERGE ON id")
+    assert (shop.tables[0].name, shop.tables[0].strategy) == ("eu.raw_orders", Merge(("id",)))
 
 
 def test_reading_json_values_is_what_json_says(read):
     given_ = {"deep": [1, 2.5, None, {"a": "é\n"}], "empty": "", "no": False}
-    assert read(f"SOURCE s TYPE CSV PARAMS {json.dumps(given_)};").sources["s"].params == given_
+    assert read(f"SOURCE s TYPE CSV PARAMS {json.dumps(given_)};").sources[0].params == given_

@@ -10,7 +10,7 @@ import pytest
 
 import tidemill
 from tidemill.api.tables import merge_table, run_merge
-from tidemill.errors import FileError
+from tidemill.errors import DatasetFileError
 from tidemill.formats.parquet.compaction import compact
 from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.rows import some_rows
@@ -52,7 +52,7 @@ def test_a_damaged_file_is_named_and_everything_stays_as_it_was(
         "read": lambda: tidemill.read(path, spark=spark).collect(),
     }
     for name, job in jobs.items():
-        with pytest.raises(FileError) as caught:
+        with pytest.raises(DatasetFileError) as caught:
             job()
         assert caught.value.code == "dataset.corrupt_file", name
         assert caught.value.problem.startswith(f"{bad} cannot be read as a Parquet file: "), name

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrameReader
 
 import tidemill
-from tidemill.errors import FileError, FilesGoneError, SourceError, TableError
+from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, TableError
 from tidemill.execution.step import run_step
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table
@@ -138,7 +138,7 @@ def test_no_row_is_left_out_whatever_the_session_says(spark: SparkSession, path:
         frame.toPandas()
     whole = (path / "_hidden").read_bytes()
     (path / "second.parquet").write_bytes(whole[:4] + b"\xff" * 60 + whole[64:])
-    with pytest.raises(FileError, match=r"second.parquet cannot be read as a Parquet file: ") as caught:
+    with pytest.raises(DatasetFileError, match=r"second.parquet cannot be read as a Parquet file: ") as caught:
         tidemill.read(path, spark=lenient).collect()
     assert caught.value.code == "dataset.corrupt_file"
 

@@ -12,7 +12,7 @@ from tidemill.api import tables
 from tidemill.errors import ArgumentError, TableError, did_you_mean
 from tidemill.execution.journal import keeping
 from tidemill.formats.filesystem import file_system, only_writer
-from tidemill.model.names import on_this_machine
+from tidemill.model.names import local_path
 from tidemill.planning.refusals import protection
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None) -> None:
 
 def drop_table(path: str) -> None:
     """Removes the table at a path; on a local disk at once, so that a kill leaves no half of it."""
-    folder = on_this_machine(path)
+    folder = local_path(path)
     if folder is None:
         files, root = file_system(path)
         files.delete_dir(root)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidemill.display import html_table
 from tidemill.errors import ArgumentError
 from tidemill.formats.log import format_at
-from tidemill.model.names import COMPRESSION, DELTA, PARQUET, absolute, known_codec, known_format
+from tidemill.model.names import COMPRESSION, DELTA, PARQUET, absolute, known_codec, known_format, local_path
 from tidemill.model.project import SparkSettings
 from tidemill.model.strategy import Merge, MergeStrategy, merge_form
 from tidemill.model.table import SchemaPolicy, Table, schema_policy
@@ -419,4 +419,4 @@ def _located(target: str | Path, session: SparkSession) -> str:
         )
     location = session.sql(f"DESCRIBE DETAIL {target}").first()
     assert location is not None  # noqa: S101  a table that exists has a detail
-    return str(location["location"]).removeprefix("file:")
+    return str(local_path(location["location"]) or location["location"])

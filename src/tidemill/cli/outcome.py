@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill import __version__
 from tidemill.cli import render
-from tidemill.model.strategy import Merge
 
 if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
@@ -145,7 +144,7 @@ class Shown:
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
-        return [f"on {', '.join(found.keys)}"] if isinstance(found, Merge) else []
+        return [f"on {', '.join(found.keys)}"] if found and found.keys else []
 
     def _in_all(self, result: StepResult) -> list[str]:
         """How much history a function's table holds by now."""

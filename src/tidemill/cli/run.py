@@ -199,21 +199,19 @@ def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool
 
 def _proposals(workspace: Workspace) -> list[str]:
     """What could be done better: a source that could be read in windows is read whole."""
-    from tidemill.model.strategy import Append, Replace  # noqa: PLC0415
-
     found = []
     for table in workspace.tables:
         name = workspace.short(table.name)
         source = table.loads[0].source if len(table.loads) == 1 else None
-        if source and source.cursor and isinstance(table.strategy, Replace):
+        if source and source.cursor and table.strategy.replaces:
             found.append(
                 f"{name} is replaced by all of {source.name} each run, though that has a cursor: "
                 "MODE APPEND or MODE MERGE ON its keys would read only what is new"
             )
-        if isinstance(table.strategy, Append) and table.window is None:
+        if table.strategy.appends and table.window is None:
             cursor = "time_column=…" if table.function else "a cursor (INCREMENTAL BY a time column)"
             found.append(f"{name} appends every row that it is given; {cursor} would let each row enter once")
-        if isinstance(table.strategy, Replace) and table.function:
+        if table.strategy.replaces and table.function:
             found.append(
                 f"{name} is read and written whole each run; with keys=[…] its function may give only what is "
                 "new, and only that is written"

@@ -280,7 +280,6 @@ def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, qu
 def _state(workspace: Workspace, table: Table | View) -> State:
     from tidemill.formats.log import log_of  # noqa: PLC0415
     from tidemill.model.query import View  # noqa: PLC0415
-    from tidemill.model.strategy import Replace  # noqa: PLC0415
 
     if isinstance(table, View):
         return _view_state(workspace, table)
@@ -289,7 +288,7 @@ def _state(workspace: Workspace, table: Table | View) -> State:
     value = record.reached(table.input_names) if record else None
     return State(
         model_name=workspace.short(table.name),
-        materialization="table" if isinstance(table.strategy, Replace) else "incremental",
+        materialization="table" if table.strategy.replaces else "incremental",
         strategy=str(table.strategy),
         last_execution_timestamp=record.at if record else None,
         sql_hash=record.sql_hash if record else None,

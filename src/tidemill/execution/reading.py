@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from tidemill.changes.columns import require
 from tidemill.changes.profile import time_kind
-from tidemill.errors import FileError, FilesGoneError, SourceError
+from tidemill.errors import DatasetFileError, FilesGoneError, SourceError
 from tidemill.execution.attempt import Gathered, held_rows, highest_held, whole_table
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.prepare import prepare, profile_in_order
@@ -58,7 +58,7 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
     try:
         with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
             yield
-    except FileError as failure:
+    except DatasetFileError as failure:
         if failure.is_of(table.path):
             raise
         if isinstance(failure, FilesGoneError) and not isinstance(source, FrameSource):  # it can be read again

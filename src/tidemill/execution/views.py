@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, SourceError
 from tidemill.execution.results import ViewResult
 from tidemill.formats.log import keep_view, view_record
-from tidemill.model.names import quoted_name, quoted_text
+from tidemill.model.names import local_path, quoted_name, quoted_text
 from tidemill.model.record import Record
 from tidemill.spark.errors import one_line
 
@@ -118,7 +118,7 @@ def is_name_of(spark: SparkSession, name: str, path: str) -> bool:
         found = spark.sql(f"DESCRIBE DETAIL {name}").first()
     except AnalysisException:  # not a table of Delta's
         return False
-    return found is not None and str(found["location"]).removeprefix("file:") == path
+    return found is not None and str(local_path(found["location"]) or found["location"]) == path
 
 
 def _declared(record: Record) -> tuple[str | None, str | None]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TextIO
 
 from tidemill.errors import ArgumentError, TableError
-from tidemill.model.names import on_this_machine
+from tidemill.model.names import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,7 +134,7 @@ FOLDER = "_tidemill"  # readers of the table skip names that begin with an under
 @contextmanager
 def only_writer(path: str) -> Iterator[None]:
     """Waits until no other process writes to the table; the kernel frees the lock of one that dies."""
-    folder = on_this_machine(path)
+    folder = local_path(path)
     if fcntl is None or folder is None:
         yield
         return

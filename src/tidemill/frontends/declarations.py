@@ -11,8 +11,8 @@ from tidemill.formats.log import format_at
 from tidemill.frontends.models.functions import read_functions
 from tidemill.frontends.models.reader import FOLDER as MODELS
 from tidemill.frontends.models.reader import FunctionFile, ModelFiles, Models, find_models, read_models
-from tidemill.frontends.pipeline.declarations import Declared, declared
-from tidemill.frontends.pipeline.files import PipelineErrors, read_pipelines
+from tidemill.frontends.pipeline.declarations import Declared
+from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.frontends.project_file import Filling
 from tidemill.model.graph import Graph, Node, duplicates
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from tidemill.errors import TidemillError
-    from tidemill.frontends.pipeline.files import Pipeline
     from tidemill.frontends.project import Warehouse
     from tidemill.model.project import SparkSettings
     from tidemill.model.source import Source
@@ -119,29 +118,21 @@ def _read(
     naming, folder = project.warehouse.naming, project.folder if project.file else None
     known = _Held(project, outside, (model.name for model in models.models))
     wrong = Mistakes()
-    pipelines: tuple[Pipeline, ...] = ()
     modelled = Models()
     kept: tuple[Table, ...] = ()
     found: list[Declared] = []
     with wrong.collecting():
-        try:
-            pipelines = read_pipelines(files, variables, naming=naming, known=known)
-        except PipelineErrors as errors:
-            pipelines = errors.pipelines
-            raise
-    for each in pipelines:
-        with wrong.collecting():
-            found.append(declared(each, project.table_path, naming, folder))
+        found += read_pipelines(files, variables, path_of=project.table_path, folder=folder, naming=naming, known=known)
     with wrong.collecting():
         modelled = read_models(models, variables, project.table_path, naming)
     with wrong.collecting():
         kept = read_functions(models.functions, project.table_path, naming, project.folder)
     if models.models or kept:
-        found.append(Declared(MODELS, (*modelled.tables, *kept), (), (), modelled.views))
+        found.append(Declared(MODELS, (*modelled.tables, *kept), views=modelled.views, secrets=modelled.secrets))
     if wrong.errors:
         raise FileErrors(in_order([*wrong.errors, *_unknown_tables(wrong, found, known)]))
     found = [_in_warehouse(each, project.warehouse) for each in found]
-    return tuple(found), modelled.secrets.union(*(each.secrets for each in pipelines))
+    return tuple(found), frozenset().union(*(each.secrets for each in found))
 
 
 def _unknown_tables(wrong: Mistakes, found: Sequence[Declared], known: Container[str]) -> list[ArgumentError]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.project_file import PROJECT, Checker, read_dotenv, read_toml
+from tidemill.frontends.project_file import check_project, read_dotenv, read_toml
 from tidemill.model.mistakes import FileErrors, suggestion
 from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home
 from tidemill.model.project import ALONE, LOCAL, PROJECT_FILE, SparkSettings, files_alone, find_project
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidemill.errors import Origin
-    from tidemill.frontends.project_file import Document, Filling, Key
+    from tidemill.frontends.project_file import Filling
+    from tidemill.frontends.shape import Document, Key
     from tidemill.model.source import Source
 
 _TABLE_NAME = re.compile(r"\w+\.\w+")
@@ -192,21 +193,21 @@ def must_exist(target: Path) -> None:
 
 def _loaded(file: Path, profile: str | None) -> ProjectSettings:
     document = read_toml(file)
-    checker = Checker(document)
-    checker.check(document.data, PROJECT)
-    _refuse(checker)
-    above = _profile(document, profile)
-    settings = _overlaid(document.data, above)
-    _check_engine(checker, _table(settings, "spark"))
+    check_project(document)
+    _refuse(document)
+    data = cast("Data", document.value)
+    above = _profile(data, profile)
+    settings = _overlaid(data, above)
+    _check_engine(document, _table(settings, "spark"))
     warehouse = _warehouse(file.parent, _table(settings, "warehouse"))
-    given = _table(document.data, "sources"), _table(above, "sources")
-    sources = _sources(checker, profile, warehouse.naming, *given)
-    _refuse(checker)
+    given = _table(data, "sources"), _table(above, "sources")
+    sources = _sources(document, profile, warehouse.naming, *given)
+    _refuse(document)
     return ProjectSettings(
         name=str(settings.get("name", file.parent.name)),
         folder=file.parent,
         warehouse=warehouse,
-        spark=_spark(checker, _table(settings, "spark")),
+        spark=_spark(document, _table(settings, "spark")),
         vars={name: as_text(value) for name, value in _table(settings, "vars").items()},
         sources=sources,
         flags=Flags(**cast("dict[str, str]", _table(settings, "flags"))),
@@ -215,13 +216,13 @@ def _loaded(file: Path, profile: str | None) -> ProjectSettings:
     )
 
 
-def _refuse(checker: Checker) -> None:
-    if checker.errors:
-        raise FileErrors(checker.errors)
+def _refuse(document: Document) -> None:
+    if document.errors:
+        raise FileErrors(document.errors)
 
 
-def _profile(document: Document, name: str | None) -> Data:
-    profiles = _table(document.data, "profiles")
+def _profile(data: Data, name: str | None) -> Data:
+    profiles = _table(data, "profiles")
     if name is None:
         return {}
     if name not in profiles:
@@ -263,21 +264,21 @@ def _warehouse(folder: Path, given: Data) -> Warehouse:
     )
 
 
-def _check_engine(checker: Checker, given: Data) -> None:
+def _check_engine(document: Document, given: Data) -> None:
     if {"master", "remote"} <= given.keys():
-        checker.note(("spark",), "project.two_engines", "spark has a master and a remote", "keep one of them")
+        document.note(("spark",), "project.two_engines", "spark has a master and a remote", "keep one of them")
     if not str(given.get("remote", "sc://")).startswith(("sc://", "${")):
         remedy = 'write remote = "sc://host:15002", or name a cluster as master'
-        checker.note(("spark", "remote"), "project.bad_value", "spark.remote must begin with sc://", remedy)
+        document.note(("spark", "remote"), "project.bad_value", "spark.remote must begin with sc://", remedy)
 
 
-def _spark(checker: Checker, given: Data) -> SparkSettings:
+def _spark(document: Document, given: Data) -> SparkSettings:
     remote = given.get("remote")
     return SparkSettings(
         master=str(given.get("master", LOCAL)),
         remote=None if remote is None else str(remote),
         conf=_flat(_table(given, "conf")),
-        origin=checker.document.span(("spark",)).origin if given else None,
+        origin=document.places.at("spark").origin if given else None,
     )
 
 
@@ -290,7 +291,7 @@ def _flat(conf: Data, prefix: str = "") -> dict[str, str]:
 
 
 def _sources(
-    checker: Checker, profile: str | None, naming: Naming, below: Data, above: Data
+    document: Document, profile: str | None, naming: Naming, below: Data, above: Data
 ) -> dict[str, OutsideSource]:
     """By name, in lower case; a profile may change a part of one."""
     base, over = dict(_by_name(("sources",), below)), dict(_by_name(("profiles", profile or "", "sources"), above))
@@ -299,13 +300,13 @@ def _sources(
         key, changed = over.get(name, base.get(name, ((), {})))
         params = _overlaid(base[name][1], changed) if name in base else dict(changed)
         if not _TABLE_NAME.fullmatch(naming.full(name)):
-            checker.note(key, "project.bad_source_name", f"{name} is no name of a table", "name it schema.table")
+            document.note(key, "project.bad_source_name", f"{name} is no name of a table", "name it schema.table")
             continue
         if "type" not in params:
-            checker.note(key, "project.source_without_type", f"source {name} has no type", 'write type = "parquet"')
+            document.note(key, "project.source_without_type", f"source {name} has no type", 'write type = "parquet"')
             continue
         kind = str(params.pop("type")).lower()
-        found[name.lower()] = OutsideSource(name, kind, params, checker.document.span(key).origin)
+        found[name.lower()] = OutsideSource(name, kind, params, document.places.at(*key).origin)
     return found
 
 

@@ -7,16 +7,18 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_origin, is_typeddict
 
 from tidemill.errors import ArgumentError, Origin
+from tidemill.frontends.shape import Document, Places, Style, fit
 from tidemill.model.mistakes import FileError, FileErrors, Text, suggestion
 from tidemill.model.variables import VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from tidemill.frontends.shape import Key, Mistake
     from tidemill.model.mistakes import Span
     from tidemill.model.variables import Variables
 
@@ -122,30 +124,9 @@ class Filling:
         )
 
 
-Key = tuple[str, ...]
 _HEADER = re.compile(r"\s*\[\[?(?P<key>[^\[\]]+)\]\]?\s*(#.*)?$")
 _ENTRY = re.compile(r"""\s*(?P<key>(?:[\w.-]|"[^"]*"|'[^']*'|\s*\.\s*)+?)\s*=""")
 _PLACE = re.compile(r"\(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
-
-
-class ProjectError(FileError):
-    """One mistake in the project file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """What the file says, and its text."""
-
-    text: Text
-    data: dict[str, object]
-
-    def span(self, key: Key) -> Span:
-        """Where the key is written; of a key inside a value, where the value is."""
-        found = dict(_keys(self.text))
-        for length in range(len(key), 0, -1):
-            if key[:length] in found:
-                return found[key[:length]]
-        return self.text.span(0, 1)
 
 
 def read_toml(file: Path) -> Document:
@@ -154,14 +135,15 @@ def read_toml(file: Path) -> Document:
         text = Text(str(file), file.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as failure:
         problem = f"{file} cannot be read"
-        raise FileErrors([ProjectError("project.unreadable", problem, "it must be a UTF-8 text")]) from failure
+        raise FileErrors([FileError("project.unreadable", problem, "it must be a UTF-8 text")]) from failure
     try:
-        return Document(text, tomllib.loads(text.content))
+        data = tomllib.loads(text.content)
     except tomllib.TOMLDecodeError as bad:
         raise FileErrors([_not_toml(text, str(bad))]) from bad
+    return Document(data, Places(text.span(0, 1), dict(_keys(text))), style=_Toml(guesses=False))
 
 
-def _not_toml(text: Text, message: str) -> ProjectError:
+def _not_toml(text: Text, message: str) -> FileError:
     place = _PLACE.search(message)
     start = len(text.content.rstrip())
     if place and place["line"]:
@@ -169,7 +151,7 @@ def _not_toml(text: Text, message: str) -> ProjectError:
         start = sum(map(len, lines[: int(place["line"]) - 1])) + int(place["column"]) - 1
     problem = _PLACE.sub("", message).strip()
     problem = f"this is not TOML: {problem[:1].lower()}{problem[1:]}"
-    return ProjectError("project.not_toml", problem, "correct it", span=text.span(start, start + 1))
+    return FileError("project.not_toml", problem, "correct it", span=text.span(start, start + 1))
 
 
 def _keys(text: Text) -> Iterator[tuple[Key, Span]]:
@@ -199,139 +181,110 @@ def _parts(written: str) -> Key:
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _SCALARS = (str, int, float, bool, dt.date, dt.time)
+Scalar = str | int | float | bool | dt.date | dt.time
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A text; where `known` is given, one of those; or an `identifier`."""
-
-    known: tuple[str, ...] = ()
-    identifier: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """true or false."""
+class WarehouseKeys(TypedDict, total=False):
+    path: str
+    schema: str
+    catalog: str
+    format: Literal["delta", "parquet"]
+    single_writer: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Scalars:
-    """A table of texts, numbers and the like; with `nested`, also tables of those, for keys with dots."""
-
-    nested: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """A table of outside data by name, each a table with whatever its type takes."""
+class SparkKeys(TypedDict, total=False):
+    master: str
+    remote: str
+    conf: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A table with these keys."""
-
-    keys: Mapping[str, Shape]
+class FlagKeys(TypedDict, total=False):
+    materialization_change_behavior: Literal["warn", "error", "ignore"]
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
-    """A table with any keys, all of one shape."""
+class ProfileKeys(TypedDict, total=False):
+    """What a profile may say otherwise."""
 
-    shape: Shape
-
-
-Shape = Words | Truth | Scalars | Sources | Section | Each
-
-_SETTINGS: dict[str, Shape] = {
-    "warehouse": Section(
-        {
-            "path": Words(),
-            "schema": Words(),
-            "catalog": Words(identifier=True),
-            "format": Words(("delta", "parquet")),
-            "single_writer": Truth(),
-        }
-    ),
-    "spark": Section({"master": Words(), "remote": Words(), "conf": Scalars(nested=True)}),
-    "vars": Scalars(),
-    "sources": Sources(),
-    "flags": Section({"materialization_change_behavior": Words(("warn", "error", "ignore"))}),
-}
-PROJECT = Section({"name": Words(), **_SETTINGS, "profiles": Each(Section(_SETTINGS))})
+    warehouse: WarehouseKeys
+    spark: SparkKeys
+    vars: dict[str, Scalar]
+    sources: dict[str, dict[str, Any]]
+    flags: FlagKeys
 
 
-@dataclass
-class Checker:
-    """Compares a document with its shape; `errors` has what does not fit."""
-
-    document: Document
-    errors: list[ProjectError] = field(default_factory=list)
-
-    def check(self, value: object, shape: Shape, key: Key = ()) -> None:
-        match shape:
-            case Words(known, identifier):
-                self._check_words(value, known, key)
-                if identifier and isinstance(value, str) and not _IDENTIFIER.fullmatch(value):
-                    problem = f"{_dotted(key)} is {value!r}, which is no identifier"
-                    self.note(key, "project.bad_value", problem, "write it in letters, digits and _")
-            case Truth():
-                self._check_truth(value, key)
-            case Section(keys):
-                self._check_section(value, keys, key)
-            case Each(inner):
-                for name, each in self._table(value, key):
-                    self.check(each, inner, (*key, name))
-            case Scalars(nested):
-                self._check_scalars(value, key, nested=nested)
-            case Sources():
-                for name, each in self._table(value, key):
-                    self._check_source(each, (*key, name))
-
-    def note(self, key: Key, code: str, problem: str, remedy: str) -> None:
-        self.errors.append(ProjectError(code, problem, remedy, span=self.document.span(key)))
-
-    def _check_words(self, value: object, known: tuple[str, ...], key: Key) -> None:
-        if not isinstance(value, str):
-            self._wrong_type(key, "a text", 'write it in "…"')
-        elif known and value not in known:
-            remedy = suggestion(value, known, "correct it")
-            self.note(key, "project.bad_value", f"{_dotted(key)} must be one of {', '.join(known)}", remedy)
-
-    def _check_truth(self, value: object, key: Key) -> None:
-        if not isinstance(value, bool):
-            self._wrong_type(key, "true or false", "write it without quotes")
-
-    def _check_section(self, value: object, keys: Mapping[str, Shape], key: Key) -> None:
-        for name, each in self._table(value, key):
-            if name in keys:
-                self.check(each, keys[name], (*key, name))
-            else:
-                where = f"[{_dotted(key)}]" if key else "a project file"
-                remedy = suggestion(name, keys, f"the keys are {', '.join(keys)}")
-                self.note((*key, name), "project.unknown_key", f"{where} has no key {name}", remedy)
-
-    def _check_scalars(self, value: object, key: Key, *, nested: bool) -> None:
-        for name, each in self._table(value, key):
-            if nested and isinstance(each, Mapping):
-                self._check_scalars(each, (*key, name), nested=True)
-            elif not isinstance(each, _SCALARS):
-                self._wrong_type((*key, name), "a text or a number", "write one value")
-
-    def _check_source(self, value: object, key: Key) -> None:
-        """Whether it has a type is known only after the profile."""
-        table = dict(self._table(value, key))
-        if "type" in table:
-            self._check_words(table["type"], (), (*key, "type"))
-
-    def _table(self, value: object, key: Key) -> Iterable[tuple[str, object]]:
-        if isinstance(value, Mapping):
-            return value.items()
-        self._wrong_type(key, "a table", f"write [{_dotted(key)}] and its keys below")
-        return ()
-
-    def _wrong_type(self, key: Key, wanted: str, remedy: str) -> None:
-        self.note(key, "project.wrong_type", f"{_dotted(key)} must be {wanted}", remedy)
+class ProjectKeys(TypedDict, total=False):
+    name: str
+    warehouse: WarehouseKeys
+    spark: SparkKeys
+    vars: dict[str, Scalar]
+    sources: dict[str, dict[str, Any]]
+    flags: FlagKeys
+    profiles: dict[str, ProfileKeys]
 
 
-def _dotted(key: Key) -> str:
-    return ".".join(f'"{part}"' if "." in part else part for part in key)
+class _Toml(Style):
+    """How mistakes in a project file are worded."""
+
+    __slots__ = ()
+
+    def name(self, key: Key) -> str:
+        return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in key)
+
+    def unknown_key(self, key: Key, name: str, known: Mapping[str, Any]) -> Mistake:
+        where = f"[{self.name(key)}]" if key else "a project file"
+        remedy = suggestion(name, known, f"the keys are {', '.join(known)}")
+        return "project.unknown_key", f"{where} has no key {name}", remedy
+
+    def unknown_word(self, key: Key, value: object, known: tuple[str, ...]) -> Mistake:
+        remedy = suggestion(str(value), known, "correct it")
+        return "project.bad_value", f"{self.name(key)} must be one of {', '.join(known)}", remedy
+
+    def wrong_type(self, key: Key, value: object, shape: Any) -> Mistake:  # noqa: ARG002  as others do
+        wanted, remedy = "a text", 'write it in "…"'
+        if shape is bool:
+            wanted, remedy = "true or false", "write it without quotes"
+        elif shape == Scalar:
+            wanted, remedy = "a text or a number", "write one value"
+        elif is_typeddict(shape) or get_origin(shape) is dict:
+            wanted, remedy = "a table", f"write [{self.name(key)}] and its keys below"
+        return "project.wrong_type", f"{self.name(key)} must be {wanted}", remedy
+
+    def empty(self, key: Key, value: object) -> None:
+        """A text may be empty."""
+
+
+def check_project(document: Document) -> None:
+    """Notes what is not as a project file is."""
+    fit(document, ProjectKeys)
+    for key, settings in _levels(document.value):
+        catalog = _table(_table(settings).get("warehouse")).get("catalog")
+        if isinstance(catalog, str) and not _IDENTIFIER.fullmatch(catalog):
+            place = (*key, "warehouse", "catalog")
+            problem = f"{document.style.name(place)} is {catalog!r}, which is no identifier"
+            document.note(place, "project.bad_value", problem, "write it in letters, digits and _")
+        _check_conf(document, (*key, "spark", "conf"), _table(_table(settings).get("spark")).get("conf"))
+        for name, source in _table(_table(settings).get("sources")).items():
+            kind = _table(source).get("type", "")
+            if not isinstance(kind, str):  # whether there is one is known only after the profile
+                place = (*key, "sources", name, "type")
+                document.note(place, *document.style.wrong_type(place, kind, str))
+
+
+def _levels(data: object) -> list[tuple[Key, object]]:
+    """The settings, and those of all profiles, with their keys."""
+    profiles = _table(_table(data).get("profiles"))
+    return [((), data), *((("profiles", name), each) for name, each in profiles.items())]
+
+
+def _check_conf(document: Document, key: Key, given: object) -> None:
+    """Keys with dots and no quotes are tables in tables."""
+    for name, each in _table(given).items():
+        if isinstance(each, Mapping):
+            _check_conf(document, (*key, name), each)
+        elif not isinstance(each, _SCALARS):
+            place = (*key, name)
+            document.note(place, *document.style.wrong_type(place, each, Scalar))
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

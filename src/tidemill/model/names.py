@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from tidemill.errors import ArgumentError
 
@@ -105,10 +106,16 @@ def absolute(path: str | Path, folder: Path | None = None) -> str:
     return str(path) if "://" in str(path) else str((folder or Path.cwd()).absolute() / at_home(path))
 
 
-def on_this_machine(path: str) -> Path | None:
-    """The path as a path of this machine, also where it is written as `file://…`; None for other addresses."""
-    plain = path.removeprefix("file://").removeprefix("localhost/")
-    return None if "://" in plain else Path("/", plain) if plain != path else Path(path)
+def local_path(address: str, *, escaped: bool = False) -> Path | None:
+    """The path on this machine that an address names: a path, `file:/x`, `file:///x` or `file://localhost/x`.
+
+    None for the address of another place. `escaped`: signs are written as in URLs, `%20` for a space, which Spark does
+    where it names files, and not where it takes paths.
+    """
+    if not address.startswith("file:"):
+        return None if "://" in address else Path(address)
+    path = "/" + address.removeprefix("file:").removeprefix("//").removeprefix("localhost").lstrip("/")
+    return Path(unquote(path) if escaped else path)
 
 
 def at_home(path: str | Path) -> Path:

@@ -12,7 +12,7 @@ from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import PARQUET
 from tidemill.model.source import Loads
-from tidemill.model.strategy import Append, Merge, Replace
+from tidemill.model.strategy import Replace
 from tidemill.model.variables import Masking, secrets_in
 from tidemill.model.window import Template
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.model.check import Check
     from tidemill.model.source import Source
+    from tidemill.model.strategy import Append, Merge
 
 Where = Callable[[str], str | None]
 
@@ -151,7 +152,7 @@ class Export:
             close = did_you_mean(self.kind, [kind.upper() for kind in KINDS])
             remedy = f"Did you mean {close}?" if close else f"Use one of {', '.join(kind.upper() for kind in KINDS)}."
             raise self.wrong("export.unknown_kind", f"has an unknown kind, {self.kind}", remedy)
-        if isinstance(self.mode, Merge) and self.kind.lower() in FILE_KINDS and not self.merges_files:
+        if self.mode.keys and self.kind.lower() in FILE_KINDS and not self.merges_files:
             raise self.wrong(
                 "export.no_merge",
                 f"cannot merge into {self.kind.upper()} files",
@@ -172,4 +173,4 @@ class Export:
     @property
     def merges_files(self) -> bool:
         """Whether it changes rows of a folder of Parquet files by their keys."""
-        return isinstance(self.mode, Merge) and self.kind.lower() == PARQUET
+        return bool(self.mode.keys) and self.kind.lower() == PARQUET

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError
 from tidemill.model.names import spelled
-from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.variables import Masking, secrets_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tidemill.errors import Origin
@@ -148,7 +148,7 @@ class Load:
         return self.window.time_column.lower() if self.window else None
 
     def __str__(self) -> str:
-        return f"{self.source.name} {told_of(self.strategy)}"
+        return f"{self.source.name} {self.strategy.label}"
 
     @property
     def declared(self) -> tuple[object, ...]:
@@ -172,7 +172,7 @@ class Loads:
     @property
     def recomputed(self) -> bool:
         """Whether each run computes the table whole: its first LOAD says what the table becomes."""
-        return _is_whole(self.loads[0].strategy)
+        return self.loads[0].strategy.is_whole
 
     @property
     def rounds(self) -> tuple[tuple[Load, ...], ...]:
@@ -183,15 +183,15 @@ class Loads:
         """
         if self.recomputed:
             return tuple((load,) for load in self.loads)
-        kinds = (Append, Merge)
-        found = (tuple(load for load in self.loads if isinstance(load.strategy, kind)) for kind in kinds)
-        return tuple(each for each in found if each)
+        appends = tuple(load for load in self.loads if load.strategy.appends)
+        merges = tuple(load for load in self.loads if load.strategy.keys)
+        return tuple(each for each in (appends, merges) if each)
 
     @property
     def strategy(self) -> Strategy:
         """The strategy of the table as a whole: how what all of them give enters it."""
         first, keys = self.loads[0].strategy, {_keys(load.strategy) for load in self.loads}
-        if isinstance(first, Merge) and first.form is MergeStrategy.FULL_MERGE and len(keys) > 1:
+        if first.is_whole and first.keys and len(keys) > 1:
             return Replace(first.max_shrink)
         return first if self.recomputed else strategy_of(self.rounds[-1])
 
@@ -217,7 +217,7 @@ class Loads:
 
     def _check_replacing(self) -> None:
         for load in self.loads[1:]:
-            if _is_whole(load.strategy):
+            if load.strategy.is_whole:
                 raise ArgumentError(
                     "load.replaces_others",
                     f"LOAD … FROM {load.source.name} replaces all that the LOADs before it bring into the table.",
@@ -226,13 +226,13 @@ class Loads:
                 )
 
     def _check_keys(self) -> None:
-        merges = [load for load in self.loads if isinstance(load.strategy, Merge)]
+        merges = [load for load in self.loads if load.strategy.keys]
         for load in merges[1:]:
             if _keys(load.strategy) != _keys(merges[0].strategy):
                 raise ArgumentError(
                     "load.other_keys",
-                    f"{load.source.name} is merged on {', '.join(_written(load.strategy))}, and "
-                    f"{merges[0].source.name} into the same table on {', '.join(_written(merges[0].strategy))}.",
+                    f"{load.source.name} is merged on {', '.join(load.strategy.keys)}, and "
+                    f"{merges[0].source.name} into the same table on {', '.join(merges[0].strategy.keys)}.",
                     "Merge all of them on the same keys, or let the first LOAD be MODE REPLACE: then each run computes "
                     "the table whole.",
                     origin=load.origin,
@@ -247,7 +247,7 @@ class Loads:
                 )
 
     def _check_cursors(self) -> None:
-        appends = [load for load in self.loads if isinstance(load.strategy, Append)]
+        appends = [load for load in self.loads if load.strategy.appends]
         for load in appends[1:]:
             if load.cursor != appends[0].cursor:
                 raise ArgumentError(
@@ -269,32 +269,19 @@ def common_cursor(loads: tuple[Load, ...]) -> str | None:
 def strategy_of(together: tuple[Load, ...]) -> Strategy:
     """How the rows of a round enter the table, when each source has one row per key."""
     first = together[0].strategy
-    if len(together) == 1 or not isinstance(first, Merge):
+    if len(together) == 1 or not first.keys:
         return first
-    forms = {load.strategy.form for load in together if isinstance(load.strategy, Merge)}
-    return Merge(first.keys, forms.pop() if len(forms) == 1 else MergeStrategy.UPSERT, only_newer=first.only_newer)
-
-
-def told_of(strategy: Strategy) -> str:
-    """A strategy and its keys, as people read them and records keep them."""
-    keys = f" on {', '.join(strategy.keys)}" if isinstance(strategy, Merge) else ""
-    return f"{strategy}{keys}"
-
-
-def _is_whole(strategy: Strategy) -> bool:
-    return isinstance(strategy, Replace) or (isinstance(strategy, Merge) and strategy.form is MergeStrategy.FULL_MERGE)
+    forms = {load.strategy.form for load in together}
+    form = forms.pop() if len(forms) == 1 else None
+    return Merge(first.keys, form or MergeStrategy.UPSERT, only_newer=first.only_newer)
 
 
 def _keys(strategy: Strategy) -> frozenset[str]:
-    return frozenset(key.lower() for key in _written(strategy))
-
-
-def _written(strategy: Strategy) -> Iterator[str]:
-    yield from strategy.keys if isinstance(strategy, Merge) else ()
+    return frozenset(key.lower() for key in strategy.keys)
 
 
 def _only_newer(strategy: Strategy) -> str | None:
-    return strategy.only_newer.lower() if isinstance(strategy, Merge) and strategy.only_newer else None
+    return strategy.only_newer.lower() if strategy.only_newer else None
 
 
 def _by(load: Load) -> str:

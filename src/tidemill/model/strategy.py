@@ -1,4 +1,4 @@
-"""How a change enters a table. Plain data; `tidemill.changes` gives it behaviour."""
+"""How a change enters a table. Plain data with facts about itself; `tidemill.changes` gives it behaviour."""
 
 from __future__ import annotations
 
@@ -22,8 +22,93 @@ class MergeStrategy(StrEnum):
     DEDUPLICATE = "deduplicate"
 
 
+class _Strategy:
+    """What holds of a strategy unless its class says otherwise.
+
+    Code asks for these facts, never for the class: a new strategy states its own. What is done by strategy is a
+    function that is dispatched on it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns by which rows of a change meet rows of the table; without any, they do not."""
+        return ()
+
+    @property
+    def form(self) -> MergeStrategy | None:
+        """The form of a merge."""
+        return None
+
+    @property
+    def dedup_order_by(self) -> tuple[str, ...]:
+        """Of several rows of a key, the one that is highest by these enters."""
+        return ()
+
+    @property
+    def only_newer(self) -> str | None:
+        """The column by which a row must not be older than the one that it replaces."""
+        return None
+
+    @property
+    def newest_by(self) -> str | None:
+        """The column whose highest value says which version of a row counts."""
+        return None
+
+    @property
+    def predicate(self) -> str | None:
+        """Which rows of the table a change replaces, beside what the window says."""
+        return None
+
+    @property
+    def condition(self) -> Condition | None:
+        """The predicate before a run has put values in the place of its @names."""
+        return None
+
+    @property
+    def max_shrink(self) -> float | None:
+        """The share of its rows that the table may lose in one run."""
+        return None
+
+    @property
+    def allowed_loss(self) -> float | None:
+        """The share of a protected table's rows that its user lets go; None allows no loss."""
+        return self.max_shrink
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows of the table stay as they are, and new ones are those that it does not hold yet."""
+        return False
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the table becomes what the change gives, its columns included."""
+        return False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the change says which rows the table has: those that it lacks go."""
+        return self.replaces
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether only rows with a key of the change are touched, so that those stay which no longer come."""
+        return False
+
+    @property
+    def stays_in_window(self) -> bool:
+        """Whether a row outside the window would be lost or doubled by the next run."""
+        return False
+
+    @property
+    def label(self) -> str:
+        """The strategy and its keys, as people read them and records hold them."""
+        return f"{self} on {', '.join(self.keys)}" if self.keys else str(self)
+
+
 @dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(_Strategy):
     """The table becomes what the source gives. `by_default`: nobody gave its max_shrink, so it allows no loss."""
 
     max_shrink: float | None = None
@@ -32,26 +117,42 @@ class Replace:
     def __post_init__(self) -> None:
         _check_share(self.max_shrink)
 
+    @property
+    def allowed_loss(self) -> float | None:
+        return None if self.by_default else self.max_shrink
+
+    @property
+    def replaces(self) -> bool:
+        return True
+
     def __str__(self) -> str:
         return "replace"
 
 
 @dataclass(frozen=True, slots=True)
-class Append:
+class Append(_Strategy):
     """New rows enter once; ties and late rows within the lookback included."""
+
+    @property
+    def appends(self) -> bool:
+        return True
+
+    @property
+    def stays_in_window(self) -> bool:
+        return True
 
     def __str__(self) -> str:
         return "append"
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(_Strategy):
     """Rows enter by their keys, in one of five forms.
 
     `newest_by`: the source may hold several versions of a row, and the one with the highest of this column counts.
     """
 
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] = field()  # field(), or the property above were its default
     form: MergeStrategy = MergeStrategy.UPSERT
     dedup_order_by: tuple[str, ...] = ()
     only_newer: str | None = None
@@ -74,16 +175,19 @@ class Merge:
         _check_share(self.max_shrink)
 
     @property
+    def is_whole(self) -> bool:
+        return self.form is MergeStrategy.FULL_MERGE
+
+    @property
     def keeps_rows(self) -> bool:
-        """Whether rows stay that the source no longer returns."""
-        return self.form is not MergeStrategy.FULL_MERGE
+        return not self.is_whole
 
     def __str__(self) -> str:
         return f"merge {self.form}"
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteInsert:
+class DeleteInsert(_Strategy):
     """The rows that match one predicate become exactly the query's rows that match it.
 
     Without a predicate it is `time_column >= start of the window`. `condition` is a predicate with @names: each run
@@ -97,6 +201,10 @@ class DeleteInsert:
     def __post_init__(self) -> None:
         _check_share(self.max_shrink)
 
+    @property
+    def stays_in_window(self) -> bool:
+        return True
+
     def __str__(self) -> str:
         return "delete_insert"
 
@@ -105,6 +213,11 @@ class DeleteInsert:
 class IncrementalJoin(DeleteInsert):
     """The rows of a window become those of the join in it: a new window is appended, one that was done stays."""
 
+    @property
+    def stays_in_window(self) -> bool:
+        """It gives the rows of its window and no others."""
+        return False
+
     def __str__(self) -> str:
         return "incremental_join"
 
@@ -112,7 +225,7 @@ class IncrementalJoin(DeleteInsert):
 Strategy = Replace | Append | Merge | DeleteInsert
 
 
-def one_predicate(strategy: DeleteInsert, window: str | None) -> str:
+def one_predicate(strategy: Strategy, window: str | None) -> str:
     """What removes the table's rows and filters the query's: what only one of the two did would be lost or doubled."""
     parts = [part for part in (strategy.predicate, window) if part]
     return " AND ".join(f"({part})" for part in parts) if len(parts) > 1 else next(iter(parts), "true")

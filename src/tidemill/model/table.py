@@ -13,14 +13,15 @@ from tidemill.model.cursor import Duration, duration
 from tidemill.model.function import Function
 from tidemill.model.names import DELTA, PARQUET
 from tidemill.model.query import Loaded, Query
-from tidemill.model.source import Load, Loads, told_of
-from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace, Strategy
+from tidemill.model.source import Load, Loads
+from tidemill.model.strategy import MergeStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.model.check import Check
     from tidemill.model.query import Producer
+    from tidemill.model.strategy import Strategy
     from tidemill.model.window import MovingStart
 
 
@@ -131,8 +132,8 @@ class Table:
     def kept_by(self) -> str:
         """Its strategy and keys, as people read them and records keep them."""
         if isinstance(self.producer, Loads):
-            return ", then ".join(dict.fromkeys(told_of(load.strategy) for load in self.producer.loads))
-        return told_of(self.strategy)
+            return ", then ".join(dict.fromkeys(load.strategy.label for load in self.producer.loads))
+        return self.strategy.label
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -172,7 +173,7 @@ class Table:
     @property
     def reads_windows(self) -> bool:
         """Whether a run may read a part of the source; others read it whole."""
-        return self.window is not None and not (isinstance(self.strategy, Replace) and self.function is None)
+        return self.window is not None and not (self.strategy.replaces and self.function is None)
 
     @property
     def function(self) -> Function | None:
@@ -188,7 +189,7 @@ class Table:
         return self.kept_rows is KeptRows.INTENDED or not isinstance(self.producer, Query)
 
     def __post_init__(self) -> None:
-        if isinstance(self.strategy, Merge) and self.window and self.strategy.form is MergeStrategy.FULL_MERGE:
+        if self.strategy.form is MergeStrategy.FULL_MERGE and self.window:
             raise ArgumentError(
                 "table.full_merge_window",
                 f"{self.name}: full_merge reads its whole source and takes no window.",
@@ -211,11 +212,11 @@ class Table:
     @property
     def compared_query(self) -> Query | None:
         """The query whose rows are compared with those of the table before they are appended, where that is so."""
-        compares = isinstance(self.strategy, Append) and self.window is not None
+        compares = self.strategy.appends and self.window is not None
         return self.producer if compares and isinstance(self.producer, Query) else None
 
     def _check_kept_rows(self) -> None:
-        if self.kept_rows and not (isinstance(self.strategy, Merge) and self.strategy.keeps_rows):
+        if self.kept_rows and not self.strategy.keeps_rows:
             raise ArgumentError(
                 "table.no_kept_rows",
                 f"{self.name} says kept_rows = {self.kept_rows}, and {self.strategy} keeps no rows that are no longer "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.frontends.pipeline.tokens import written
 from tidemill.model.cursor import CursorKind
-from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import MergeStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -261,7 +261,7 @@ class _Advising:
 
     def _doubted_keys(self) -> Iterator[str]:
         for table in self.tables:
-            for key in table.strategy.keys if isinstance(table.strategy, Merge) else ():
+            for key in table.strategy.keys:
                 column = self.facts.column(key)
                 if column is None or column.nulls:
                     what = "is not there" if column is None else f"is NULL in {column.nulls:,} rows"
@@ -271,12 +271,12 @@ class _Advising:
         """The LOADs that should have another mode to go with this cursor."""
         changes = moves(cursor) is Moves.WITH_EVERY_CHANGE
         for table in self.tables:
-            if isinstance(table.strategy, Append) and changes and self.keys.columns:
+            if table.strategy.appends and changes and self.keys.columns:
                 yield self._load(table, f"MERGE ON {_names(self.keys)}", "APPEND keeps every version of a changed row")
-            if isinstance(table.strategy, Replace) and changes and self.keys.columns:
+            if table.strategy.replaces and changes and self.keys.columns:
                 why = f"{self.keys.reasons[0]}; rows deleted at the source then stay here"
                 yield self._load(table, f"MERGE ON {_names(self.keys)}", why)
-            if isinstance(table.strategy, Replace) and not changes:
+            if table.strategy.replaces and not changes:
                 why = f"rows come with a new {cursor}; rows changed or deleted at the source then stay as they are here"
                 yield self._load(table, "APPEND", why)
 
@@ -309,7 +309,7 @@ class _Advising:
 
 
 def _deletes(table: Table) -> bool:
-    return isinstance(table.strategy, Merge) and table.strategy.form is MergeStrategy.FULL_MERGE
+    return table.strategy.form is MergeStrategy.FULL_MERGE
 
 
 def _names(choice: Choice) -> str:

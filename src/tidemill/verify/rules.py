@@ -154,7 +154,7 @@ def _extra(table: Table, extra: Found, *, requeried: bool) -> Iterator[str]:
         yield f"{often}: {_doubled(table.strategy, table)}"
     others = extra.count - extra.copies
     if others:
-        made = "made by a query that it no longer has, " if requeried and isinstance(table.strategy, Append) else ""
+        made = "made by a query that it no longer has, " if requeried and table.strategy.appends else ""
         yield f"{_rows(others)} {_are(others)} here that the source does not give: {made}{_only_here(table.strategy)}"
 
 
@@ -200,7 +200,7 @@ def _(strategy: Merge, table: Table) -> str:  # noqa: ARG001  dispatched on
 
 def _kept(table: Table, kept: Found) -> Iterator[str]:
     """What removes them, unless they are declared as intended; of a query's, how to declare that."""
-    if not kept.count or not isinstance(table.strategy, Merge) or table.kept_rows:
+    if not kept.count or not table.strategy.keys or table.kept_rows:
         return
     whole = ", which reads all rows and takes no time column," if table.window else ""
     accepts = "" if table.keeps_rows else '; kept_rows = "intended" accepts them'
@@ -208,11 +208,11 @@ def _kept(table: Table, kept: Found) -> Iterator[str]:
 
 
 def _ignored(strategy: Strategy, ignored: Found) -> Iterator[str]:
-    if ignored.count and isinstance(strategy, Merge):
+    if ignored.count and strategy.keys:
         yield f"{_rows(ignored.count)} ignored: {_why_ignored(strategy)}"
 
 
-def _why_ignored(strategy: Merge) -> str:
+def _why_ignored(strategy: Strategy) -> str:
     match strategy.form:
         case MergeStrategy.INSERT:
             return "insert keeps the first values of a key; upsert takes the newest"

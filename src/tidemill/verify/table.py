@@ -27,7 +27,6 @@ from tidemill.model.join import Join
 from tidemill.model.names import quote, quoted_text, spelled
 from tidemill.model.query import Loaded
 from tidemill.model.source import Loads
-from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import Progress, fetches_of
@@ -180,7 +179,7 @@ class VerifyingLoads(Verifying):
 
     def _rule(self, prepared: Prepared) -> Rule:
         """By keys, unless APPENDs have brought rows that share one."""
-        keys = prepared.strategy.keys if isinstance(prepared.strategy, Merge) else ()
+        keys = prepared.strategy.keys
         several = len(self.table.loads) > 1 and keys and has_rows(held_twice(prepared.change.rows, keys))
         return Rule() if several else super()._rule(prepared)
 
@@ -214,7 +213,7 @@ class FetchedAgain(Verifying):
         rows = self._fetched(fetch)
         here = held = self.store.read(rows.sparkSession, self.snapshot.version)
         within = self._within(here, fetch)
-        if isinstance(self.table.strategy, Append):
+        if self.table.strategy.appends:
             rows, here = rows.where(within), here.where(within)
         prepared = prepare(self.table, rows, fetch, here.schema, self.snapshot, settled=True)
         sides = self._sides(prepared, self._answered(here, prepared, within), fetch, None)
@@ -256,9 +255,9 @@ class FetchedAgain(Verifying):
 
     def _answered(self, here: DataFrame, prepared: Prepared, within: str) -> DataFrame:
         """The rows of the table for which the fetch answers: those of its dates, and those of its keys."""
-        if not isinstance(prepared.strategy, Merge):
-            return here
         keys = prepared.strategy.keys
+        if not keys:
+            return here
         others = here.where(f"NOT coalesce({within}, false)")
         fetched = prepared.change.rows.select(*map(quote, keys))
         return here.where(within).unionByName(others.join(fetched, list(keys), "left_semi").select(here.columns))

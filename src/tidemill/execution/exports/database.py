@@ -125,7 +125,7 @@ class PostgresTable:
 
     def _definition(self, schema: t.StructType) -> str:
         columns = [f"{identifier(field.name)} {_type(field, self.export)}" for field in schema.fields]
-        if isinstance(self.export.mode, Merge):
+        if self.export.mode.keys:
             columns.append(f"PRIMARY KEY ({_listed(self._spelled(self.export.mode.keys, schema.fieldNames()))})")
         return ", ".join(columns)
 
@@ -274,7 +274,7 @@ def write_database(spark: SparkSession, rows: DataFrame, export: Export) -> tupl
 
 def _append(rows: DataFrame, export: Export, address: Address, table: str, options: dict[str, str]) -> int:
     """One partition, because Spark commits each by itself."""
-    if not isinstance(export.mode, Append):
+    if not export.mode.appends:
         raise export.wrong(
             "export.not_atomic",
             f"cannot {export.mode} a table of this database in one transaction",

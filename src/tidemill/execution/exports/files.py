@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from tidemill.errors import ExportError, SchemaError
 from tidemill.execution.exports.memory import place_of
 from tidemill.execution.exports.options import Options
-from tidemill.model.strategy import Append
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -149,7 +148,7 @@ class _Writing:
 
     @property
     def appends(self) -> bool:
-        return isinstance(self.export.mode, Append)
+        return self.export.mode.appends
 
     def check(self) -> None:
         if self.is_one_file and self.partition_by:

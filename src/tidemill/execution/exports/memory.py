@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.filesystem import file_system, is_hidden
-from tidemill.model.names import absolute
+from tidemill.model.names import absolute, local_path
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
-from tidemill.model.strategy import Append
 
 if TYPE_CHECKING:
     from tidemill.model.query import Export
@@ -43,7 +42,7 @@ class ExportMemory:
         if version is None or known.get("made_of") != _made_of(export, version):
             return False
         left = _left(export)
-        return left is not None and (isinstance(export.mode, Append) or left == known.get("left"))
+        return left is not None and (export.mode.appends or left == known.get("left"))
 
     def keep(self, export: Export, version: str | None, rows: int) -> None:
         """Remembers an export that is complete. That it cannot be kept is a warning: the next run writes again."""
@@ -85,7 +84,8 @@ def place_of(export: Export) -> str:
     """Where the export goes: a path as it is from anywhere, or what its database calls the table."""
     if export.kind.lower() in DATABASE_KINDS:
         return export.target
-    return absolute(export.target, export.folder).removeprefix("file://")
+    place = absolute(export.target, export.folder)
+    return str(local_path(place) or place)
 
 
 def _made_of(export: Export, version: str) -> str:

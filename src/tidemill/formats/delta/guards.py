@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from tidemill.errors import TableError
 from tidemill.formats.filesystem import is_hidden
-from tidemill.model.names import on_this_machine
+from tidemill.model.names import local_path
 from tidemill.spark.errors import no_room
 from tidemill.spark.places import disk_full, sized
 from tidemill.spark.session import started_with
@@ -79,7 +79,7 @@ def _cleared(log: DeltaLog, since: float) -> str:
     Where there is no table yet, nobody else can have written them, and they are removed. In a table they may be those
     of another program that is still at work, so they are named, and `tidemill vacuum` removes them later.
     """
-    folder = on_this_machine(log.path)
+    folder = local_path(log.path)
     vacuum = f"tidemill vacuum {log.path} removes such files once they are old enough"
     if folder is None:
         return f"The write may have left files that no commit refers to: {vacuum}."

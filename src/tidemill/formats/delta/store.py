@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import singledispatchmethod
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from tidemill.errors import ArgumentError, EngineError, SchemaError
 from tidemill.formats.base import (
@@ -25,7 +23,7 @@ from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.formats.delta.small import part_of_table, whole_table
 from tidemill.formats.filesystem import only_writer
 from tidemill.formats.history import counts_of
-from tidemill.model.names import COLUMN_MAPPING, field_names, needs_mapping, of, quote, quoted_text
+from tidemill.model.names import COLUMN_MAPPING, field_names, local_path, needs_mapping, of, quote, quoted_text
 from tidemill.model.record import PREPARES
 from tidemill.spark.errors import has_lost_files, is_conflict, one_line
 from tidemill.spark.session import delta_version, step_session
@@ -200,8 +198,8 @@ class DeltaStore:
     def check_files(self, spark: SparkSession, version: int) -> None:
         """An error where local files of an older version have gone; of others, `restore` finds it."""
         old = set(self.read(spark, version).inputFiles()) - set(self.read(spark).inputFiles())
-        places = [urlsplit(file) for file in old]
-        if any(place.scheme == "file" and not Path(unquote(place.path)).exists() for place in places):
+        places = [local_path(file, escaped=True) for file in old]
+        if any(place and not place.exists() for place in places):
             raise _files_gone(self.path, version)
 
     def restore(self, spark: SparkSession, version: int, record: Record) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tidemill.errors import FileError, FilesGoneError, TableError
+from tidemill.errors import DatasetFileError, FilesGoneError, TableError
 from tidemill.formats.parquet.folder import checksum_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def reading(root: str, file: str) -> Iterator[None]:
         raise unread(root, file, failure) from failure
 
 
-def unread(root: str, file: str, why: object) -> FileError:
+def unread(root: str, file: str, why: object) -> DatasetFileError:
     """The error for a file, by its full path, that was there and could not be read."""
     try:
         Path(file).stat()
@@ -97,10 +97,10 @@ def gone(root: str, file: str) -> FilesGoneError:
     )
 
 
-def corrupt(root: str, file: str, why: object) -> FileError:
+def corrupt(root: str, file: str, why: object) -> DatasetFileError:
     checksum = checksum_of(Path(file))
     stale = f"If another tool rewrote it, remove the checksum of the old one, {checksum}. Else put"
-    return FileError(
+    return DatasetFileError(
         "dataset.corrupt_file",
         f"{file} cannot be read as a Parquet file: {_first_line(why)}.",
         f"{stale if checksum.exists() else 'Put'} it back from a backup, or remove it and merge its rows again. "
@@ -109,7 +109,7 @@ def corrupt(root: str, file: str, why: object) -> FileError:
     )
 
 
-def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
+def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> DatasetFileError:
     """The error for files, by their paths in the dataset, whose columns Spark cannot read as those of one table."""
     kinds: dict[str, dict[str, str]] = {}
     for path, schema in schemas.items():
@@ -118,7 +118,7 @@ def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
     clashes = "; ".join(f"{name} is {' and '.join(found.values())}" for name, found in kinds.items() if len(found) > 1)
     if not clashes:
         return _unknown_to_spark(root, schemas, why)
-    return FileError(
+    return DatasetFileError(
         "dataset.unlike_files",
         f"The files of {root} cannot be read as one table: {clashes}.",
         f"Write files with the same types, which Spark knows; tidemill compact {root} joins small files of a folder to "
@@ -127,11 +127,11 @@ def unlike(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
     )
 
 
-def _unknown_to_spark(root: str, schemas: Mapping[str, pa.Schema], why: str) -> FileError:
+def _unknown_to_spark(root: str, schemas: Mapping[str, pa.Schema], why: str) -> DatasetFileError:
     """The error for files that are alike, with a type that Spark lacks."""
     path, schema = next(iter(schemas.items()))
     odd = [f"{field.name} ({field.type})" for field in schema if _is_odd(field.type)]
-    return FileError(
+    return DatasetFileError(
         "dataset.unknown_type",
         f"Spark cannot read {', '.join(odd) or 'a column'} of {path} in {root}: {_first_line(why)}.",
         "Write it in a type that Spark knows, such as a text or a number. The dataset is as it was.",
@@ -150,9 +150,9 @@ def _is_odd(kind: pa.DataType) -> bool:
     return bool(fine or wide or bytes_of_a_kind or pa.types.is_time(kind)) or any(map(_is_odd, inside))
 
 
-def unopened(root: str, why: object) -> FileError:
+def unopened(root: str, why: object) -> DatasetFileError:
     """The error for a dataset whose folders cannot be looked at."""
-    return FileError(
+    return DatasetFileError(
         "dataset.not_readable",
         f"{root} cannot be read: {_first_line(why)}.",
         "Fix that and run again. The dataset is as it was.",
@@ -160,8 +160,8 @@ def unopened(root: str, why: object) -> FileError:
     )
 
 
-def _forbidden(root: str, file: str, why: object) -> FileError:
-    return FileError(
+def _forbidden(root: str, file: str, why: object) -> DatasetFileError:
+    return DatasetFileError(
         "dataset.not_readable",
         f"{file} may not be read: {_first_line(why)}.",
         "Let the user who runs this read it. The dataset is as it was.",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from tidemill.errors import FileError
+    from tidemill.errors import DatasetFileError
     from tidemill.formats.parquet.folder import DataFile
     from tidemill.formats.parquet.protocol import State
 
@@ -47,7 +47,7 @@ _installed: list[Callable[[Any], Exception]] = []
 
 
 def watch(root: str | Path) -> None:
-    """From now on an error about a file under this folder is a `FileError`, whoever runs the frame that reads it."""
+    """From now on an error about a file under this folder is a `DatasetFileError`, whoever runs the frame."""
     _roots.add(os.path.normpath(root))
     with _installing:
         if not _installed:
@@ -59,7 +59,7 @@ def _converted(throwable: Any) -> Exception:
     return _told(throwable) or _installed[0](throwable)
 
 
-def _told(throwable: Any) -> FileError | None:
+def _told(throwable: Any) -> DatasetFileError | None:
     found = unread_file(throwable)
     if found is None:
         return None
@@ -80,8 +80,8 @@ def rows_of(
 ) -> DataFrame:
     """The rows of these files; with FILE and ROW, the file and the place in which each stands, where `placed`.
 
-    When a file has gone by the time that it is read, or cannot be read, that is a `FileError`, whatever the session
-    says of such files: rows are never left out.
+    When a file has gone by the time that it is read, or cannot be read, that is a `DatasetFileError`, whatever the
+    session says of such files: rows are never left out.
     """
     files = list(files)
     if not files:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.errors import FileError
+    from tidemill.errors import DatasetFileError
     from tidemill.formats.base import Bringing, Brought, KeyRange, Operation
     from tidemill.formats.parquet.folder import Attempt
     from tidemill.formats.parquet.protocol import State
@@ -329,7 +329,7 @@ class ParquetStore:
         except OSError as failure:
             raise not_written(self.path, failure) from failure
 
-    def _unread(self, message: str) -> FileError | None:
+    def _unread(self, message: str) -> DatasetFileError | None:
         """What a worker reported of a file that it could not read."""
         found = re.match(rf"OSError: (.+?){UNREADABLE}(.*)", message)
         return unread(str(self.log.folder.root), found[1], found[2]) if found else None

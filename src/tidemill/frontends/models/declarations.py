@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.document import ModelError
 from tidemill.frontends.models.meaning import read_condition
-from tidemill.frontends.pipeline.joins import join_condition, join_text, kept_by_join, select_items
-from tidemill.frontends.pipeline.queries import inputs_in, produced, sql_hash, takes_charge
-from tidemill.frontends.pipeline.statements import Query as Written
+from tidemill.frontends.pipeline.declarations import inputs_in, query_of, sql_hash, table_of_join, takes_charge
+from tidemill.frontends.pipeline.joins import join_condition, join_text, select_items
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
 from tidemill.frontends.sql.queries import columns_of, syntax_error
 from tidemill.frontends.sql.volatile import output_columns, volatile_columns
@@ -19,20 +17,19 @@ from tidemill.model import table
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, WAITED, Join, JoinSide, check_own_names, join_type
-from tidemill.model.mistakes import suggestion
+from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import OF_WAREHOUSE, of, spelled
 from tidemill.model.query import View
 from tidemill.model.source import as_names
-from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import KeptRows, SchemaPolicy, Table
 from tidemill.model.window import StartVariable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tidemill.frontends.models.document import Document, Key
     from tidemill.frontends.models.meaning import Meaning
     from tidemill.frontends.pipeline.reader import Named
+    from tidemill.frontends.shape import Document, Key
     from tidemill.model.check import Check
     from tidemill.model.names import Naming
     from tidemill.model.query import Query
@@ -117,7 +114,7 @@ def _needed(meaning: Meaning, checks: Iterable[tuple[Key, Check]]) -> Iterator[t
         yield from ((meaning.place(name), column) for column in meaning.names(name))
     if isinstance(meaning.value("only_newer"), str):
         yield meaning.place("only_newer"), meaning.value("only_newer")
-    if isinstance(meaning.strategy, DeleteInsert) and meaning.value("where_condition"):
+    if meaning.strategy and meaning.value("where_condition"):
         place = meaning.place("where_condition")
         yield from ((place, column) for column in columns_of(meaning.value("where_condition")) or ())
     for key, check in checks:
@@ -175,7 +172,7 @@ def _select(meaning: Meaning, query: Named) -> tuple[Template, ...]:
     try:
         return tuple(join_text(item) for item in select_items(query.text))
     except ArgumentError as bad:
-        meaning.document.errors.append(ModelError.at(query.span, bad))
+        meaning.document.errors.append(FileError.at(query.span, bad))
         return ()
 
 
@@ -234,7 +231,7 @@ def declared(
 ) -> Table | View | None:
     """The table or view; None where something has been noted in the document of `meaning`."""
     check_columns(query.text, meaning, checks)
-    producer = produced(Written(query.text, query.span.origin))
+    producer = query_of(query.text, query.span.origin)
     _check_query(producer, meaning)
     found = tuple(check for _, check in checks)
     inputs = _inputs(name, query, meaning, found, naming)
@@ -290,7 +287,7 @@ def _joined(
     others: tuple[str, ...],
     path_of: Callable[[str], str],
 ) -> Table:
-    kept = kept_by_join(join, meaning.value("max_shrink"))
+    kept = table_of_join(join, meaning.value("max_shrink"))
     kept["inputs"] = tuple(dict.fromkeys([*kept["inputs"], *others]))
     return Table(
         name=name,
@@ -331,10 +328,10 @@ def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...]
     return tuple(dict.fromkeys([*(found or ()), *named, *checked]))
 
 
-def _unknown_inputs(query: Named) -> ModelError:
+def _unknown_inputs(query: Named) -> FileError:
     reads = 'name its tables in the metadata: "reads": ["my_schema.orders"]'
     if wrong := syntax_error(query):
         place, why = wrong
-        return ModelError("models.syntax", f"the query cannot be parsed: {why}", f"correct it, or {reads}", span=place)
+        return FileError("models.syntax", f"the query cannot be parsed: {why}", f"correct it, or {reads}", span=place)
     problem = "what this query reads is not known: it names tables by a function"
-    return ModelError("models.unknown_inputs", problem, reads, span=query.span)
+    return FileError("models.unknown_inputs", problem, reads, span=query.span)

@@ -10,40 +10,20 @@ import runpy
 import sys
 import traceback
 import warnings
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import did_you_mean
+from tidemill.frontends.shape import Document, Key, Places
 from tidemill.model.mistakes import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tidemill.errors import ArgumentError
     from tidemill.model.mistakes import Span, Text
 
 
-class ModelError(FileError):
-    """One mistake in a model's SQL file or in its sidecar."""
-
-
-Key = tuple[str | int, ...]
 _Found = tuple[Key, ast.expr | ast.keyword]
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The places of keys, of keys in keys, and of the items of lists; `root` is that of the whole."""
-
-    root: Span
-    keys: Mapping[Key, Span] = field(default_factory=dict)
-    repeated: tuple[tuple[str, Span], ...] = ()
-
-    def at(self, *key: str | int) -> Span:
-        """Where the key is written; of one that is not, where the nearest above it is."""
-        known = (key[:length] for length in range(len(key), 0, -1))
-        return next((self.keys[each] for each in known if each in self.keys), self.root)
 
 
 def places_of(text: Text, value: ast.expr, root: Span, names: Mapping[str, ast.expr] | None = None) -> Places:
@@ -122,33 +102,6 @@ def _offset(text: Text, line: int, column: int) -> int:
     return before + len(lines[line - 1].encode()[:column].decode(errors="ignore"))
 
 
-@dataclass
-class Document:
-    """A value that is yet to be checked; what is found wrong with it is noted in `errors`, at its place.
-
-    `called` is what its author calls it, `spelling` how a key is written before its value.
-    """
-
-    value: object
-    places: Places
-    errors: list[ModelError] = field(default_factory=list)
-    called: str = "metadata"
-    spelling: str = '"{}": '
-
-    def __post_init__(self) -> None:
-        for key, span in self.places.repeated:
-            self.errors.append(
-                ModelError("models.repeated_key", f"{key} is given twice", "keep one of them", span=span)
-            )
-
-    def note(self, key: tuple[str | int, ...], code: str, problem: str, remedy: str) -> None:
-        self.errors.append(ModelError(code, problem, remedy, span=self.places.at(*key)))
-
-    def pass_on(self, key: tuple[str | int, ...], error: ArgumentError) -> None:
-        """Notes what a declaration said of itself."""
-        self.errors.append(ModelError.at(self.places.at(*key), error))
-
-
 _COMMENTS = re.compile(r"\A(?:[^\S\n]*(?:--[^\n]*)?(?:\n|\Z))*")
 _OPENING = re.compile(r"^[^\S\n]*--[^\S\n]*(metadata)[^\S\n]*:", re.MULTILINE)
 _DASHES = re.compile(r"^[^\S\n]*--", re.MULTILINE)
@@ -156,7 +109,7 @@ _HINT = 'names and texts stand in "…", with , between them: {"materialization"
 
 
 def read_comment(text: Text) -> Document | None:
-    """The metadata in the comments before the query, if there are any. Raises `ModelError` at what is not JSON."""
+    """The metadata in the comments before the query, if there are any. Raises `FileError` at what is not JSON."""
     comments = _COMMENTS.match(text.content)
     opening = _OPENING.search(comments.group()) if comments else None
     if comments is None or opening is None:
@@ -182,7 +135,7 @@ def _blank(content: str, end: int) -> str:
     return re.sub(r"[^\n]", " ", content[:end]) + kept
 
 
-def _not_json(text: Text, bad: json.JSONDecodeError, end: int) -> ModelError:
+def _not_json(text: Text, bad: json.JSONDecodeError, end: int) -> FileError:
     message = (bad.msg[:1].lower() + bad.msg[1:]).removesuffix(" at")
     return _bad_json(text, min(bad.pos, end), f"this is not JSON: {message}", _HINT)
 
@@ -194,15 +147,15 @@ def _tree(content: str, line: int) -> ast.expr:
         return ast.parse(f"{content[:line]}({content[line + 1 :]})", mode="eval").body
 
 
-def _bad_json(text: Text, at: int, problem: str, remedy: str) -> ModelError:
-    return ModelError("models.bad_json", problem, remedy, span=text.span(at, at + 1))
+def _bad_json(text: Text, at: int, problem: str, remedy: str) -> FileError:
+    return FileError("models.bad_json", problem, remedy, span=text.span(at, at + 1))
 
 
 NAME = "metadata"
 
 
 def read_sidecar(text: Text) -> Document:
-    """Runs the file, which leaves neither modules nor files behind. Raises `ModelError` where it gives no metadata."""
+    """Runs the file, which leaves neither modules nor files behind. Raises `FileError` where it gives no metadata."""
     tree = parsed(text)
     values = _run(text)
     names = assigned(tree)
@@ -219,20 +172,20 @@ def gives_metadata(text: Text) -> bool:
     """Whether a Python file looks like a sidecar; it is not run."""
     try:
         return NAME in assigned(parsed(text))
-    except ModelError:
+    except FileError:
         return False
 
 
 def parsed(text: Text) -> ast.Module:
-    """The tree of a Python file. Raises `ModelError` where it is none."""
+    """The tree of a Python file. Raises `FileError` where it is none."""
     try:
         return ast.parse(text.content)
     except SyntaxError as bad:
         span = _at_line(text, bad.lineno or 1, (bad.offset or 1) - 1)
-        raise ModelError("models.syntax", f"this is no Python: {bad.msg}", "correct it", span=span) from None
+        raise FileError("models.syntax", f"this is no Python: {bad.msg}", "correct it", span=span) from None
     except ValueError as bad:  # a NUL in it
         span = text.span(0, 1)
-        raise ModelError("models.syntax", f"this is no Python: {bad}", "correct it", span=span) from None
+        raise FileError("models.syntax", f"this is no Python: {bad}", "correct it", span=span) from None
 
 
 def _run(text: Text) -> dict[str, object]:
@@ -258,22 +211,22 @@ def alone(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def failed(text: Text, failure: BaseException) -> ModelError:
+def failed(text: Text, failure: BaseException) -> FileError:
     """Running a file of the user's has failed; the line is the last of the file that had a part in it."""
     frames = [frame for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == text.file]
     line = (frames[-1].lineno if frames else None) or 1
     words = f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
-    return ModelError(
+    return FileError(
         "models.sidecar_failed", f"running this file failed: {words}", "correct it", span=_at_line(text, line)
     )
 
 
-def _no_metadata(text: Text, names: dict[str, tuple[ast.Name, ast.expr]]) -> ModelError:
+def _no_metadata(text: Text, names: dict[str, tuple[ast.Name, ast.expr]]) -> FileError:
     close = did_you_mean(NAME, names)
     dicts = [name for name, (_, value) in names.items() if isinstance(value, ast.Dict | ast.Call)]
     span = span_of(text, names[close][0]) if close else text.span(0, 1)
     remedy = f"did you mean {NAME}?" if close else f"write {NAME} = {dicts[-1] if dicts else '{ … }'}"
-    return ModelError("models.no_metadata", f"this file gives no {NAME}", remedy, span=span)
+    return FileError("models.no_metadata", f"this file gives no {NAME}", remedy, span=span)
 
 
 def _at_line(text: Text, number: int, column: int | None = None) -> Span:

@@ -16,15 +16,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.document import Document, ModelError, Places, assigned, parsed, places_of, span_of
+from tidemill.frontends.models.document import assigned, parsed, places_of, span_of
 from tidemill.frontends.models.meaning import read_condition
 from tidemill.frontends.models.reader import in_its_place, load_module
-from tidemill.frontends.models.shape import fitted
 from tidemill.frontends.pipeline.files import read_text
-from tidemill.frontends.pipeline.tokens import LanguageError
+from tidemill.frontends.shape import Document, Places, Style, fit
 from tidemill.model.cursor import duration
 from tidemill.model.function import UTC, Function, decorated
-from tidemill.model.mistakes import FileErrors, in_order, suggestion
+from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
 from tidemill.model.names import OF_WAREHOUSE, RESET_ALLOWED, quote, spelled
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from tidemill.frontends.models.document import Key
     from tidemill.frontends.models.reader import FunctionFile
+    from tidemill.frontends.shape import Key
     from tidemill.model.cursor import Duration
     from tidemill.model.function import Decorated, Expectation
-    from tidemill.model.mistakes import FileError, Span, Text
+    from tidemill.model.mistakes import Span, Text
     from tidemill.model.names import Naming
     from tidemill.model.strategy import Strategy
 
@@ -283,7 +282,7 @@ def _allows_reset(properties: Mapping[str, str]) -> bool:
     return found is None or properties[found].lower() != "false"
 
 
-_NEEDED = {"name", "keys", "strategy", "time_column"}
+_NEEDED = frozenset({"name", "keys", "strategy", "time_column"})
 
 
 def read_functions(
@@ -299,10 +298,10 @@ def read_functions(
     for file in files:
         try:
             text = read_text(file.path)
-            if isinstance(text, LanguageError):
+            if isinstance(text, FileError):
                 raise text
             found += _File(text, file.schema, (file.path.absolute().parent, project)).tables(path_of, naming, errors)
-        except (ModelError, LanguageError) as error:
+        except FileError as error:
             errors.append(error)
     if errors:
         raise FileErrors(in_order(errors))
@@ -319,7 +318,7 @@ class _File:
         found = []
         for function in self._functions():
             document = self._document(function)
-            given = fitted(document, TableArguments, _NEEDED)
+            given = fit(document, TableArguments, _NEEDED)
             if given is not None:
                 called = replace(function, call=in_its_place(function.call, self.folders))
                 table = Arguments(document, given, called, replace(naming, schema=self.schema)).table(path_of, naming)
@@ -348,7 +347,7 @@ class _File:
         names = [each.name for each in function.expectations]
         expected: dict[Key, Span] = {(EXPECTATIONS, name): self._expected(calls, name, root) for name in names}
         given = {name: value for name, value in function.given.items() if value is not None}
-        return Document(given, Places(root, {**places.keys, **expected}), called="@table", spelling="{}=")
+        return Document(given, Places(root, {**places.keys, **expected}), style=Style("@table", "{}="))
 
     def _expected(self, calls: list[ast.Call], name: object, otherwise: Span) -> Span:
         texts = (node for call in calls for node in ast.walk(call) if isinstance(node, ast.Constant))

@@ -18,7 +18,7 @@ from tidemill.model.window import Condition, CurrentDate, StartVariable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.frontends.models.document import Document, Key
+    from tidemill.frontends.shape import Document, Key
     from tidemill.model.cursor import Duration
     from tidemill.model.strategy import Strategy
     from tidemill.model.window import MovingStart

@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.frontends.models.declarations import declared, read_checks
 from tidemill.frontends.models.document import (
-    Document,
-    ModelError,
-    Places,
     alone,
     failed,
     gives_metadata,
@@ -29,13 +26,13 @@ from tidemill.frontends.models.document import (
     read_sidecar,
 )
 from tidemill.frontends.models.meaning import Meaning
-from tidemill.frontends.models.shape import fitted
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.pipeline.grammar import expect_query
 from tidemill.frontends.pipeline.reader import Cursor, CutShortError, Named
 from tidemill.frontends.pipeline.substitution import Filling, Scope
-from tidemill.frontends.pipeline.tokens import LanguageError, lex, template_in
-from tidemill.model.mistakes import FileErrors, Reads, in_order, suggestion
+from tidemill.frontends.pipeline.tokens import lex, template_in
+from tidemill.frontends.shape import Document, Places, fit
+from tidemill.model.mistakes import FileError, FileErrors, Reads, in_order, suggestion
 from tidemill.model.query import View
 from tidemill.model.table import Table
 from tidemill.model.variables import Masking
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from tidemill.model.mistakes import FileError, Text
+    from tidemill.model.mistakes import Text
     from tidemill.model.names import Naming
     from tidemill.model.variables import Variables
 
@@ -54,7 +51,7 @@ def declares_tables(text: Text) -> bool:
     """Whether a Python file may: it imports tidemill itself. It is not run."""
     try:
         tree = parsed(text)
-    except ModelError:
+    except FileError:
         return "tidemill" in text.content
     return any(_imports_tidemill(node) for node in ast.walk(tree))
 
@@ -70,7 +67,7 @@ def _imports_tidemill(node: ast.AST) -> bool:
 
 
 def load_module(text: Text, folders: Sequence[Path]) -> ModuleType:
-    """Runs the file, which may import what stands in `folders`. Raises `ModelError` where that fails.
+    """Runs the file, which may import what stands in `folders`. Raises `FileError` where that fails.
 
     It is no module that others can import, so that Spark sends its functions to workers by value.
     """
@@ -148,7 +145,7 @@ class ModelFiles:
 
     models: tuple[ModelFile, ...] = ()
     functions: tuple[FunctionFile, ...] = ()
-    errors: tuple[ModelError, ...] = field(default=())
+    errors: tuple[FileError, ...] = field(default=())
 
 
 def find_models(project: Path, shown: Callable[[Path], Path]) -> ModelFiles:
@@ -164,7 +161,7 @@ def find_models(project: Path, shown: Callable[[Path], Path]) -> ModelFiles:
         else:
             errors.append(_misplaced(shown(file)))
     lone = [file for file in found if file.suffix == ".py" and file.with_suffix(".sql") not in queries]
-    texts = {file: text for file in lone if not isinstance(text := read_text(shown(file)), LanguageError)}
+    texts = {file: text for file in lone if not isinstance(text := read_text(shown(file)), FileError)}
     functions = [FunctionFile(shown(file), file.parent.name) for file, text in texts.items() if declares_tables(text)]
     return ModelFiles(tuple(models), tuple(functions), (*errors, *_without_query(texts, queries)))
 
@@ -174,27 +171,27 @@ def _is_hidden(file: Path, project: Path) -> bool:
     return any(part.startswith((".", "__")) for part in file.relative_to(project).parts)
 
 
-def _misplaced(file: Path) -> ModelError:
-    return ModelError(
+def _misplaced(file: Path) -> FileError:
+    return FileError(
         "models.bad_name",
         f"{file} gives no model a name",
         "a model is models/<schema>/<name>.sql, named in letters, digits and _",
     )
 
 
-def _without_query(texts: Mapping[Path, Text], queries: list[Path]) -> Iterator[ModelError]:
+def _without_query(texts: Mapping[Path, Text], queries: list[Path]) -> Iterator[FileError]:
     """Sidecars of models that are not there; other Python files are no business of ours."""
     for file, text in texts.items():
         if gives_metadata(text) and not declares_tables(text):
             wanted = file.with_suffix(".sql").name
             others = [query.name for query in queries if query.parent == file.parent]
             remedy = suggestion(wanted, others, f"write the query into {wanted}, or remove metadata")
-            yield ModelError(
+            yield FileError(
                 "models.no_query", f"there is no {wanted} beside this metadata", remedy, span=text.span(0, 1)
             )
 
 
-def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[LanguageError]]:
+def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[FileError]]:
     """The query with the values of `${…}` in it, and its first word's place; or what is wrong with it."""
     lexed = lex(text)
     cursor = Cursor(lexed, Filling(lexed, scope))
@@ -205,7 +202,7 @@ def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[LanguageErr
         query = _only_query(cursor)
     except CutShortError:
         pass  # an error already says so
-    except LanguageError as error:
+    except FileError as error:
         errors.append(error)
     errors += cursor.filling.errors
     return (None if errors else query), errors
@@ -224,7 +221,9 @@ def _only_query(cursor: Cursor) -> Named:
     return Named(query.text, cursor.span(first))
 
 
-_DECISIVE = {"materialization", "incremental", "incremental_join"}  # without them nothing can be said of the rest
+_DECISIVE = frozenset(
+    {"materialization", "incremental", "incremental_join"}
+)  # without them nothing can be said of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +262,7 @@ class _Reader:
     def model(self, file: ModelFile) -> Table | View | None:
         """One model; None where something is wrong with it."""
         text = read_text(file.sql)
-        if isinstance(text, LanguageError):
+        if isinstance(text, FileError):
             self.errors.append(text)
             return None
         query, errors = read_query(text, self.scope)
@@ -277,7 +276,7 @@ class _Reader:
 
     def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
         """What is known of a model is reported although some of its keys are wrong."""
-        given = fitted(document, ModelMetadata, _DECISIVE)
+        given = fit(document, ModelMetadata, _DECISIVE)
         if given is None:
             return None
         meaning = Meaning(document, given)
@@ -291,7 +290,7 @@ class _Reader:
         sidecar = self._noted(lambda: _of_file(file))
         if comment and sidecar:
             problem = f"metadata stands here and in {file.sidecar}"
-            self.errors.append(ModelError("models.two_metadata", problem, "keep one of them", span=comment.places.root))
+            self.errors.append(FileError("models.two_metadata", problem, "keep one of them", span=comment.places.root))
         if len(self.errors) > before:
             return None
         return comment or sidecar or Document({}, Places(text.span(0, 1)))
@@ -299,7 +298,7 @@ class _Reader:
     def _noted(self, read: Callable[[], Document | None]) -> Document | None:
         try:
             return read()
-        except (ModelError, LanguageError) as error:
+        except FileError as error:
             self.errors.append(error)
             return None
 
@@ -308,6 +307,6 @@ def _of_file(file: ModelFile) -> Document | None:
     if file.sidecar is None:
         return None
     text = read_text(file.sidecar)
-    if isinstance(text, LanguageError):
+    if isinstance(text, FileError):
         raise text
     return read_sidecar(text)

@@ -7,38 +7,26 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
-from tidemill.frontends.pipeline.clauses import STATEMENTS, starts_statement
-from tidemill.frontends.pipeline.grammar import (
-    read_create_table,
-    read_export,
-    read_include,
-    read_load,
-    read_set,
-    read_source,
-)
+from tidemill.errors import ArgumentError
+from tidemill.frontends.pipeline.clauses import STATEMENT_WORDS, starts_statement
+from tidemill.frontends.pipeline.declarations import Declarations
+from tidemill.frontends.pipeline.grammar import STATEMENTS, read_include, read_set
 from tidemill.frontends.pipeline.reader import Cursor, CutShortError
-from tidemill.frontends.pipeline.statements import FullMerge
 from tidemill.frontends.pipeline.substitution import Filling
-from tidemill.frontends.pipeline.tokens import LanguageError, template_in
-from tidemill.model.mistakes import suggestion
+from tidemill.frontends.pipeline.tokens import template_in
+from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import is_foreign
+from tidemill.model.strategy import MergeStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from tidemill.frontends.pipeline.declarations import LoadStatement
     from tidemill.frontends.pipeline.reader import Named
-    from tidemill.frontends.pipeline.statements import Mode, SourceStatement, Statement
     from tidemill.frontends.pipeline.substitution import Scope
     from tidemill.frontends.pipeline.tokens import Lexed, Token
-    from tidemill.model.mistakes import Span
     from tidemill.model.names import Naming
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    source: Named
-    mode: Mode
-    mode_span: Span | None
+    from tidemill.model.source import Source
 
 
 @dataclass
@@ -53,10 +41,8 @@ class Names:
     naming: Naming
     whole: bool = True
     doubtful: set[str] = field(default_factory=set)
-    errors: list[LanguageError] = field(default_factory=list)
+    errors: list[FileError] = field(default_factory=list)
     _sources: dict[str, Named] = field(default_factory=dict)
-    _incremental: dict[str, str] = field(default_factory=dict)
-    _loaded: list[_Loaded] = field(default_factory=list)
     _exported: list[Named] = field(default_factory=list)
     _load_targets: set[str] = field(default_factory=set)
 
@@ -79,40 +65,31 @@ class Names:
     def declare_source(self, name: Named) -> None:
         self._declare(self._sources, name.text.lower(), name, "source")
 
-    def complete_source(self, source: SourceStatement) -> None:
-        if source.cursor:
-            self._incremental[source.name.lower()] = source.cursor
-
-    def load(self, source: Named, mode: Mode, mode_span: Span | None) -> None:
-        self._loaded.append(_Loaded(source, mode, mode_span))
-
     def export(self, table: Named) -> None:
         self._check_catalog(table)
         self._exported.append(table)
 
-    def check(self, known: Container[str]) -> None:
+    def check(self, declarations: Declarations, known: Container[str]) -> None:
         """Notes what refers to nothing; `known` holds tables that are declared elsewhere or are there."""
-        for loaded in self._loaded:
-            self._check_load(loaded)
+        for load in declarations.loads:
+            self._check_load(load, declarations.sources.get(load.source_key))
         for table in self._exported if self.whole else ():
             key = self.naming.key(table.text)
             is_known = key in self.tables or key in known or table.text in known
             if not is_known and table.text.lower() not in self.doubtful:
                 self.errors.append(_unknown("table", table, [each.text for each in self.tables.values()]))
 
-    def _check_load(self, loaded: _Loaded) -> None:
-        key = loaded.source.text.lower()
-        if key not in self._sources:
-            if self.whole and key not in self.doubtful:
-                self.errors.append(_unknown("source", loaded.source, [each.text for each in self._sources.values()]))
-        elif isinstance(loaded.mode, FullMerge) and key in self._incremental:
+    def _check_load(self, load: LoadStatement, source: Source | None) -> None:
+        if load.source_key not in self._sources:
+            if self.whole and load.source_key not in self.doubtful:
+                self.errors.append(_unknown("source", load.source, [each.text for each in self._sources.values()]))
+        elif source and source.cursor and load.mode.strategy.form is MergeStrategy.FULL_MERGE:
             self.errors.append(
-                LanguageError(
+                FileError(
                     "language.full_merge_of_incremental",
-                    f"FULL_MERGE reads its whole source, and {loaded.source.text} is INCREMENTAL BY "
-                    f"{self._incremental[key]}",
+                    f"FULL_MERGE reads its whole source, and {load.source.text} is INCREMENTAL BY {source.cursor}",
                     "use MERGE ON, or drop INCREMENTAL BY from the source",
-                    span=loaded.mode_span,
+                    span=load.mode.span,
                 )
             )
 
@@ -122,7 +99,7 @@ class Names:
             catalog = name.text.partition(".")[0]
             remedy = f'name it table or schema.table, or say [warehouse] catalog = "{catalog}" in tidemill.toml'
             problem = f"{name.text} cannot be a name here: {catalog} is not the catalog of this project"
-            self.errors.append(LanguageError("language.bad_name", problem, remedy, span=name.span))
+            self.errors.append(FileError("language.bad_name", problem, remedy, span=name.span))
 
     def _declare(self, names: dict[str, Named], key: str, name: Named, word: str) -> None:
         first = names.setdefault(key, name)
@@ -130,17 +107,17 @@ class Names:
             self.errors.append(_duplicate(word, name, first))
 
 
-def _duplicate(word: str, name: Named, first: Named, hint: str = "") -> LanguageError:
+def _duplicate(word: str, name: Named, first: Named, hint: str = "") -> FileError:
     here = name.span.origin == first.span.origin
     there = f"the first is at {first.span.origin}{hint}"
     remedy = "two pipelines include it: declare it in one of them" if here else there
-    return LanguageError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
+    return FileError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
 
 
-def _unknown(word: str, name: Named, known: list[str]) -> LanguageError:
+def _unknown(word: str, name: Named, known: list[str]) -> FileError:
     otherwise = f"the {word}s are {', '.join(sorted(known))}" if known else f"no {word} is declared"
     remedy = suggestion(name.text, known, otherwise)
-    return LanguageError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)
+    return FileError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -151,8 +128,8 @@ class Whole(Protocol):
 
     scope: Scope
     names: Names
-    statements: list[Statement]
-    errors: list[LanguageError]
+    declarations: Declarations
+    errors: list[ArgumentError]
 
     def include(self, file: Named) -> None: ...
 
@@ -183,46 +160,40 @@ class FileReader:
         """A statement of a branch that is not taken is checked, as far as that needs no variable, and not used."""
         start = self.cursor.index
         filling = self.cursor.filling = Filling(self.cursor.lexed, self.whole.scope, blind=not taken)
-        names = self.whole.names if taken else Names({}, self.whole.names.naming)
+        names, into = self.whole.names, self.whole.declarations
+        if not taken:
+            names, into = Names({}, names.naming), Declarations(into.pipeline, into.places)
+        token = self.cursor.step()
+        origin = self.cursor.span(token).origin
         try:
-            self._read(names, taken=taken)
+            self._read(token, names, into, taken=taken)
         except CutShortError:
             self.cursor.index = len(self.cursor.lexed.tokens)
-        except LanguageError as error:
+        except FileError as error:
             if not filling.failed:
                 self.whole.errors.append(error)
             self._recover(start)
             names.doubtful |= {token.raw.lower() for token in self.cursor.lexed.tokens[start : self.cursor.index]}
+        except ArgumentError as error:  # a declaration has found it in itself, after the statement was read
+            if taken and not filling.failed:
+                error.origin = error.origin or origin
+                self.whole.errors.append(error)
         self.whole.errors += filling.errors
 
-    def _read(self, names: Names, *, taken: bool) -> None:
+    def _read(self, token: Token, names: Names, into: Declarations, *, taken: bool) -> None:
         cursor = self.cursor
-        token = cursor.step()
-        origin = cursor.span(token).origin
-        statement: Statement
-        match token.upper:
-            case "SET":
-                statement = read_set(cursor, origin)
-                if taken:
-                    self.whole.scope.assigned[statement.name] = statement.value
-            case "INCLUDE":
-                statement, file = read_include(cursor, origin)
-                if taken:
-                    self.whole.statements.append(statement)
-                    self._include(file)
-                return
-            case "SOURCE":
-                statement = read_source(cursor, names, origin)
-            case "LOAD":
-                statement = read_load(cursor, names, origin)
-            case "CREATE":
-                statement = read_create_table(cursor, names, origin)
-            case "EXPORT":
-                statement = read_export(cursor, names, origin)
-            case _:
-                raise self._unknown(token)
-        if taken:
-            self.whole.statements.append(statement)
+        if token.upper == "SET":
+            name, value = read_set(cursor)
+            if taken:
+                self.whole.scope.assigned[name] = value
+        elif token.upper == "INCLUDE":
+            file = read_include(cursor)
+            if taken:
+                self._include(file)
+        elif token.upper in STATEMENTS:
+            STATEMENTS[token.upper](cursor, names, into, cursor.span(token).origin)
+        else:
+            raise self._unknown(token)
 
     def _include(self, file: Named) -> None:
         if self.cursor.filling.failed:
@@ -281,7 +252,7 @@ class FileReader:
             holds = self._comparison()
         except CutShortError:
             return False
-        except LanguageError as error:
+        except FileError as error:
             if not filling.failed:
                 self.whole.errors.append(error)
             self._skip_to_then()
@@ -319,7 +290,7 @@ class FileReader:
             self.cursor.end()
         except CutShortError:
             pass
-        except LanguageError as error:
+        except FileError as error:
             self.whole.errors.append(error)
             self._recover(start)
         return True
@@ -332,16 +303,16 @@ class FileReader:
         if token.upper == "END":
             self._recover(start)
 
-    def _unknown(self, token: Token) -> LanguageError:
+    def _unknown(self, token: Token) -> FileError:
         template = template_in(self.cursor.lexed.text, [token])
-        return template or LanguageError(*_unknown_statement(token), span=self.cursor.span(token))
+        return template or FileError(*_unknown_statement(token), span=self.cursor.span(token))
 
     def _note(self, token: Token, code: str, problem: str, remedy: str) -> None:
-        self.whole.errors.append(LanguageError(code, problem, remedy, span=self.cursor.span(token)))
+        self.whole.errors.append(FileError(code, problem, remedy, span=self.cursor.span(token)))
 
 
 def _unknown_statement(token: Token) -> tuple[str, str, str]:
-    remedy = suggestion(token.raw, STATEMENTS, f"statements start with {', '.join(STATEMENTS)}")
+    remedy = suggestion(token.raw, STATEMENT_WORDS, f"statements start with {', '.join(STATEMENT_WORDS)}")
     return "language.unknown_statement", f"no statement starts with {token.raw}", remedy
 
 

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from tidemill.frontends.pipeline.declarations import Mode
 from tidemill.frontends.pipeline.reader import read_object
-from tidemill.frontends.pipeline.statements import Append, FullMerge, IncrementalBy, Merge, Replace
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError
+from tidemill.frontends.pipeline.tokens import Kind
 from tidemill.model.cursor import UNITS, Duration
-from tidemill.model.mistakes import suggestion
+from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.names import FORMATS
-from tidemill.model.table import KeptRows, NullTime, SchemaPolicy
+from tidemill.model.source import as_names
+from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tidemill.frontends.pipeline.reader import Cursor, JsonObject, Named
-    from tidemill.frontends.pipeline.statements import JsonValue, Mode, OptionValue, SourceStatement
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.model.mistakes import Span
+    from tidemill.model.strategy import Strategy
 
-STATEMENTS = ("SET", "INCLUDE", "SOURCE", "LOAD", "CREATE", "EXPORT", "IF")
+STATEMENT_WORDS = ("SET", "INCLUDE", "SOURCE", "LOAD", "CREATE", "EXPORT", "IF")
 _BLOCK = {"ELSE", "ELSEIF"}
 _MISSING_SEMICOLON = ("language.missing_semicolon", "this statement does not end", "write ; here")
 _EXPORT_TO_NOWHERE = ("language.incomplete", "EXPORT needs TO and a place", 'write TO "out/daily" TYPE PARQUET')
@@ -109,43 +111,75 @@ def _fail_before(cursor: Cursor, index: int, code: str, problem: str, remedy: st
     cursor.fail_at_end(code, problem, remedy)
 
 
-LOAD_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON")
-TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON", "INCREMENTAL_MERGE ON", "INCREMENTAL BY")
-EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
 CLAUSES = ("MODE", "OPTIONS")
-_KEYED: dict[str, type[Merge | FullMerge]] = {"MERGE": Merge, "INCREMENTAL_MERGE": Merge, "FULL_MERGE": FullMerge}
 _NO_UNITS = {"AS", "OPTIONS", "PARAMS", "MODE", "LOOK", "START", "UP", "TIME", "STATUS", "SUFFIXES", "SELECT"}
 _AMOUNT_AND_UNIT = re.compile(r"(\d+)\s*([^\W\d]\w*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
-    """What was given of MODE and OPTIONS."""
+class Clause:
+    """A clause of a statement: what errors call it, the words by which it begins, and what reads what follows them."""
 
-    mode: Mode
-    mode_span: Span | None
-    options: JsonObject | None
+    name: str
+    words: tuple[str, ...]
+    read: Callable[[Cursor], object]
 
 
-def read_clauses(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> Clauses:
-    """MODE and OPTIONS, each at most once, in any order; REPLACE is the mode where none is given."""
-    mode: Mode | None = None
-    span: Span | None = None
-    options: JsonObject | None = None
-    while token := cursor.token:
-        if cursor.at("MODE") or cursor.at("UPSERT", "KEY"):
-            _only_once(cursor, mode, "MODE")
-            cursor.take("MODE")
-            mode, span = _mode(cursor, statement, modes)
-        elif cursor.at("OPTIONS"):
-            _only_once(cursor, options, "OPTIONS")
-            cursor.take("OPTIONS")
-            options = read_object(cursor, "OPTIONS")
-        elif cursor.at("ON"):
-            cursor.fail(token, *_keys_without_merge("REPLACE" if mode is None else str(mode)))
-        else:
-            break
-    return Clauses(mode or Replace(), span, options)
+def clause_at(cursor: Cursor, index: int, clauses: Sequence[Clause]) -> Clause | None:
+    """The clause that begins with the token at this index."""
+    here = [token.upper or token.raw for token in cursor.lexed.tokens[index : index + 2]]
+    return next((each for each in clauses if tuple(here[: len(each.words)]) == each.words), None)
+
+
+def read_clauses(cursor: Cursor, clauses: Sequence[Clause]) -> dict[str, Any]:
+    """What these clauses say, by their names: in any order, each at most once."""
+    found: dict[str, Any] = {}
+    while (token := cursor.token) and (clause := clause_at(cursor, cursor.index, clauses)):
+        if clause.name in found:
+            cursor.fail(token, "language.repeated_clause", f"{clause.name} is given twice", "keep one of them")
+        cursor.take(*clause.words)
+        found[clause.name] = clause.read(cursor)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _ModeGrammar:
+    """`follows` is the word that leads to the columns which make the strategy."""
+
+    strategy: Callable[[tuple[str, ...]], Strategy]
+    follows: str | None = None
+    text: str = "MERGE"
+
+
+_MODES = {
+    "REPLACE": _ModeGrammar(lambda _: Replace()),
+    "APPEND": _ModeGrammar(lambda _: Append()),
+    "MERGE": _ModeGrammar(Merge, "ON"),
+    "INCREMENTAL_MERGE": _ModeGrammar(Merge, "ON"),
+    "UPSERT": _ModeGrammar(Merge, "KEY"),
+    "FULL_MERGE": _ModeGrammar(lambda keys: Merge(keys, MergeStrategy.FULL_MERGE), "ON", "FULL_MERGE"),
+    "INCREMENTAL": _ModeGrammar(lambda _: DeleteInsert(), "BY"),
+}
+LOAD_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON")
+TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON", "INCREMENTAL_MERGE ON", "INCREMENTAL BY")
+EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
+
+
+def read_mode_and_options(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> tuple[Mode, JsonObject | None]:
+    """REPLACE is the mode where none is given."""
+    found = read_clauses(
+        cursor,
+        (
+            Clause("MODE", ("MODE",), lambda cursor: _mode(cursor, statement, modes)),
+            Clause("MODE", ("UPSERT", "KEY"), lambda cursor: _keyed_mode(cursor, "UPSERT", _word_before(cursor, 2))),
+            Clause("OPTIONS", ("OPTIONS",), lambda cursor: read_object(cursor, "OPTIONS")),
+        ),
+    )
+    mode: Mode = found.get("MODE", Mode())
+    if (token := cursor.token) and cursor.at("ON"):
+        remedy = "write MERGE ON, or drop the ON and its columns"
+        cursor.fail(token, "language.keys_without_merge", f"MODE {mode.text} takes no ON", remedy)
+    return mode, found.get("OPTIONS")
 
 
 def read_lookback(cursor: Cursor) -> Duration | int | None:
@@ -176,176 +210,128 @@ def _unit(word: str, span: Span) -> str:
         if known in UNITS:
             return known
     code, problem, units = _bad_lookback(f"{word} is no unit of time")
-    raise LanguageError(code, problem, suggestion(word, [f"{each}s".upper() for each in UNITS], units), span=span)
+    raise FileError(code, problem, suggestion(word, [f"{each}s".upper() for each in UNITS], units), span=span)
 
 
 def _bad_lookback(problem: str) -> tuple[str, str, str]:
     return "language.bad_lookback", problem, f"the units are {', '.join(f'{each}s'.upper() for each in UNITS)}"
 
 
-def _mode(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> tuple[Mode, Span]:
+def _mode(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> Mode:
     word = cursor.word("MODE needs a mode", f"write one of {', '.join(modes)}")
     name = word.text.upper()
-    if name == "UPSERT" and cursor.take("KEY"):
-        return Merge(_key_columns(cursor)), word.span
-    if name not in {mode.split()[0] for mode in modes}:
+    known = {mode.split()[0] for mode in modes} | ({"UPSERT"} if cursor.at("KEY") else set())
+    if name not in known:
         raise _unknown_mode(word, statement, modes)
-    if name == "INCREMENTAL":
-        return _incremental(cursor), word.span
-    if name in _KEYED:
-        if not cursor.take("ON"):
-            raise LanguageError(
-                "language.merge_without_keys",
-                f"MODE {name} needs ON and the key columns",
-                f"write {name} ON and the columns that make a row unique",
-                span=word.span,
-            )
-        return _KEYED[name](_key_columns(cursor)), word.span
-    return (Replace() if name == "REPLACE" else Append()), word.span
+    grammar = _MODES[name]
+    if grammar.follows == "BY":
+        cursor.expect("BY", "MODE INCREMENTAL", "INCREMENTAL BY and the time column")
+        column = cursor.column("INCREMENTAL BY needs a column", "name the time column")
+        window = Window(column, lookback=read_lookback(cursor))
+        return Mode(grammar.strategy(()), window, f"INCREMENTAL BY {column}", word.span)
+    if grammar.follows is None:
+        return Mode(grammar.strategy(()), text=name, span=word.span)
+    if not cursor.take(grammar.follows):
+        raise FileError(
+            "language.merge_without_keys",
+            f"MODE {name} needs ON and the key columns",
+            f"write {name} ON and the columns that make a row unique",
+            span=word.span,
+        )
+    return _keyed_mode(cursor, name, word.span)
 
 
-def _incremental(cursor: Cursor) -> IncrementalBy:
-    cursor.expect("BY", "MODE INCREMENTAL", "INCREMENTAL BY and the time column")
-    column = cursor.column("INCREMENTAL BY needs a column", "name the time column")
-    return IncrementalBy(column, read_lookback(cursor))
+def _keyed_mode(cursor: Cursor, name: str, span: Span | None) -> Mode:
+    remedy = "name the columns that make a row unique, with , between them"
+    keys = cursor.columns("ON needs key columns", remedy)
+    return Mode(_MODES[name].strategy(keys), text=f"{_MODES[name].text} ON {', '.join(keys)}", span=span)
 
 
-def _key_columns(cursor: Cursor) -> tuple[str, ...]:
-    return cursor.columns("ON needs key columns", "name the columns that make a row unique, with , between them")
+def _word_before(cursor: Cursor, count: int) -> Span | None:
+    token = cursor.ahead(-count)
+    return cursor.span(token) if token else None
 
 
-def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> LanguageError:
+def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> FileError:
     names = [mode.split()[0] for mode in modes]
     listed = f"the modes are {', '.join(modes)}"
     close = suggestion(word.text, names, "")
     remedy = f"{close} {listed}" if close else listed
-    return LanguageError("language.unknown_mode", f"{statement} has no mode {word.text}", remedy, span=word.span)
-
-
-def _keys_without_merge(mode: str) -> tuple[str, str, str]:
-    return "language.keys_without_merge", f"MODE {mode} takes no ON", "write MERGE ON, or drop the ON and its columns"
-
-
-def _only_once(cursor: Cursor, found: object, clause: str) -> None:
-    token = cursor.token
-    if found is not None and token is not None:
-        cursor.fail(token, "language.repeated_clause", f"{clause} is given twice", "keep one of them")
+    return FileError("language.unknown_mode", f"{statement} has no mode {word.text}", remedy, span=word.span)
 
 
 T = TypeVar("T")
+OptionValue = str | float | bool | tuple[str, ...]
+Read = tuple["Callable[[object], T | None]", str]  # what takes a value, None where it does not fit; what it must be
 
 
-class _WrongError(Exception):
-    """Says what the value must be."""
+def _bool(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _share(value: object) -> float | None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if fits and isinstance(value, int | float) else None
+
+
+def _one_of(known: Iterable[str]) -> Read[str]:
+    words = tuple(known)
+    return lambda value: str(value).lower() if str(value).lower() in words else None, f"one of {', '.join(words)}"
+
+
+_TEXT: Read[str] = (lambda value: value if isinstance(value, str) else None, "a text")
+_NAMES: Read[tuple[str, ...]] = (as_names, "a name or a list of names")
+OPTIONS: Mapping[str, Read[Any]] = {
+    "dedup_order_by": _NAMES,
+    # a column, or true for the cursor of the source or the table
+    "only_newer": (lambda value: value if isinstance(value, str | bool) else None, "true or the name of a column"),
+    "null_time": _one_of(NullTime),
+    "on_schema_change": _one_of(SchemaPolicy),
+    "volatile": _NAMES,
+    "partition_by": _NAMES,
+    "cluster_by": _NAMES,
+    "format": _one_of(FORMATS),
+    "max_shrink": (_share, "a share from 0 to 1, such as 0.1"),
+    "kept_rows": _one_of(KeptRows),
+    "reset_allowed": (_bool, "true or false"),
+    "description": _TEXT,
+    "tags": _NAMES,
+}
 
 
 def read_options(given: JsonObject, statement: str) -> dict[str, OptionValue]:
     """The options with their values checked: lists are tuples, names of policies are in lower case."""
     found: dict[str, OptionValue] = {}
-    for name, value in given.values.items():
+    for name in given.values:
         if name not in OPTIONS:
             remedy = suggestion(name, OPTIONS, f"the options are {', '.join(OPTIONS)}")
             problem = f"{statement} has no option {name}"
-            raise LanguageError("language.unknown_option", problem, remedy, span=given.place(name))
-        try:
-            found[name] = OPTIONS[name](value)
-        except _WrongError as wrong:
-            raise _bad_option(given, name, wrong) from None
+            raise FileError("language.unknown_option", problem, remedy, span=given.place(name))
+        found[name] = _read(given, name, OPTIONS[name])
     return found
 
 
-def read_source_params(source: SourceStatement, given: JsonObject | None) -> SourceStatement:
-    """The source with its params; `primary_key`, `cursor_field` and `start_date` become its own."""
-    if given is None:
-        return source
-    params = dict(given.values)
-    keys = _taken(given, params, "primary_key", column_names) or ()
-    cursor = _taken(given, params, "cursor_field", _text)
-    start = _taken(given, params, "start_date", _text)
-    if cursor and source.cursor and cursor.lower() != source.cursor.lower():
-        raise LanguageError(
+def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, Any]:
+    """What the params of a source say in words that all kinds share, checked, and the other params as `params`.
+
+    `by_clause` is the cursor that INCREMENTAL BY names.
+    """
+    shared: dict[str, Read[Any]] = {"primary_key": _NAMES, "cursor_field": _TEXT, "start_date": _TEXT}
+    keys, cursor, start = (_read(given, name, how) if name in given.values else None for name, how in shared.items())
+    if cursor and by_clause and cursor.lower() != by_clause.lower():
+        raise FileError(
             "language.two_cursors",
-            f"the cursor is {cursor} here and {source.cursor} after INCREMENTAL BY",
+            f"the cursor is {cursor} here and {by_clause} after INCREMENTAL BY",
             "keep one of them",
             span=given.place("cursor_field"),
         )
-    return replace(source, params=params, primary_key=keys, cursor=source.cursor or cursor, start=start)
+    params = {name: value for name, value in given.values.items() if name not in shared}
+    return {"params": params, "primary_key": keys or (), "cursor": by_clause or cursor, "start": start}
 
 
-def _taken(given: JsonObject, params: dict[str, JsonValue], name: str, check: Callable[[JsonValue], T]) -> T | None:
-    if name not in params:
-        return None
-    try:
-        return check(params.pop(name))
-    except _WrongError as wrong:
-        raise _bad_option(given, name, wrong) from None
-
-
-def _bad_option(given: JsonObject, name: str, wrong: _WrongError) -> LanguageError:
-    return LanguageError("language.bad_option", f"{name} must be {wrong}", "correct it", span=given.place(name))
-
-
-def column_names(value: JsonValue) -> tuple[str, ...]:
-    """One name or a list of names."""
-    names = value if isinstance(value, list) else [value]
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise _WrongError("a name or a list of names")
-    return tuple(cast("list[str]", names))
-
-
-def _text(value: JsonValue) -> str:
-    if not isinstance(value, str):
-        raise _WrongError("a text")
+def _read(given: JsonObject, name: str, how: Read[T]) -> T:
+    read, wanted = how
+    value = read(given.values[name])
+    if value is None:
+        raise FileError("language.bad_option", f"{name} must be {wanted}", "correct it", span=given.place(name))
     return value
-
-
-def _yes_or_no(value: JsonValue) -> bool:
-    if not isinstance(value, bool):
-        raise _WrongError("true or false")
-    return value
-
-
-def _share(value: JsonValue) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise _WrongError("a share from 0 to 1, such as 0.1")
-    return float(value)
-
-
-def _column_or_yes(value: JsonValue) -> str | bool:
-    """A column, or true for the cursor of the source or the table."""
-    if not isinstance(value, str | bool):
-        raise _WrongError("true or the name of a column")
-    return value
-
-
-def _format(value: JsonValue) -> str:
-    if not isinstance(value, str) or value.lower() not in FORMATS:
-        raise _WrongError(f"one of {', '.join(FORMATS)}")
-    return value.lower()
-
-
-def _one_of(known: type[NullTime | SchemaPolicy | KeptRows]) -> Callable[[JsonValue], str]:
-    def check(value: JsonValue) -> str:
-        name = value.lower() if isinstance(value, str) else ""
-        if name not in set(known):
-            raise _WrongError(f"one of {', '.join(known)}")
-        return name
-
-    return check
-
-
-OPTIONS: dict[str, Callable[[JsonValue], OptionValue]] = {
-    "dedup_order_by": column_names,
-    "only_newer": _column_or_yes,
-    "null_time": _one_of(NullTime),
-    "on_schema_change": _one_of(SchemaPolicy),
-    "volatile": column_names,
-    "partition_by": column_names,
-    "cluster_by": column_names,
-    "format": _format,
-    "max_shrink": _share,
-    "kept_rows": _one_of(KeptRows),
-    "reset_allowed": _yes_or_no,
-    "description": _text,
-    "tags": column_names,
-}

@@ -1,240 +1,283 @@
-"""From the statements of pipelines to declarations: the tables, sources and exports that all front ends give."""
+"""What the statements of a pipeline declare: the tables, sources and exports that all front ends give."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.pipeline import statements as said
-from tidemill.frontends.pipeline.joins import joined, kept_by_join
-from tidemill.frontends.pipeline.queries import inputs_in, produced, reads_of, sql_hash, takes_charge
-from tidemill.frontends.sql.volatile import volatile_columns
-from tidemill.model.mistakes import FileErrors, in_order
+from tidemill.frontends.pipeline.tokens import cut_at_parameters
+from tidemill.frontends.sql.queries import inputs_of, unrepeatable
+from tidemill.frontends.sql.volatile import reads_clock, sums_of, volatile_columns
+from tidemill.model.mistakes import Reads
 from tidemill.model.names import OF_WAREHOUSE
-from tidemill.model.query import Export, Loaded
+from tidemill.model.query import Export, Loaded, Query
 from tidemill.model.source import Load, Loads, Source
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
+from tidemill.model.strategy import DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Table, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tidemill.errors import Origin
-    from tidemill.frontends.pipeline.files import Pipeline
+    from tidemill.frontends.pipeline.clauses import OptionValue
+    from tidemill.frontends.pipeline.reader import Named
+    from tidemill.model.join import Join
+    from tidemill.model.mistakes import Span
     from tidemill.model.names import Naming
     from tidemill.model.query import View
+    from tidemill.model.strategy import Append, Strategy
 
-Made = TypeVar("Made")
+Options = dict[str, "OptionValue"]
 _OF_ONE_LOAD = ("null_time", "dedup_order_by", "only_newer", "max_shrink")  # options that each LOAD has for itself
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What one pipeline declares, in its order; or what all models do, which have views as well."""
+    """What one pipeline declares, in its order; or what all models do, which have views as well.
+
+    `secrets` are the values that came from `.env` or the environment: nothing that is shown or kept may hold one.
+    """
 
     pipeline: str
     tables: tuple[Table, ...]
-    exports: tuple[Export, ...]
-    sources: tuple[Source, ...]
+    exports: tuple[Export, ...] = ()
+    sources: tuple[Source, ...] = ()
     views: tuple[View, ...] = ()
-
-
-def declared(pipeline: Pipeline, path_of: Callable[[str], str], naming: Naming, folder: Path | None = None) -> Declared:
-    """The declarations of a pipeline. `path_of` says where a table is, `naming` how tables are named.
-
-    Paths of sources and exports are relative to `folder`, a project's; without one, to the pipeline's file.
-    """
-    reader = _Reader(pipeline, path_of, naming, folder or pipeline.folder)
-    tables = tuple(reader.made(reader.table, _each_table_once(pipeline.tables, naming)))
-    exports = tuple(reader.made(reader.export, pipeline.exports))
-    if reader.errors:
-        names = (naming.key(each.table) for each in pipeline.tables)
-        raise FileErrors(in_order(reader.errors), reads_of(pipeline.statements, naming), names)
-    return Declared(pipeline.name, tables, exports, tuple(reader.sources.values()))
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Loading:
-    """All LOADs of one table, in the order of the file."""
+class Mode:
+    """How rows enter, as far as MODE says it: options and the cursor of a source have their say as well.
 
-    loads: tuple[said.Load, ...]
+    `text` is how it is written, at `span`; there is none where no MODE is given.
+    """
+
+    strategy: Strategy = field(default_factory=Replace)
+    window: Window | None = None
+    text: str = "REPLACE"
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStatement:
+    """A LOAD, until all sources of its pipeline are known."""
+
+    table: str
+    source: Named
+    mode: Mode
+    options: Options
+    origin: Origin
 
     @property
-    def origin(self) -> Origin:
-        return self.loads[0].origin
+    def source_key(self) -> str:
+        return self.source.text.lower()
 
 
-_OfTable = _Loading | said.CreateTable | said.CreateJoin
-Said = TypeVar("Said", bound=said.Statement | _Loading)
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How tables are named and where they are; paths of sources and exports are relative to `folder`."""
+
+    naming: Naming
+    path_of: Callable[[str], str]
+    folder: Path
 
 
-def _each_table_once(
-    statements: Iterable[said.Load | said.CreateTable | said.CreateJoin], naming: Naming
-) -> list[_OfTable]:
-    """The statements in their order, with all LOADs of a table in the place of its first."""
-    found: dict[object, _OfTable] = {}
-    for each in statements:
-        if not isinstance(each, said.Load):
-            found[each.origin] = each
-            continue
-        key = naming.key(each.table)
-        before = found.get(key)
-        found[key] = _Loading((*(before.loads if isinstance(before, _Loading) else ()), each))
-    return list(found.values())
+class Declarations:
+    """Collects what the statements of one pipeline declare. A declaration that finds a mistake in itself raises it."""
 
+    def __init__(self, pipeline: str, places: Places) -> None:
+        self.pipeline, self.places = pipeline, places
+        self.sources: dict[str, Source] = {}
+        self.loads: list[LoadStatement] = []
+        self.reads: list[Reads] = []
+        self._tables: dict[str, Table | None] = {}
+        self._exports: list[Export] = []
 
-class _Reader:
-    def __init__(self, pipeline: Pipeline, path_of: Callable[[str], str], naming: Naming, folder: Path) -> None:
-        self.pipeline, self.path_of, self.naming, self.folder = pipeline, path_of, naming, folder
-        self.errors: list[ArgumentError] = []
-        self.sources = {each.name.lower(): each for each in self.made(self._source, pipeline.sources.values())}
+    def add_source(self, source: Source) -> None:
+        self.sources.setdefault(source.name.lower(), replace(source, folder=self.places.folder))
 
-    def made(self, make: Callable[[Said], Made], statements: Iterable[Said]) -> Iterator[Made]:
-        """What the statements declare; what is wrong with one is noted, with its place."""
-        for each in statements:
-            loads = each.loads if isinstance(each, _Loading) else ()
-            if any(load.source.lower() not in self.sources for load in loads):
-                continue  # what is wrong with its source is noted already
+    def add_load(self, load: LoadStatement) -> None:
+        """Its place among the tables is that of the first LOAD into the same."""
+        self._tables.setdefault(self.places.naming.key(load.table), None)
+        self.loads.append(load)
+        self._note_reads(load.table, (), load.origin)
+
+    def add_table(self, name: str, mode: Mode, options: Options, query: Query, origin: Origin) -> None:
+        """The table of a query."""
+        inputs = inputs_in(query.text, self.places.naming) or ()
+        self._note_reads(name, inputs, origin)
+        window = mode.window and replace(mode.window, null_time=_null_time(options))
+        self._add(
+            Table(
+                name=self.places.naming.full(name),
+                path=self.places.path_of(name),
+                strategy=apply_options(mode.strategy, options, None),
+                window=window,
+                input=self.pipeline,
+                inputs=inputs,
+                producer=query,
+                sql_hash=sql_hash(query),
+                owns_window=window is not None and takes_charge(query),
+                **_settings(options, volatile_columns(query.text)),
+                origin=origin,
+            )
+        )
+
+    def add_join(self, name: str, join: Join, query: str, options: Options) -> None:
+        """The table of an incremental join; `query` is its SELECT."""
+        parts = table_of_join(join, options.get("max_shrink"))
+        self._note_reads(name, parts["inputs"], join.origin)
+        self._add(
+            Table(
+                name=self.places.naming.full(name),
+                path=self.places.path_of(name),
+                input=self.pipeline,
+                **parts,
+                **_settings(options, volatile_columns(query)),
+                origin=join.origin,
+            )
+        )
+
+    def add_export(
+        self, target: str, query: Query, kind: str, mode: Mode, options: Mapping[str, object], origin: Origin
+    ) -> None:
+        inputs = inputs_in(query.text, self.places.naming) or ()
+        self.reads.append(Reads(target, inputs, origin))
+        export = Export(
+            name=target,
+            query=query,
+            inputs=inputs,
+            target=target,
+            kind=kind,
+            mode=cast("Replace | Append | Merge", mode.strategy),
+            options=options,
+            origin=origin,
+            folder=self.places.folder,
+        )
+        self._exports.append(export)
+
+    def finish(self, secrets: frozenset[str]) -> tuple[Declared, list[ArgumentError]]:
+        """All that is declared, LOADs included, and what is wrong with those."""
+        self.sources = {name: replace(each, secrets=secrets) for name, each in self.sources.items()}
+        errors: list[ArgumentError] = []
+        for key in [key for key, table in self._tables.items() if table is None]:
             try:
-                yield make(each)
+                self._tables[key] = self._table_of_loads(key)
             except ArgumentError as wrong:
-                wrong.origin = wrong.origin or each.origin
-                self.errors.append(wrong)
+                wrong.origin = wrong.origin or self._loads_of(key)[0].origin
+                errors.append(wrong)
+        tables = tuple(table for table in self._tables.values() if table)
+        exports = tuple(replace(each, secrets=secrets) for each in self._exports)
+        return Declared(self.pipeline, tables, exports, tuple(self.sources.values()), secrets=secrets), errors
 
-    def table(self, statement: _OfTable) -> Table:
-        match statement:
-            case _Loading(loads):
-                return self._load(loads[0]) if len(loads) == 1 else self._loads(loads)
-            case said.CreateJoin():
-                return self._join(statement)
-            case said.CreateTable():
-                return self._create(statement)
+    def _add(self, table: Table) -> None:
+        self._tables[f"{table.name.lower()} {table.origin}"] = table
 
-    def export(self, statement: said.Export) -> Export:
-        text = statement.query.text if statement.query else f"SELECT * FROM {statement.table}"
-        return Export(
-            name=statement.target,
-            query=produced(said.Query(text, statement.origin)),
-            inputs=inputs_in(text, self.naming) or (),
-            target=statement.target,
-            kind=statement.kind,
-            mode=_export_mode(statement.mode),
-            options=dict(statement.options),
-            origin=statement.origin,
-            folder=self.folder,
-            secrets=self.pipeline.secrets,
-        )
+    def _note_reads(self, name: str, inputs: tuple[str, ...], origin: Origin | None) -> None:
+        self.reads.append(Reads(self.places.naming.full(name), inputs, origin))
 
-    def _source(self, statement: said.SourceStatement) -> Source:
-        params = dict(statement.params)
-        return Source(
-            name=statement.name,
-            kind=statement.kind,
-            columns=_columns(params.pop("columns", ())),
-            batch_size=cast("int | None", params.pop("batch_size", None)),
-            params=params,
-            cursor=statement.cursor,
-            lookback=statement.lookback,
-            start=statement.start,
-            primary_key=statement.primary_key,
-            origin=statement.origin,
-            folder=self.folder,
-            secrets=self.pipeline.secrets,
-        )
+    def _loads_of(self, key: str) -> list[LoadStatement]:
+        return [each for each in self.loads if self.places.naming.key(each.table) == key]
 
-    def _load(self, statement: said.Load) -> Table:
-        load = self._one_load(statement)
+    def _table_of_loads(self, key: str) -> Table | None:
+        """None where a source could not be declared, which has been reported."""
+        statements = self._loads_of(key)
+        if any(each.source_key not in self.sources for each in statements):
+            return None
+        loads = tuple(self._load(each) for each in statements)
+        load = loads[0] if len(loads) == 1 else Loads(loads)
         return Table(
-            name=self.naming.full(statement.table),
-            path=self.path_of(statement.table),
+            name=self.places.naming.full(statements[0].table),
+            path=self.places.path_of(statements[0].table),
             strategy=load.strategy,
             window=load.window,
-            input=load.input,
-            producer=Loaded(load.source),
-            **_settings(statement.options),
-            origin=statement.origin,
-        )
-
-    def _loads(self, statements: Sequence[said.Load]) -> Table:
-        first = statements[0]
-        loads = Loads(tuple(self._one_load(each) for each in statements))
-        return Table(
-            name=self.naming.full(first.table),
-            path=self.path_of(first.table),
-            strategy=loads.strategy,
-            window=loads.window,
-            input=self.pipeline.name,
-            producer=loads,
+            input=load.input if isinstance(load, Load) else self.pipeline,
+            producer=Loaded(load.source) if isinstance(load, Load) else load,
             **_settings(_shared_options(statements)),
-            origin=first.origin,
+            origin=statements[0].origin,
         )
 
-    def _one_load(self, statement: said.Load) -> Load:
-        source = self.sources[statement.source.lower()]
-        whole = isinstance(statement.mode, said.Replace | said.FullMerge)
-        window = None if whole or source.cursor is None else self._window(source, statement.options)
-        strategy = _strategy(statement.mode, statement.options, source.cursor)
-        return Load(source, strategy, f"{self.pipeline.name}.{source.name}", window, statement.origin)
-
-    def _window(self, source: Source, options: Mapping[str, said.OptionValue]) -> Window:
-        assert source.cursor is not None  # noqa: S101  asked only of sources that have one
-        return Window(source.cursor, source.start, source.lookback, _null_time(options))
-
-    def _create(self, statement: said.CreateTable) -> Table:
-        query, mode = produced(statement.query), statement.mode
-        window = None
-        if isinstance(mode, said.IncrementalBy):
-            window = Window(mode.column, None, mode.lookback, _null_time(statement.options))
-        settings = _settings(statement.options)
-        settings["volatile"] = tuple(dict.fromkeys([*settings["volatile"], *volatile_columns(query.text)]))
-        return Table(
-            name=self.naming.full(statement.table),
-            path=self.path_of(statement.table),
-            strategy=_strategy(mode, statement.options, None),
-            window=window,
-            input=self.pipeline.name,
-            inputs=inputs_in(query.text, self.naming) or (),
-            producer=query,
-            sql_hash=sql_hash(query),
-            owns_window=window is not None and takes_charge(query),
-            **settings,
-            origin=statement.origin,
-        )
-
-    def _join(self, statement: said.CreateJoin) -> Table:
-        settings = _settings(statement.options)
-        settings["volatile"] = tuple(dict.fromkeys([*settings["volatile"], *volatile_columns(statement.query.text)]))
-        return Table(
-            name=self.naming.full(statement.table),
-            path=self.path_of(statement.table),
-            input=self.pipeline.name,
-            **kept_by_join(joined(statement, self.naming), statement.options.get("max_shrink")),
-            **settings,
-            origin=statement.origin,
-        )
+    def _load(self, statement: LoadStatement) -> Load:
+        source = self.sources[statement.source_key]
+        strategy, window = apply_options(statement.mode.strategy, statement.options, source.cursor), None
+        if source.cursor is not None and not strategy.is_whole:
+            window = Window(source.cursor, source.start, source.lookback, _null_time(statement.options))
+        return Load(source, strategy, f"{self.pipeline}.{source.name}", window, statement.origin)
 
 
-def _strategy(mode: said.Mode, options: Mapping[str, said.OptionValue], cursor: str | None) -> Strategy:
-    shrink = cast("float | None", options.get("max_shrink"))
-    match mode:
-        case said.Replace():
-            return Replace(shrink)
-        case said.Append():
-            return Append()
-        case said.IncrementalBy():
-            return DeleteInsert(max_shrink=shrink)
-        case said.FullMerge(keys):
-            return Merge(keys, MergeStrategy.FULL_MERGE, _order(options), max_shrink=shrink)
-        case said.Merge(keys):
-            order = _order(options)
-            form = MergeStrategy.DEDUPLICATE if order else MergeStrategy.UPSERT
-            newest = None if order else cursor
-            return Merge(keys, form, order, _only_newer(options, cursor), newest_by=newest)
+def query_of(text: str, origin: Origin | None) -> Query:
+    """A query as a declaration, with what can be known of its rows."""
+    pieces, names = cut_at_parameters(text)
+    return Query(pieces, names, origin, clock=reads_clock(text), unrepeatable=unrepeatable(text), sums=sums_of(text))
 
 
-def _only_newer(options: Mapping[str, said.OptionValue], cursor: str | None) -> str | None:
+def inputs_in(query: str, naming: Naming) -> tuple[str, ...] | None:
+    """The tables that it reads, by the names under which all front ends know them; None where nobody can tell."""
+    found = inputs_of(query)
+    return None if found is None else tuple(naming.key(name) for name in found)
+
+
+def sql_hash(query: Query) -> str:
+    """Changes with the text of the query."""
+    return hashlib.sha256(query.text.encode()).hexdigest()[:16]
+
+
+def takes_charge(query: Query) -> bool:
+    """Whether the query says itself where its window starts."""
+    return bool({"start_dt", "start_date"} & set(query.parameters))
+
+
+class TableOfJoin(TypedDict):
+    """What of a table its join decides."""
+
+    strategy: IncrementalJoin
+    window: Window
+    producer: Join
+    inputs: tuple[str, ...]
+    sql_hash: str
+    owns_window: bool
+
+
+def table_of_join(join: Join, max_shrink: object = None) -> TableOfJoin:
+    return TableOfJoin(
+        strategy=IncrementalJoin(max_shrink=cast("float | None", max_shrink)),
+        window=Window(join.time, null_time=NullTime.SKIP),
+        producer=join,
+        inputs=tuple(dict.fromkeys((join.a.table, join.b.table))),
+        sql_hash=join.sql_hash,
+        owns_window=True,
+    )
+
+
+@singledispatch
+def apply_options(strategy: Strategy, options: Options, cursor: str | None) -> Strategy:  # noqa: ARG001  dispatched on
+    """The strategy with what the options say; `cursor` is that of the source which is loaded."""
+    return strategy
+
+
+@apply_options.register(Replace)
+@apply_options.register(DeleteInsert)
+def _(strategy: Replace | DeleteInsert, options: Options, cursor: str | None) -> Strategy:  # noqa: ARG001
+    return replace(strategy, max_shrink=cast("float | None", options.get("max_shrink")))
+
+
+@apply_options.register(Merge)
+def _(strategy: Merge, options: Options, cursor: str | None) -> Strategy:
+    order = cast("tuple[str, ...]", options.get("dedup_order_by", ()))
+    if strategy.is_whole:
+        return replace(strategy, dedup_order_by=order, max_shrink=cast("float | None", options.get("max_shrink")))
+    only_newer = _only_newer(options, cursor)
+    if order:
+        return replace(strategy, form=MergeStrategy.DEDUPLICATE, dedup_order_by=order, only_newer=only_newer)
+    return replace(strategy, only_newer=only_newer, newest_by=cursor)
+
+
+def _only_newer(options: Options, cursor: str | None) -> str | None:
     value = options.get("only_newer")
     if value is True and cursor is None:
         raise ArgumentError(
@@ -243,11 +286,7 @@ def _only_newer(options: Mapping[str, said.OptionValue], cursor: str | None) -> 
     return cursor if value is True else cast("str | None", value or None)
 
 
-def _order(options: Mapping[str, said.OptionValue]) -> tuple[str, ...]:
-    return cast("tuple[str, ...]", options.get("dedup_order_by", ()))
-
-
-def _null_time(options: Mapping[str, said.OptionValue]) -> NullTime:
+def _null_time(options: Options) -> NullTime:
     return NullTime(str(options.get("null_time", NullTime.FAIL)))
 
 
@@ -263,12 +302,13 @@ class _Settings(TypedDict):
     kept_rows: KeptRows | None
 
 
-def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
-    """The options that every table takes alike; the language has checked their types."""
+def _settings(options: Options, volatile: tuple[str, ...] = ()) -> _Settings:
+    """The options that every table takes alike, whose types are right; `volatile` are columns that are found to be."""
+    given = cast("tuple[str, ...]", options.get("volatile", ()))
     return cast(
         "_Settings",
         {
-            "volatile": options.get("volatile", ()),
+            "volatile": tuple(dict.fromkeys([*given, *volatile])),
             "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
             "partition_by": options.get("partition_by", ()),
             "cluster_by": options.get("cluster_by", ()),
@@ -281,9 +321,9 @@ def _settings(options: Mapping[str, said.OptionValue]) -> _Settings:
     )
 
 
-def _shared_options(statements: Sequence[said.Load]) -> dict[str, said.OptionValue]:
+def _shared_options(statements: list[LoadStatement]) -> Options:
     """The options of the table, which any of its LOADs may give, and no two otherwise."""
-    found: dict[str, said.OptionValue] = {}
+    found: Options = {}
     for each in statements:
         for name, value in each.options.items():
             if name not in _OF_ONE_LOAD and found.setdefault(name, value) != value:
@@ -294,17 +334,3 @@ def _shared_options(statements: Sequence[said.Load]) -> dict[str, said.OptionVal
                     origin=each.origin,
                 )
     return found
-
-
-def _columns(value: object) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(cast("list[str]", value))
-
-
-def _export_mode(mode: said.ExportMode) -> Replace | Append | Merge:
-    match mode:
-        case said.Merge(keys):
-            return Merge(keys)
-        case said.Append():
-            return Append()
-        case said.Replace():
-            return Replace()

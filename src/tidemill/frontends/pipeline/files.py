@@ -2,128 +2,79 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.frontends.pipeline.blocks import FileReader, Names
-from tidemill.frontends.pipeline.statements import CreateJoin, CreateTable, Export, Load, SourceStatement
+from tidemill.frontends.pipeline.declarations import Declarations, Places
 from tidemill.frontends.pipeline.substitution import Scope
-from tidemill.frontends.pipeline.tokens import LanguageError, LanguageErrors, lex
-from tidemill.model.mistakes import Text, in_order, suggestion
+from tidemill.frontends.pipeline.tokens import lex
+from tidemill.model.mistakes import FileError, FileErrors, Text, in_order, suggestion
 from tidemill.model.names import Naming
 from tidemill.model.variables import Masking, Variables
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
+    from tidemill.errors import ArgumentError
+    from tidemill.frontends.pipeline.declarations import Declared
     from tidemill.frontends.pipeline.reader import Named
-    from tidemill.frontends.pipeline.statements import Statement
-    from tidemill.model.mistakes import Reads
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """A pipeline file with its includes in place. Paths in it stay as written: they are relative to `folder`.
-
-    `secrets` are the values that came from `.env` or the environment: nothing that is shown or kept may hold one.
-    """
-
-    name: str
-    path: Path
-    statements: tuple[Statement, ...]
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
-
-    @property
-    def folder(self) -> Path:
-        return self.path.parent
-
-    @property
-    def masking(self) -> Masking:
-        return Masking(self.secrets)
-
-    @property
-    def sources(self) -> dict[str, SourceStatement]:
-        """By name, in lower case."""
-        return {each.name.lower(): each for each in self.statements if isinstance(each, SourceStatement)}
-
-    @property
-    def tables(self) -> tuple[Load | CreateTable | CreateJoin, ...]:
-        return tuple(each for each in self.statements if isinstance(each, Load | CreateTable | CreateJoin))
-
-    @property
-    def exports(self) -> tuple[Export, ...]:
-        return tuple(each for each in self.statements if isinstance(each, Export))
-
 
 _PLAIN = Naming()
-
-
-class PipelineErrors(LanguageErrors):
-    """All mistakes of all pipelines; `pipelines` have the statements that could be read."""
-
-    def __init__(
-        self,
-        errors: Sequence[LanguageError],
-        reads: tuple[Reads, ...] | None,
-        perhaps: Iterable[str],
-        pipelines: tuple[Pipeline, ...],
-    ) -> None:
-        super().__init__(errors, reads, perhaps)
-        self.pipelines = pipelines
-
-
-def read_pipeline(
-    path: Path | str,
-    variables: Variables | None = None,
-    *,
-    naming: Naming = _PLAIN,
-    known: Container[str] = (),
-) -> Pipeline:
-    """One pipeline; see `read_pipelines`."""
-    return read_pipelines([path], variables, naming=naming, known=known)[0]
 
 
 def read_pipelines(
     paths: Iterable[Path | str],
     variables: Variables | None = None,
     *,
+    path_of: Callable[[str], str] = str,
+    folder: Path | None = None,
     naming: Naming = _PLAIN,
     known: Container[str] = (),
-) -> tuple[Pipeline, ...]:
-    """Reads files and changes nothing. Raises `PipelineErrors` with everything that is wrong in any of them.
+) -> tuple[Declared, ...]:
+    """What these files declare. Raises `FileErrors` with everything that is wrong in any of them.
 
-    Tables are one namespace over all of them; `naming` says what their names mean. `known` holds tables that
-    are declared elsewhere or exist (as `schema.table` in lower case): EXPORT may name them.
+    Tables are one namespace over all of them; `naming` says what their names mean, `path_of` where a table is. Paths of
+    sources and exports are relative to `folder`, a project's; without one, to the pipeline's file. `known` holds tables
+    that are declared elsewhere or exist (as `schema.table` in lower case): EXPORT may name them.
     """
     tables: dict[str, Named] = {}
-    readers = [PipelineReader(Path(path), variables or Variables(), Names(tables, naming)) for path in paths]
-    pipelines = tuple(reader.read() for reader in readers)
+    readers = []
+    for path in map(Path, paths):
+        declarations = Declarations(path.stem, Places(naming, path_of, folder or path.parent))
+        readers.append(PipelineReader(path, variables or Variables(), Names(tables, naming), declarations))
     for reader in readers:
-        reader.names.check(known)
-    errors = [error for reader in readers for error in reader.all_errors()]
+        reader.read_file(reader.path, None)
+    found = tuple(reader.finish(known) for reader in readers)
+    errors = [error for reader in readers for error in reader.errors]
     if errors:
-        whole = all(reader.names.whole for reader in readers)
+        reads = [each for reader in readers for each in reader.declarations.reads]
         perhaps = {naming.key(word) for reader in readers for word in reader.names.doubtful}
-        raise PipelineErrors(in_order(errors), () if whole else None, perhaps.union(tables), pipelines)
-    return pipelines
+        whole = all(reader.names.whole for reader in readers)
+        raise FileErrors(in_order(errors), reads if whole else None, perhaps.union(tables))
+    return found
 
 
 class PipelineReader:
     """Reads one pipeline: what its files share is here."""
 
-    def __init__(self, path: Path, variables: Variables, names: Names) -> None:
-        self.path = path
-        self.names = names
+    def __init__(self, path: Path, variables: Variables, names: Names, declarations: Declarations) -> None:
+        self.path, self.names, self.declarations = path, names, declarations
         self.scope = Scope(variables)
-        self.statements: list[Statement] = []
-        self.errors: list[LanguageError] = []
+        self.errors: list[ArgumentError] = []
         self._open: list[Path] = []
         self._done: set[Path] = set()
 
-    def read(self) -> Pipeline:
-        self.read_file(self.path, None)
-        return Pipeline(self.path.stem, self.path, tuple(self.statements), frozenset(self.scope.secrets))
+    def finish(self, known: Container[str]) -> Declared:
+        """What the pipeline declares; what is wrong beyond single statements is noted, and no error has a secret."""
+        secrets = frozenset(self.scope.secrets)
+        self.names.check(self.declarations, known)
+        found, wrong = self.declarations.finish(secrets)
+        self.errors += [*self.names.errors, *wrong]
+        for error in self.errors:
+            if isinstance(error, FileError):
+                error.hide(Masking(secrets))
+        return found
 
     def include(self, file: Named) -> None:
         """Reads a file that an INCLUDE names, once however often it is named."""
@@ -135,7 +86,7 @@ class PipelineReader:
 
     def read_file(self, path: Path, asked_by: Named | None) -> None:
         text = read_text(path, asked_by)
-        if isinstance(text, LanguageError):
+        if isinstance(text, FileError):
             self.errors.append(text)
             self.names.whole = False
             return
@@ -146,35 +97,28 @@ class PipelineReader:
         FileReader(lexed, self).read()
         self._done.add(self._open.pop())
 
-    def all_errors(self) -> list[LanguageError]:
-        masking = Masking(frozenset(self.scope.secrets))
-        errors = [*self.errors, *self.names.errors]
-        for error in errors:
-            error.hide(masking)
-        return errors
-
-    def _circular(self, file: Named) -> LanguageError:
+    def _circular(self, file: Named) -> FileError:
         names = [path.name for path in self._open]
         chain = " → ".join([*names, Path(file.text).name])
-        return LanguageError(
+        return FileError(
             "language.circular_include", f"files include each other: {chain}", "remove this INCLUDE", span=file.span
         )
 
 
-def read_text(path: Path, asked_by: Named | None = None) -> Text | LanguageError:
+def read_text(path: Path, asked_by: Named | None = None) -> Text | FileError:
     """The text of a file, or why there is none; `asked_by` is the place that names it."""
     span = asked_by.span if asked_by else None
     shown = asked_by.text if asked_by else str(path)
     try:
         return Text(str(path), path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError:
-        return LanguageError("language.not_text", f"{shown} is not UTF-8 text", "save it as UTF-8", span=span)
+        return FileError("language.not_text", f"{shown} is not UTF-8 text", "save it as UTF-8", span=span)
     except OSError as failure:
         if path.is_file() or path.is_dir():
             reason = failure.strerror or "it cannot be read"
-            return LanguageError("language.unreadable", f"{shown} cannot be read", reason.lower(), span=span)
+            return FileError("language.unreadable", f"{shown} cannot be read", reason.lower(), span=span)
         remedy = suggestion(path.name, _neighbours(path), f"looked in {path.parent.absolute()}")
-        return LanguageError("language.missing_file", f"there is no file {shown}", remedy, span=span)
+        return FileError("language.missing_file", f"there is no file {shown}", remedy, span=span)
 
 
 def _neighbours(path: Path) -> Sequence[str]:

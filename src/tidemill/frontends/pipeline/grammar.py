@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tidemill.frontends.pipeline.clauses import (
     CLAUSES,
@@ -11,127 +11,117 @@ from tidemill.frontends.pipeline.clauses import (
     TABLE_MODES,
     export_end,
     query_end,
-    read_clauses,
     read_lookback,
+    read_mode_and_options,
     read_options,
     read_source_params,
 )
+from tidemill.frontends.pipeline.declarations import LoadStatement, query_of
 from tidemill.frontends.pipeline.joins import read_join, refuse_mode
-from tidemill.frontends.pipeline.reader import JsonObject, read_object
-from tidemill.frontends.pipeline.statements import (
-    CreateTable,
-    Export,
-    Include,
-    Load,
-    Merge,
-    SetVariable,
-    SourceStatement,
-)
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError, template_in
-from tidemill.model.mistakes import suggestion
+from tidemill.frontends.pipeline.reader import read_object
+from tidemill.frontends.pipeline.tokens import Kind, template_in
+from tidemill.model.mistakes import FileError, suggestion
+from tidemill.model.source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.errors import Origin
     from tidemill.frontends.pipeline.blocks import Names
-    from tidemill.frontends.pipeline.reader import Cursor, Named
-    from tidemill.frontends.pipeline.statements import CreateJoin, ExportMode, LoadMode, OptionValue, TableMode
+    from tidemill.frontends.pipeline.declarations import Declarations, Options
+    from tidemill.frontends.pipeline.reader import Cursor, JsonObject, Named
     from tidemill.model.cursor import Duration
 
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _FILES_WITHOUT_MERGE = {"csv", "json", "orc", "text", "avro", "xml"}
 
 
-def read_set(cursor: Cursor, origin: Origin) -> SetVariable:
+def read_set(cursor: Cursor) -> tuple[str, str]:
+    """The name and its value; --var and the profile may have given another."""
     name = cursor.word("SET needs a name", "write SET name = value;")
     cursor.expect("=", "SET", "SET name = value;")
     value = cursor.value("SET needs a value", "write SET name = value;")
     cursor.end()
-    return SetVariable(name.text, value, origin)
+    return name.text, value
 
 
-def read_include(cursor: Cursor, origin: Origin) -> tuple[Include, Named]:
+def read_include(cursor: Cursor) -> Named:
+    """The file whose statements follow this one."""
     path = cursor.string("INCLUDE needs a file", 'write INCLUDE "common.sql";')
     cursor.end()
-    return Include(path.text, origin), path
+    return path
 
 
-def read_source(cursor: Cursor, names: Names, origin: Origin) -> SourceStatement:
+def read_source(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
     name = cursor.name(
         "SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False
     )
     if not cursor.filling.failed:
         names.declare_source(name)
     kind = _source_kind(cursor)
-    params: JsonObject | None = None
+    given: JsonObject | None = None
     if cursor.at("PARAMS") or cursor.at("OPTIONS"):
-        params = read_object(cursor, cursor.step().upper)
+        given = read_object(cursor, cursor.step().upper)
     column, lookback = _incremental_by(cursor)
     cursor.end(("PARAMS", "INCREMENTAL BY"))
-    source = read_source_params(SourceStatement(name.text, kind, {}, origin, column, lookback), params)
-    names.complete_source(source)
-    return source
+    shared = read_source_params(given, column) if given else {"params": {}, "cursor": column}
+    into.add_source(source_of(name.text, kind, lookback=lookback, origin=origin, **shared))
 
 
-def read_load(cursor: Cursor, names: Names, origin: Origin) -> Load:
+def read_load(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
     table = _declared_table(cursor, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
     cursor.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
     source = cursor.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
-    clauses = read_clauses(cursor, "LOAD", LOAD_MODES)
+    mode, options = read_mode_and_options(cursor, "LOAD", LOAD_MODES)
     cursor.end(CLAUSES)
-    names.load(source, clauses.mode, clauses.mode_span)
-    return Load(table.text, source.text, cast("LoadMode", clauses.mode), _options(clauses.options, "LOAD"), origin)
+    into.add_load(LoadStatement(table.text, source, mode, _options(options, "LOAD"), origin))
 
 
-def read_create_table(cursor: Cursor, names: Names, origin: Origin) -> CreateTable | CreateJoin:
+def read_create_table(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
     cursor.take("OR", "REPLACE")
     cursor.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
     table = _declared_table(cursor, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
-    clauses = read_clauses(cursor, "CREATE TABLE", TABLE_MODES)
-    options = _options(clauses.options, "CREATE TABLE")
+    mode, given = read_mode_and_options(cursor, "CREATE TABLE", TABLE_MODES)
+    options = _options(given, "CREATE TABLE")
     _expect_as(cursor)
     if cursor.at("INCREMENTAL"):
-        refuse_mode(clauses.mode_span)
-        return read_join(cursor, table.text, options, origin)
+        refuse_mode(mode.span)
+        into.add_join(table.text, *read_join(cursor, names.naming, origin), options)
+        return
     expect_query(cursor, "AS")
     query = cursor.query(query_end(cursor))
     cursor.end()
-    return CreateTable(table.text, cast("TableMode", clauses.mode), options, query, origin)
+    into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
 
 
-def read_export(cursor: Cursor, names: Names, origin: Origin) -> Export:
+def read_export(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
     end = export_end(cursor)
-    query, table = None, None
     if _is_name(cursor, end):
         table = cursor.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')
+        text = f"SELECT * FROM {table.text}"
     else:
+        table = None
         expect_query(cursor, "EXPORT")
-        query = cursor.query(end)
+        text = cursor.query(end).text
     cursor.expect("TO", "EXPORT", 'TO "out/daily" TYPE PARQUET')
     target = cursor.string("TO needs a place in quotes", 'write TO "out/daily"')
     cursor.expect("TYPE", "EXPORT", "TYPE and a kind, such as TYPE PARQUET")
     kind = _kind(cursor, "TYPE")
-    clauses = read_clauses(cursor, "EXPORT", EXPORT_MODES)
+    mode, options = read_mode_and_options(cursor, "EXPORT", EXPORT_MODES)
     cursor.end(CLAUSES)
-    if isinstance(clauses.mode, Merge) and kind in _FILES_WITHOUT_MERGE:
-        raise LanguageError(
+    if mode.strategy.keys and kind in _FILES_WITHOUT_MERGE:
+        raise FileError(
             "language.mode_of_kind",
             f"{kind.upper()} files cannot be merged into",
             "use MODE REPLACE or APPEND, or TYPE PARQUET, DELTA or JDBC",
-            span=clauses.mode_span,
+            span=mode.span,
         )
     if table is not None:
         names.export(table)
-    return Export(
-        query,
-        table.text if table else None,
-        target.text,
-        kind,
-        cast("ExportMode", clauses.mode),
-        clauses.options.values if clauses.options else {},
-        origin,
-    )
+    into.add_export(target.text, query_of(text, origin), kind, mode, options.values if options else {}, origin)
+
+
+STATEMENTS = {"SOURCE": read_source, "LOAD": read_load, "CREATE": read_create_table, "EXPORT": read_export}
 
 
 def _declared_table(cursor: Cursor, declare: Callable[[Named], None], statement: str, remedy: str) -> Named:
@@ -141,7 +131,7 @@ def _declared_table(cursor: Cursor, declare: Callable[[Named], None], statement:
     return table
 
 
-def _options(given: JsonObject | None, statement: str) -> dict[str, OptionValue]:
+def _options(given: JsonObject | None, statement: str) -> Options:
     return read_options(given, statement) if given else {}
 
 

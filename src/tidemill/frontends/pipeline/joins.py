@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.pipeline.clauses import query_end, read_length
-from tidemill.frontends.pipeline.statements import CreateJoin, JoinClauses, JoinedTable
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError, cut_at_parameters, lex
+from tidemill.frontends.pipeline.clauses import Clause, clause_at, query_end, read_clauses, read_length
+from tidemill.frontends.pipeline.tokens import Kind, cut_at_parameters, lex
 from tidemill.frontends.sql.queries import parsed
 from tidemill.frontends.sql.volatile import reads_clock
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
-from tidemill.model.mistakes import Text, suggestion
-from tidemill.model.strategy import IncrementalJoin
-from tidemill.model.table import NullTime, Window
+from tidemill.model.mistakes import FileError, Text, suggestion
 from tidemill.model.window import WINDOW_PARAMETERS, StartVariable, Template
 
 if TYPE_CHECKING:
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
     from tidemill.errors import Origin
     from tidemill.frontends.pipeline.reader import Cursor
-    from tidemill.frontends.pipeline.statements import OptionValue
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.model.join import JoinType
     from tidemill.model.mistakes import Span
@@ -93,200 +89,135 @@ def not_a_column(tokens: Sequence[Token]) -> Token | None:
     return None
 
 
-_SELECT = "SELECT"
-_CLAUSES = ("LOOK BACK", "LOOK FORWARD", "START", "UP TO", "TIME AS", "STATUS AS", "SUFFIXES (", _SELECT)
-_CLAUSE_DEPTH = {"(": 1, ")": -1}
-
-
 def end_of_condition(cursor: Cursor) -> int:
     """The index of the clause that follows the condition."""
     tokens, depth = cursor.lexed.tokens, 0
     for index in range(cursor.index, len(tokens)):
         token = tokens[index]
-        if depth == 0 and index > cursor.index and tokens[index - 1].raw != "." and _clause_at(cursor, index):
+        if depth == 0 and index > cursor.index and tokens[index - 1].raw != "." and _ends_condition(cursor, index):
             return index
         if token.raw == ";":
             cursor.index = index
             break
-        depth += _CLAUSE_DEPTH.get(token.raw, 0)
+        depth += _DEPTH.get(token.raw, 0)
     problem, remedy = "INCREMENTAL JOIN needs LOOK BACK, LOOK FORWARD and SELECT", "write LOOK BACK 6 DAYS"
     return cursor.fail_at_end("language.incomplete", problem, remedy)
 
 
-def read_join_clauses(cursor: Cursor) -> JoinClauses:
-    """All of them, in any order, each once; two must be there."""
-    clauses = _Clauses(cursor)
-    clauses.read()
-    back, forward = clauses.length("LOOK BACK"), clauses.length("LOOK FORWARD")
-    return JoinClauses(back, forward, clauses.start, clauses.up_to, clauses.time, clauses.status, clauses.suffixes)
+def _ends_condition(cursor: Cursor, index: int) -> bool:
+    return cursor.lexed.tokens[index].upper == "SELECT" or clause_at(cursor, index, _CLAUSES) is not None
 
 
-class _Clauses:
-    def __init__(self, cursor: Cursor) -> None:
-        self.cursor = cursor
-        self.lengths: dict[str, Duration | int] = {}
-        self.start: str | None = None
-        self.up_to: str | StartVariable | None = None
-        self.time, self.status = TIME, STATUS
-        self.suffixes = SUFFIXES
-        self._seen: set[str] = set()
-
-    def read(self) -> None:
-        cursor = self.cursor
-        while (clause := _clause_at(cursor, cursor.index)) not in {None, _SELECT}:
-            assert clause is not None  # noqa: S101  mypy does not see it
-            token = cursor.token
-            if clause in self._seen and token is not None:
-                cursor.fail(token, "language.repeated_clause", f"{_named(clause)} is given twice", "keep one of them")
-            self._seen.add(clause)
-            cursor.take(*clause.split())
-            self._read(clause)
-
-    def length(self, clause: str) -> Duration | int:
-        if clause not in self.lengths:
-            cursor = self.cursor
-            cursor.fail_at_end("language.incomplete", f"INCREMENTAL JOIN needs {clause}", f"write {clause} 6 DAYS")
-        return self.lengths[clause]
-
-    def _read(self, clause: str) -> None:
-        match clause:
-            case "START":
-                self.start = self.cursor.value("START needs a time", "write START '2024-01-31', or START '${first}'")
-            case "UP TO":
-                self.up_to = self._up_to()
-            case "TIME AS":
-                self.time = self._own_name(clause)
-            case "STATUS AS":
-                self.status = self._own_name(clause)
-            case "SUFFIXES (":
-                self.suffixes = self._suffixes()
-            case _:
-                self.lengths[clause] = self._length(clause)
-
-    def _up_to(self) -> str | StartVariable:
-        cursor = self.cursor
-        if not cursor.take("@"):
-            return cursor.value("UP TO needs a time", "write UP TO '2024-01-31' or UP TO @day")
-        named = cursor.word("@ needs a name", "write UP TO @day")
-        return StartVariable(named.text, named.span.origin)
-
-    def _own_name(self, clause: str) -> str:
-        cursor, token = self.cursor, self.cursor.token
-        name = cursor.column(f"{clause} needs a name", f"write {clause} {_named(clause).lower()}_of_the_join")
-        names = (name, self.status) if clause == "TIME AS" else (self.time, name)
+def _read_clauses(cursor: Cursor) -> dict[str, Any]:
+    """All of them, in any order; two must be there."""
+    found = read_clauses(cursor, _CLAUSES)
+    own = {"TIME": TIME, "STATUS": STATUS}
+    for word in (word for word in found if word in own):  # in the order of the statement
+        own[word], span = found[word]
         try:
-            check_own_names(*names)
+            check_own_names(own["TIME"], own["STATUS"])
         except ArgumentError as bad:
-            assert token is not None  # noqa: S101  there was a name
-            raise LanguageError.at(cursor.span(token), bad) from bad
-        return name
+            raise FileError.at(span, bad) from bad
+    for clause in ("LOOK BACK", "LOOK FORWARD"):
+        if clause not in found:
+            cursor.fail_at_end("language.incomplete", f"INCREMENTAL JOIN needs {clause}", f"write {clause} 6 DAYS")
+    return found | own
 
-    def _suffixes(self) -> tuple[str, str]:
-        cursor = self.cursor
-        problem, remedy = "SUFFIXES needs two texts", "write SUFFIXES ('', '_b')"
-        first = cursor.string(problem, remedy).text
-        if not cursor.take(","):
-            cursor.fail_here(problem, remedy)
-        second = cursor.string(problem, remedy).text
-        if not cursor.take(")"):
-            cursor.fail_here(problem, remedy)
-        return first, second
 
-    def _length(self, clause: str) -> Duration | int:
-        token = self.cursor.token
-        found = read_length(self.cursor, clause)
+def _read_length(clause: str) -> Callable[[Cursor], Duration | int]:
+    def read(cursor: Cursor) -> Duration | int:
+        token = cursor.token
+        found = read_length(cursor, clause)
         if isinstance(found, Duration) and found.unit in {"month", "year"} and token is not None:
             problem = f"{clause} {found} has no fixed length"
-            self.cursor.fail(token, "language.varying_length", problem, "write it in days")
+            cursor.fail(token, "language.varying_length", problem, "write it in days")
         return found
 
-
-def _clause_at(cursor: Cursor, index: int) -> str | None:
-    tokens = cursor.lexed.tokens
-    words = [token.upper or token.raw for token in tokens[index : index + 2]]
-    for clause in _CLAUSES:
-        if words[: len(clause.split())] == clause.split():
-            return clause
-    return None
+    return read
 
 
-def _named(clause: str) -> str:
-    """The clause by its first word where the second one only opens it."""
-    return clause.split(maxsplit=1)[0] if clause.endswith(("AS", "(")) else clause
+def _read_up_to(cursor: Cursor) -> str | StartVariable:
+    if not cursor.take("@"):
+        return cursor.value("UP TO needs a time", "write UP TO '2024-01-31' or UP TO @day")
+    named = cursor.word("@ needs a name", "write UP TO @day")
+    return StartVariable(named.text, named.span.origin)
 
 
+def _read_own_name(clause: str) -> Callable[[Cursor], tuple[str, Span]]:
+    def read(cursor: Cursor) -> tuple[str, Span]:
+        token = cursor.token
+        name = cursor.column(f"{clause} AS needs a name", f"write {clause} AS {clause.lower()}_of_the_join")
+        assert token is not None  # noqa: S101  there was a name
+        return name, cursor.span(token)
+
+    return read
+
+
+def _read_suffixes(cursor: Cursor) -> tuple[str, str]:
+    problem, remedy = "SUFFIXES needs two texts", "write SUFFIXES ('', '_b')"
+    first = cursor.string(problem, remedy).text
+    if not cursor.take(","):
+        cursor.fail_here(problem, remedy)
+    second = cursor.string(problem, remedy).text
+    if not cursor.take(")"):
+        cursor.fail_here(problem, remedy)
+    return first, second
+
+
+_CLAUSES = (
+    Clause("LOOK BACK", ("LOOK", "BACK"), _read_length("LOOK BACK")),
+    Clause("LOOK FORWARD", ("LOOK", "FORWARD"), _read_length("LOOK FORWARD")),
+    Clause("START", ("START",), lambda cursor: cursor.value("START needs a time", _START)),
+    Clause("UP TO", ("UP", "TO"), _read_up_to),
+    Clause("TIME", ("TIME", "AS"), _read_own_name("TIME")),
+    Clause("STATUS", ("STATUS", "AS"), _read_own_name("STATUS")),
+    Clause("SUFFIXES", ("SUFFIXES", "("), _read_suffixes),
+)
+_START = "write START '2024-01-31', or START '${first}'"
 _TYPES = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT ANTI", "RIGHT ANTI")
 _EXAMPLE = "INCREMENTAL LEFT JOIN orders AS a BY day WITH payments AS b BY day ON a.id = b.id"
 _NO_SELECT = "write SELECT a.*, b.amount AS other_amount"
 
 
-class KeptByJoin(TypedDict):
-    """What of a table its join decides."""
-
-    strategy: IncrementalJoin
-    window: Window
-    producer: Join
-    inputs: tuple[str, ...]
-    sql_hash: str
-    owns_window: bool
-
-
-def read_join(cursor: Cursor, table: str, options: dict[str, OptionValue], origin: Origin) -> CreateJoin:
-    """The statement from INCREMENTAL on."""
+def read_join(cursor: Cursor, naming: Naming, origin: Origin) -> tuple[Join, str]:
+    """The statement from INCREMENTAL on: the join, and its SELECT."""
     cursor.take("INCREMENTAL")
     how = _type(cursor)
-    a = _side(cursor, "a", "JOIN")
+    a = _side(cursor, "a", "JOIN", naming)
     cursor.expect("WITH", "INCREMENTAL JOIN", "WITH and the other table")
-    b = _side(cursor, "b", "WITH")
+    b = _side(cursor, "b", "WITH", naming)
     _check_aliases(cursor, a, b)
     cursor.expect("ON", "INCREMENTAL JOIN", f"ON and a condition, as in {_EXAMPLE}")
     on = _condition(cursor)
-    clauses = read_join_clauses(cursor)
+    clauses = _read_clauses(cursor)
     if not cursor.at("SELECT"):
         cursor.fail_here("INCREMENTAL JOIN needs SELECT and columns", _NO_SELECT)
     end = query_end(cursor)
     select = _select(cursor, end)
     query = cursor.query(end)
     cursor.end()
-    return CreateJoin(table, how, a, b, on, clauses, select, query, options, origin)
+    join = Join(
+        a=a,
+        b=b,
+        on=on,
+        how=how,
+        look_back=clauses["LOOK BACK"],
+        look_forward=clauses["LOOK FORWARD"],
+        select=select,
+        start=clauses.get("START"),
+        up_to=clauses.get("UP TO"),
+        time=clauses["TIME"],
+        status=clauses["STATUS"],
+        suffixes=clauses.get("SUFFIXES", SUFFIXES),
+        origin=origin,
+    )
+    return join, query.text
 
 
 def refuse_mode(span: Span | None) -> None:
     """A join says itself how its rows enter its table."""
     if span is not None:
-        raise LanguageError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
-
-
-def joined(statement: CreateJoin, naming: Naming) -> Join:
-    a, b = (JoinSide(naming.key(side.table), side.alias, side.time) for side in (statement.a, statement.b))
-    clauses = statement.clauses
-    return Join(
-        a=a,
-        b=b,
-        on=statement.on,
-        how=statement.how,
-        look_back=clauses.look_back,
-        look_forward=clauses.look_forward,
-        select=statement.select,
-        start=clauses.start,
-        up_to=clauses.up_to,
-        time=clauses.time,
-        status=clauses.status,
-        suffixes=clauses.suffixes,
-        origin=statement.origin,
-    )
-
-
-def kept_by_join(join: Join, max_shrink: object = None) -> KeptByJoin:
-    """How a table is kept whose rows are those of a join."""
-    return KeptByJoin(
-        strategy=IncrementalJoin(max_shrink=cast("float | None", max_shrink)),
-        window=Window(join.time, null_time=NullTime.SKIP),
-        producer=join,
-        inputs=tuple(dict.fromkeys((join.a.table, join.b.table))),
-        sql_hash=join.sql_hash,
-        owns_window=True,
-    )
+        raise FileError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
 
 
 def _type(cursor: Cursor) -> JoinType:
@@ -300,18 +231,18 @@ def _type(cursor: Cursor) -> JoinType:
         assert first is not None  # noqa: S101  there were words
         remedy = suggestion(" ".join(words), _TYPES, f"the types are {', '.join(_TYPES)}")
         problem = f"there is no INCREMENTAL {' '.join(words)} JOIN"
-        raise LanguageError("language.unknown_join", problem, remedy, span=cursor.span(first)) from bad
+        raise FileError("language.unknown_join", problem, remedy, span=cursor.span(first)) from bad
 
 
-def _side(cursor: Cursor, alias: str, after: str) -> JoinedTable:
+def _side(cursor: Cursor, alias: str, after: str, naming: Naming) -> JoinSide:
     table = cursor.name(f"{after} needs the name of a table", f"write {_EXAMPLE}")
     if cursor.take("AS"):
         alias = cursor.column("AS needs a name", f"write AS {alias}")
     cursor.expect("BY", f"{after} {table.text}", "BY and the column that says when a row came")
-    return JoinedTable(table.text, alias, cursor.column("BY needs a column", "name the time column"))
+    return JoinSide(naming.key(table.text), alias, cursor.column("BY needs a column", "name the time column"))
 
 
-def _check_aliases(cursor: Cursor, a: JoinedTable, b: JoinedTable) -> None:
+def _check_aliases(cursor: Cursor, a: JoinSide, b: JoinSide) -> None:
     token = cursor.ahead(-1)
     if a.alias.lower() == b.alias.lower() and token is not None:
         problem = f"both tables of the join are called {a.alias}"
@@ -329,7 +260,7 @@ def _cut(read: Callable[[str], Template], text: str, span: Span) -> Template:
     try:
         return read(text)
     except ArgumentError as bad:
-        raise LanguageError.at(span, bad) from bad
+        raise FileError.at(span, bad) from bad
 
 
 def _select(cursor: Cursor, end: int) -> tuple[Template, ...]:

@@ -6,21 +6,21 @@ import itertools
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tidemill.errors import did_you_mean
-from tidemill.frontends.pipeline.statements import Query
 from tidemill.frontends.pipeline.substitution import Form
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError, string_value, template_in
+from tidemill.frontends.pipeline.tokens import Kind, string_value, template_in
+from tidemill.model.mistakes import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidemill.frontends.pipeline.statements import JsonValue
     from tidemill.frontends.pipeline.substitution import Filling
     from tidemill.frontends.pipeline.tokens import Lexed, Token
     from tidemill.model.mistakes import Span
 
+JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
 _NAME = re.compile(r"\w+(\.\w+){0,2}")
 _RESERVED = {"FROM", "TO", "TYPE", "MODE", "ON", "BY", "AS", "OPTIONS", "PARAMS", "INCREMENTAL", "THEN"}
 
@@ -79,7 +79,7 @@ class Cursor:
         return self.lexed.text.span(token.start, token.end)
 
     def fail(self, token: Token, code: str, problem: str, remedy: str) -> NoReturn:
-        raise LanguageError(code, problem, remedy, span=self.span(token))
+        raise FileError(code, problem, remedy, span=self.span(token))
 
     def fail_at_end(self, code: str, problem: str, remedy: str) -> NoReturn:
         """Fails right after the last token that was read."""
@@ -87,7 +87,7 @@ class Cursor:
             raise CutShortError
         before = self.ahead(-1)
         end = before.end if before else 0
-        raise LanguageError(code, problem, remedy, span=self.lexed.text.span(end, end + 1))
+        raise FileError(code, problem, remedy, span=self.lexed.text.span(end, end + 1))
 
     def fail_here(self, problem: str, remedy: str) -> NoReturn:
         """The next token is not what the grammar says."""
@@ -121,7 +121,7 @@ class Cursor:
             return self._filled(token)[1:-1].replace("``", "`")
         named = self.word(problem, remedy)
         if "." in named.text:
-            raise LanguageError("language.bad_name", f"{named.text} is no column name", remedy, span=named.span)
+            raise FileError("language.bad_name", f"{named.text} is no column name", remedy, span=named.span)
         return named.text
 
     def name(self, problem: str, remedy: str, *, dotted: bool = True) -> Named:
@@ -136,7 +136,7 @@ class Cursor:
         named = Named(".".join(parts), self.lexed.text.span(first.start, last.end))
         if not _NAME.fullmatch(named.text) or ("." in named.text and not dotted):
             allowed = "name it table or schema.table, in letters, digits and _" if dotted else "name it without a dot"
-            raise LanguageError("language.bad_name", f"{named.text} cannot be a name here", allowed, span=named.span)
+            raise FileError("language.bad_name", f"{named.text} cannot be a name here", allowed, span=named.span)
         return named
 
     def columns(self, problem: str, remedy: str) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ class Cursor:
         if len({each.lower() for each in found}) < len(found):
             again = self.lexed.tokens[self.index - 1]
             span = self.lexed.text.span(self.lexed.tokens[start].start, again.end)
-            raise LanguageError("language.repeated_key", "a column is named twice", "name each once", span=span)
+            raise FileError("language.repeated_key", "a column is named twice", "name each once", span=span)
         if opened and not self.take(")"):
             self.fail_here("the list of columns is not closed", "close it with )")
         return tuple(found)
@@ -178,13 +178,15 @@ class Cursor:
             return sign + self.filling.plain(inside[0])
         return sign + self._filled(token)
 
-    def query(self, end: int) -> Query:
+    def query(self, end: int) -> Named:
         """The text from here up to the token at `end`, which comes next."""
         first, last = self.lexed.tokens[self.index], self.lexed.tokens[end - 1]
         if template := template_in(self.lexed.text, self.lexed.tokens[self.index : end]):
             raise template
+        for error in self.lexed.errors_in(first.start, last.end):
+            raise error  # it is reported once, though it is noted twice
         self.index = end
-        return Query(self.filling.fill(first.start, last.end).content, self.span(first).origin)
+        return Named(self.filling.fill(first.start, last.end).content, self.span(first))
 
     def end(self, clauses: Sequence[str] = ()) -> None:
         """The `;` that every statement ends with; `clauses` could have come before it."""
@@ -271,8 +273,8 @@ def _lowered(message: str) -> str:
     return (message[0].lower() + message[1:]).removesuffix(" at")
 
 
-def _bad_json(problem: str, remedy: str, span: Span) -> LanguageError:
-    return LanguageError("language.bad_json", problem, remedy, span=span)
+def _bad_json(problem: str, remedy: str, span: Span) -> FileError:
+    return FileError("language.bad_json", problem, remedy, span=span)
 
 
 def _no_constant(name: str) -> NoReturn:

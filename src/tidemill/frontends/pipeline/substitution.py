@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from tidemill.frontends.pipeline.tokens import Kind, LanguageError
+from tidemill.frontends.pipeline.tokens import Kind
+from tidemill.model.mistakes import FileError
 
 if TYPE_CHECKING:
     from tidemill.frontends.pipeline.tokens import Lexed, Token, Variable
@@ -89,7 +90,7 @@ class Filling:
     lexed: Lexed
     scope: Scope
     blind: bool = False
-    errors: list[LanguageError] = field(default_factory=list)
+    errors: list[FileError] = field(default_factory=list)
     failed: bool = False
 
     def fill(self, start: int, end: int, form: Form = Form.SQL) -> Filled:
@@ -143,7 +144,7 @@ class Filling:
     def _note(self, what: tuple[str, str, str], variable: Variable) -> str:
         self.failed = True
         span = self.lexed.text.span(variable.start, variable.end)
-        self.errors.append(LanguageError(*what, span=span))
+        self.errors.append(FileError(*what, span=span))
         return _STAND_IN
 
 

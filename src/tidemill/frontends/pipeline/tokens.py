@@ -14,7 +14,7 @@ from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
-from tidemill.model.mistakes import FileError, FileErrors, Text
+from tidemill.model.mistakes import FileError, Text
 from tidemill.model.variables import VARIABLE
 from tidemill.model.window import WINDOW_PARAMETERS
 
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
     from tidemill.errors import Origin
     from tidemill.model.mistakes import Span
-
-
-class LanguageError(FileError):
-    """One mistake in a pipeline file, or in a query."""
-
-
-class LanguageErrors(FileErrors):
-    """All mistakes of all pipeline files that were read together."""
 
 
 _VARIABLE = re.compile(r"\$\{[^{}\n]*\}")
@@ -93,7 +85,7 @@ class Lexed:
     text: Text
     tokens: tuple[Token, ...]
     variables: tuple[Variable, ...]
-    errors: tuple[LanguageError, ...] = ()
+    errors: tuple[FileError, ...] = ()
     cut: bool = False
 
     def token_at(self, offset: int) -> Token | None:
@@ -111,6 +103,15 @@ class Lexed:
             pieces += [_NOT_A_BREAK.sub(" ", self.text.content[at : token.start]), token.raw]
             at = token.end
         return "".join([*pieces, _NOT_A_BREAK.sub(" ", self.text.content[at:end])])
+
+    def errors_in(self, start: int, end: int) -> list[FileError]:
+        places = [self.text.span(offset, offset + 1).origin for offset in (start, end)]
+        low, high = ((place.line or 0, place.column or 0) for place in places)
+        return [
+            each
+            for each in self.errors
+            if each.origin and low <= (each.origin.line or 0, each.origin.column or 0) < high
+        ]
 
     def variables_in(self, start: int, end: int) -> list[Variable]:
         first = bisect_left(self.variables, start, key=_start)
@@ -158,10 +159,10 @@ def _kind(token: SqlToken, raw: str) -> Kind:
     return kind
 
 
-def _variables(lexed: Lexed) -> tuple[tuple[Variable, ...], list[LanguageError]]:
+def _variables(lexed: Lexed) -> tuple[tuple[Variable, ...], list[FileError]]:
     """The variables outside comments; and the places that look like one and are none."""
     variables: list[Variable] = []
-    errors: list[LanguageError] = []
+    errors: list[FileError] = []
     for token in lexed.tokens:
         ends = token.start
         for opening in re.finditer(r"\$\{", lexed.text.content[token.start : token.end + 1]):
@@ -179,8 +180,8 @@ def _variables(lexed: Lexed) -> tuple[tuple[Variable, ...], list[LanguageError]]
     return tuple(variables), errors
 
 
-def _bad_variable(span: Span) -> LanguageError:
-    return LanguageError(
+def _bad_variable(span: Span) -> FileError:
+    return FileError(
         "language.bad_variable",
         "this is no variable",
         "write ${name}, ${name|default}, ${env:NAME} or ${env:NAME|default}, closed on the same line",
@@ -188,7 +189,7 @@ def _bad_variable(span: Span) -> LanguageError:
     )
 
 
-def _readable_part(text: Text, masked: str) -> tuple[list[SqlToken], LanguageError]:
+def _readable_part(text: Text, masked: str) -> tuple[list[SqlToken], FileError]:
     """The tokens before the literal or comment that is not closed: closing it by force shows where it begins."""
     for closer, word in (("'", "string"), ('"', "string"), ("`", "quoted name")):
         found = _attempt(f"{masked} {closer}")
@@ -204,16 +205,14 @@ def _readable_part(text: Text, masked: str) -> tuple[list[SqlToken], LanguageErr
     return _lines_before(text, masked)
 
 
-def _lines_before(text: Text, masked: str) -> tuple[list[SqlToken], LanguageError]:
+def _lines_before(text: Text, masked: str) -> tuple[list[SqlToken], FileError]:
     """The tokens of lines that can be read, and an error at the line after them."""
     ends = [found.end() for found in re.finditer(r"\n", masked)]
     read = bisect_left(ends, True, key=lambda end: _attempt(masked[:end]) is None)  # noqa: FBT003
     start = ends[read - 1] if read else 0
     width = len(masked[start:].splitlines()[0])
     remedy = "look for a quote that is not closed"
-    error = LanguageError(
-        "language.unreadable", "this line cannot be read", remedy, span=text.span(start, start + width)
-    )
+    error = FileError("language.unreadable", "this line cannot be read", remedy, span=text.span(start, start + width))
     return _attempt(masked[:start]) or [], error
 
 
@@ -236,8 +235,8 @@ def _attempt(content: str) -> list[SqlToken] | None:
         return None
 
 
-def _unterminated(span: Span, word: str, closer: str) -> LanguageError:
-    return LanguageError("language.unterminated", f"this {word} is not closed", f"close it with {closer}", span=span)
+def _unterminated(span: Span, word: str, closer: str) -> FileError:
+    return FileError("language.unterminated", f"this {word} is not closed", f"close it with {closer}", span=span)
 
 
 PAGE = "docs/coming-from.md"
@@ -245,17 +244,17 @@ _REF = re.compile(r"\{\{-?\s*(?:ref|source)\(\s*(?:'[^']*'\s*,\s*|\"[^\"]*\"\s*,
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 
 
-def template_in(text: Text, tokens: Sequence[Token]) -> LanguageError | None:
+def template_in(text: Text, tokens: Sequence[Token]) -> FileError | None:
     """The error for the first `{{ … }}` or `{% … %}` among the tokens; SQL has neither."""
     found = next((token.start for token in tokens if text.content.startswith(("{{", "{%"), token.start)), None)
     return None if found is None else _error(text, found)
 
 
-def _error(text: Text, start: int) -> LanguageError:
+def _error(text: Text, start: int) -> FileError:
     tag = _TAG.match(text.content, start)
     name = _REF.match(text.content, start)
     instead = f"write {name[1]}, the plain name; " if name else ""
-    return LanguageError(
+    return FileError(
         "language.dbt_template",
         "this is a template of dbt, and queries are plain SQL here",
         f"{instead}{PAGE} says what each part of a dbt model becomes",

@@ -9,12 +9,12 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from pyarrow import fs
 
 from tidemill.errors import ConnectorError, MissingFileError, TidemillError
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
+from tidemill.model.names import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -171,8 +171,8 @@ def _around(path: str) -> list[str]:
 
 
 def _found(path: str) -> list[Root]:
-    if path.startswith("file://"):
-        path = unquote(path.removeprefix("file://").removeprefix("localhost"))
+    if path.startswith("file:"):
+        path = str(local_path(path, escaped=True))
     files, root = file_system(_beginning(path))
     scheme = path[: path.find(root)] if "://" in path and root in path else ""
     literal = files.get_file_info(path[len(scheme) :].rstrip("/") or "/")
