@@ -53,7 +53,7 @@ class InputRecord:
 class Record:
     """Why a commit was made and what it has processed; it is stored in the commit itself.
 
-    `strategy` is what the commit did, `kept_by` how the table was declared to be maintained. `reset` names inputs that
+    `strategy` is what the commit did, `declared_strategy` how the table was declared to be maintained. `reset` names inputs that
     are to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from` is the
     version that a restore went back to, or the backup. `joined` is what an incremental join has matched, and what still
     waits at its end. `base` is the version that the commit was planned on, and `held` the rows that it held. `counts`
@@ -84,7 +84,7 @@ class Record:
     floor: Cursor | None = None
     sql_hash: str | None = None
     config_hash: str | None = None
-    kept_by: str | None = None
+    declared_strategy: str | None = None
     columns: tuple[str, ...] = ()
     input_versions: Mapping[str, str] = field(default_factory=dict)
     inferred_schema: str | None = None
@@ -115,9 +115,8 @@ class Record:
             return None
         if data.get("format", RECORD_FORMAT) not in _READABLE:
             raise _newer(data)
-        known = {f.name for f in fields(cls)}
-        values = {name: _typed(name, value) for name, value in data.items() if name in known}
-        return cls(**values)
+        known = {_KEYS.get(f.name, f.name): f.name for f in fields(cls)}
+        return cls(**{known[key]: _typed(key, value) for key, value in data.items() if key in known})
 
     def reached(self, names: Iterable[str]) -> Cursor | None:
         """How far all of these inputs were read: the lowest of their watermarks, where they have one of one type."""
@@ -159,8 +158,12 @@ def _newer(data: Mapping[str, Any]) -> StateError:
     )
 
 
+# Names in the JSON are the format, and stay; those of the fields are for readers of the code.
+_KEYS = {"declared_strategy": "kept_by"}
+
+
 def _items(record: Record | InputRecord) -> Iterator[tuple[str, Any]]:
-    return ((f.name, getattr(record, f.name)) for f in fields(record))
+    return ((_KEYS.get(f.name, f.name), getattr(record, f.name)) for f in fields(record))
 
 
 def _plain(value: Any) -> Any:

@@ -128,7 +128,7 @@ class Table:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
-    def kept_by(self) -> str:
+    def declared_strategy(self) -> str:
         """Its strategy and keys, as people read them and records keep them."""
         if isinstance(self.producer, Loads):
             return ", then ".join(dict.fromkeys(told_of(load.strategy) for load in self.producer.loads))

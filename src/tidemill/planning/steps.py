@@ -145,22 +145,22 @@ def plan_step(
     """
     if request.full_refresh and snapshot is not None:
         reason = "full refresh: everything is read, and the table becomes what a first run gives"
-        return PlannedStep(table.name, table.kept_by, reason)
+        return PlannedStep(table.name, table.declared_strategy, reason)
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
     if len(table.parts) > 1 and snapshot is not None and not (request.backfill and table.reads_windows):
-        return PlannedStep(table.name, table.kept_by, _each_source(table, snapshot, variables, now), layout)
+        return PlannedStep(table.name, table.declared_strategy, _each_source(table, snapshot, variables, now), layout)
     if table.function:
         reason = reason_to_fetch(table, snapshot, request.backfill, now or datetime.now(UTC))
-        return PlannedStep(table.name, table.kept_by, reason, layout)
+        return PlannedStep(table.name, table.declared_strategy, reason, layout)
     if request.backfill and table.reads_windows:
-        return PlannedStep(table.name, table.kept_by, f"backfill {request.backfill}", layout)
+        return PlannedStep(table.name, table.declared_strategy, f"backfill {request.backfill}", layout)
     changed = (_changed_query(table),) if _query_changed(table, snapshot) else ()
     start = _start(table, snapshot, variables, now or datetime.now(UTC))
     gap = (f"{table.name}: {start.notice}",) if start.notice else ()
     by_variables = _by_variables(table, snapshot, variables)
     day = FROM_ITS_DAY if goes_by_days(table) and _within_a_day(start, now or datetime.now(UTC)) else ""
     reason = joins or by_variables or f"{start.reason or _reason(table, snapshot)}{day}"
-    return PlannedStep(table.name, table.kept_by, reason, (*changed, *gap, *layout))
+    return PlannedStep(table.name, table.declared_strategy, reason, (*changed, *gap, *layout))
 
 
 def _each_source(table: Table, snapshot: Snapshot, variables: Mapping[str, str], now: datetime | None) -> str:
