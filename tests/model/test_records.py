@@ -103,7 +103,7 @@ def test_a_field_that_was_added_within_a_format_is_left_out() -> None:
 
 
 def test_no_log_of_a_newer_tidemill_is_half_read(tmp_path: Path) -> None:
-    """Neither that of a table, nor the record of a view; nothing takes it for a table of others."""
+    """Neither that of a table, nor the record of a view; nothing treats it as a table of others."""
     newer = written(format=RECORD_FORMAT + 1)
     said = CommitProperties(custom_metadata={"userMetadata": newer}, app_transactions=[Transaction("tidemill", 1)])
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}), commit_properties=said)

@@ -282,7 +282,7 @@ class FunctionStep(Step):
 
         if fetch is None:
             return Run(mode="incremental" if self.known else "first", held=held)
-        return Run(fetch.first, fetch.last, fetch.mode, held=held, told=self.report)
+        return Run(fetch.first, fetch.last, fetch.mode, held=held, report=self.report)
 
     def _planned(self, rows: DataFrame) -> Fetch | None:
         """The dates, with what is known of the table by the snapshot of this attempt."""

@@ -53,19 +53,23 @@ class InputRecord:
 class Record:
     """Why a commit was made and what it has processed; it is stored in the commit itself.
 
-    `strategy` is what the commit did, `declared_strategy` how the table was declared to be maintained. `reset` names inputs that
-    are to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from` is the
-    version that a restore went back to, or the backup. `joined` is what an incremental join has matched, and what still
-    waits at its end. `base` is the version that the commit was planned on, and `held` the rows that it held. `counts`
-    holds what was known before the commit; the rest comes from the commit's own metrics (`tidemill.formats.history`),
-    and `remainder` names the count that takes the rows which were neither inserted, updated, nor counted otherwise.
-    `expectations` says how many rows that were fetched did not meet each. `same_rows_as` is the version whose rows the
-    table still has, where the commit only notes something. `inputs` has what is known of each source, where there are
-    several.
+    `strategy` is what the commit did, `declared_strategy` how the table was declared to be maintained. `reset` names
+    inputs that are to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from`
+    is the version that a restore went back to, or the backup. `joined` is what an incremental join has matched, and
+    what still waits at its end. `base` is the version that the commit was planned on, and `held` the rows that it held.
+    `counts` holds what was known before the commit; the rest comes from the commit's own metrics
+    (`tidemill.formats.history`), and `remainder` names the count that takes the rows which were neither inserted,
+    updated, nor counted otherwise. `expectations` says how many rows that were fetched did not meet each.
+    `same_rows_as` is the version whose rows the table still has, where the commit only notes something. `inputs` has
+    what is known of each source, where there are several.
 
     `input_versions` are the versions of the inputs that were read, `read_versions` those of the tables that a query
     with a window has read, whether or not the window covers all of their rows. Both hold identities and no mere
     numbers (`content_of`): a table that was created again, or whose log went back and on, has none of them again.
+
+    >>> record = tidemill.history("shop/warehouse/main/raw_orders")[0].record
+    >>> record.table, record.keys
+    ('main.raw_orders', ('order_id',))
     """
 
     run_id: str
@@ -222,6 +226,10 @@ class Commit:
 
     `id` is its own, whatever its number: another commit that took the same number has another one. `numbered` when it
     took a sequence number of ours, `prepares` when it is ours and changes no rows.
+
+    >>> commit = tidemill.history("lake/orders")[0]
+    >>> commit.version, commit.record.strategy
+    (1, 'merge upsert')
     """
 
     version: int

@@ -111,8 +111,8 @@ class ChangeOfMind:
         """What the next run does about it, and what to expect."""
         again = f". Make all of it so with: {self.node.command} --full-refresh"
         return (
-            f"{self.node.name} was maintained by {self.before}, and is by {self.node.declared_strategy} from this run on: "
-            f"{_expected(self.node.strategy)}{again if self.node.reset_allowed else ''}"
+            f"{self.node.name} was maintained by {self.before}, and is by {self.node.declared_strategy} from this run "
+            f"on: {_expected(self.node.strategy)}{again if self.node.reset_allowed else ''}"
         )
 
     @property

@@ -122,7 +122,12 @@ def _listed(words: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step of a plan."""
+    """One step of a plan: what a run would do to a table, and why.
+
+    >>> step = tidemill.Project.load("shop").plan(select="daily")[0]
+    >>> step.table, step.reason
+    ('daily', 'up to date: inputs unchanged')
+    """
 
     table: str
     strategy: str
