@@ -28,6 +28,12 @@ class TidemillError(Exception):
     """The base of all errors that Tidemill raises on purpose.
 
     `code` is stable and may be tested for; `problem` says what happened, `remedy` what to do.
+
+    >>> try:
+    ...     tidemill.history("lake/nothing")
+    ... except tidemill.TidemillError as error:
+    ...     print(error.code, "-", error.problem)
+    table.missing - There is no table at lake/nothing.
     """
 
     exit_code = 1

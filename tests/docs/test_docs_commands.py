@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 GUIDES = ("merge", "datasets", "pipelines", "models", "checks", "python-tables", "join", "operating")
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in GUIDES))
-TO_READ = ("docs/coming-from.md", "docs/datasets-protocol.md")
+TO_READ = ("docs/coming-from.md", "docs/datasets-protocol.md", "docs/reference.md")
 OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in TO_READ), *(ROOT / "docs" / "adr").glob("*.md"))
 BLOCK = re.compile(r"^```(console|pycon|\w+ file=\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

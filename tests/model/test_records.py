@@ -7,16 +7,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tidemill.errors import StateError
+from tidemill.formats.delta.log import DeltaLog
+from tidemill.formats.log import view_record
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.record import RECORD_FORMAT, InputRecord, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "golden_records"
 DAY = Cursor(CursorKind.INTEGER, 20_240_131)
 
 # Every field of a record, none with its default. What this gives must never change within one format.
@@ -37,7 +41,7 @@ WHOLE = Record(
     floor=DAY,
     sql_hash="a1",
     config_hash="b2",
-    kept_by="merge on order_id, region",
+    declared_strategy="merge on order_id, region",
     columns=("order_id", "region", "day"),
     input_versions={"orders": "c3@4.d5"},
     inferred_schema="order_id BIGINT",
@@ -66,7 +70,7 @@ def test_a_record_of_this_format_is_written_and_read_as_its_golden_copy_says() -
 
 def test_the_golden_copy_has_every_field() -> None:
     written = json.loads(golden(RECORD_FORMAT))["tidemill"]
-    assert set(written) == {each.name for each in fields(Record)}
+    assert set(written) == {"kept_by" if each.name == "declared_strategy" else each.name for each in fields(Record)}
     assert set(written["inputs"]["returns"]) == {each.name for each in fields(InputRecord)}
 
 
@@ -82,10 +86,12 @@ def written(**said: object) -> str:
     return json.dumps({"tidemill": {**plain, **said}}, separators=(",", ":"))
 
 
-def test_a_record_of_a_newer_format_is_refused_whole() -> None:
+@pytest.mark.parametrize("number", [RECORD_FORMAT + 1, 99, "2.0", None])
+def test_a_record_of_a_newer_format_is_refused_whole(number: object) -> None:
     with pytest.raises(StateError) as refused:
-        Record.from_json(written(format=RECORD_FORMAT + 1, sequence={"a": "thing that nobody here knows"}))
+        Record.from_json(written(format=number, sequence={"a": "thing that nobody here knows"}))
     assert refused.value.code == "state.newer_record"
+    assert "Upgrade Tidemill" in refused.value.remedy
     assert "main.orders was written by a newer Tidemill" in str(refused.value)
     assert f"formats up to {RECORD_FORMAT}" in str(refused.value)
 
@@ -94,3 +100,15 @@ def test_a_field_that_was_added_within_a_format_is_left_out() -> None:
     record = Record.from_json(written(format=RECORD_FORMAT, later_news="x"))
     assert record is not None
     assert record.table == "main.orders"
+
+
+def test_no_log_of_a_newer_tidemill_is_half_read(tmp_path: Path) -> None:
+    """Neither that of a table, nor the record of a view; nothing treats it as a table of others."""
+    newer = written(format=RECORD_FORMAT + 1)
+    said = CommitProperties(custom_metadata={"userMetadata": newer}, app_transactions=[Transaction("tidemill", 1)])
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}), commit_properties=said)
+    (tmp_path / "_v.view.json").write_text(newer)
+    log = DeltaLog(str(tmp_path / "t"))
+    for read in (log.snapshot, lambda: list(log.commits()), lambda: view_record(str(tmp_path / "v"))):
+        with pytest.raises(StateError, match=r"state\.newer_record"):
+            read()

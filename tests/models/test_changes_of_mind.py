@@ -22,7 +22,11 @@ APPEND = """metadata = {"materialization": "incremental", "incremental": {
 def changed(load, query, has_run):
     """A model that was maintained by a merge on `updated_at`, and is to be by an append on `created_at`."""
     (merged,) = load({"orders.sql": query, "orders.py": MERGE}).tables
-    known = {"sql_hash": merged.sql_hash, "config_hash": merged.config_hash, "kept_by": merged.kept_by}
+    known = {
+        "sql_hash": merged.sql_hash,
+        "config_hash": merged.config_hash,
+        "declared_strategy": merged.declared_strategy,
+    }
     has_run("orders", "merge upsert", progress=READ, window={"column": "updated_at"}, **known)
     load({"orders.py": APPEND})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import deltalake
@@ -165,3 +166,19 @@ def test_secrets_of_outside_data_are_in_no_record(outside: Shop) -> None:
     record = next(json.loads(line)["commitInfo"] for line in log.read_text().splitlines() if "commitInfo" in line)
     assert "files.regions" in record["userMetadata"]
     assert "hidden-place" not in record["userMetadata"]
+
+
+def test_an_input_that_was_deleted_and_created_again_up_to_the_same_version_is_read(shop: Shop) -> None:
+    """Its number is the one that was recorded, and its rows are others."""
+    (shop.folder / "tidemill.toml").write_text('[sources."lake.customers"]\ntype = "delta"\npath = "data/customers"\n')
+    customers = shop.folder / "data" / "customers"
+    deltalake.write_deltalake(customers, pa.table({"id": [1, 2], "name": ["Ada", "Bo"]}))
+    shop.says("CREATE TABLE names AS SELECT id, name FROM lake.customers;\nCREATE TABLE copies AS SELECT * FROM names;")
+    assert shop.step("copies").total == 2
+    assert {each.result.status for each in shop.run().values() if each.result} == {"up to date"}
+    for table in (customers, shop.folder / "warehouse" / "main" / "names"):
+        shutil.rmtree(table)
+    deltalake.write_deltalake(customers, pa.table({"id": [3], "name": ["Cy"]}))
+    assert deltalake.DeltaTable(customers).version() == 0
+    assert shop.step("copies").total == 1
+    assert shop.rows("copies") == [(3, "Cy")]

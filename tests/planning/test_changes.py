@@ -27,7 +27,13 @@ def table(strategy, **more) -> Table:
 def committed(before: Table, what: str | None = None, **more) -> Snapshot:
     """The table as its last commit left it; `what` is what that was, if no step of its strategy."""
     record = Record(
-        "r", before.name, 1, what or str(before.strategy), "", config_hash=before.config_hash, kept_by=before.kept_by
+        "r",
+        before.name,
+        1,
+        what or str(before.strategy),
+        "",
+        config_hash=before.config_hash,
+        declared_strategy=before.declared_strategy,
     )
     return Snapshot(0, 1, replace(record, **more), 0)
 
@@ -80,7 +86,7 @@ def test_old_records_are_read_by_their_strategy_and_keys():
     assert change is not None
     assert change.before == "merge upsert on id"
     assert change_of_mind(table(Merge(("ID",), only_newer="at")), old, USUAL) is None
-    unknown = committed(table(MERGE), "full refresh", kept_by=None, keys=("id",))
+    unknown = committed(table(MERGE), "full refresh", declared_strategy=None, keys=("id",))
     assert change_of_mind(table(Append()), unknown, USUAL) is None
 
 

@@ -206,7 +206,7 @@ def test_a_plan_tells_the_dates_as_far_as_the_log_does() -> None:
 
 def test_a_run_has_its_dates_and_reports_them_as_they_come() -> None:
     told: list[date] = []
-    run = Run(date(2026, 1, 30), date(2026, 2, 2), told=told.append)
+    run = Run(date(2026, 1, 30), date(2026, 2, 2), report=told.append)
     assert (len(run.dates), run.dates[-1], run.dates[1:3]) == (
         4,
         date(2026, 2, 2),

@@ -80,7 +80,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class DropResult:
-    """The table that is gone, and how many rows it had, where its log says."""
+    """The table that is gone, and how many rows it had, where its log says.
+
+    >>> tidemill.Project.load("shop").drop("old_orders").table
+    'old_orders'
+    """
 
     table: str
     path: str

@@ -45,6 +45,12 @@ class Project:
 
     `select` and `exclude` take what `--select` and `--exclude` do: a name, a wildcard, `tag:NAME`, `+NAME`, `NAME+`.
     `vars` are variables, which win over all other places.
+
+    >>> project = tidemill.Project.load("shop")
+    >>> [table.name for table in project.tables]
+    ['raw_orders', 'raw_customers', 'daily']
+    >>> project.run(select="daily").ok
+    True
     """
 
     target: Path

@@ -30,7 +30,11 @@ _SHOWN = ("rows_read", "inserted", "updated", "deleted", "unchanged", "total")
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """What a step read of its source: from `start` up to and without `end`, None where it is open, and why."""
+    """What a step read of its source: from `start` up to and without `end`, None where it is open, and why.
+
+    >>> tidemill.Project.load("shop").run(select="raw_orders", start="2026-02-01").steps[0].window.column
+    'updated_at'
+    """
 
     column: str
     start: CursorType | None
@@ -45,7 +49,11 @@ class RunStep:
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
     of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source, `batches` in
     how many commits a backfill came, `checks` how those fared that were run before a commit, or on a view,
-    `expectations` how the rows of a function fared, `joined` what an incremental join has met.
+    `expectations` how the rows of a function fared, `joined` what an incremental join has matched.
+
+    >>> step = tidemill.Project.load("shop").run(select="daily").steps[0]
+    >>> step.table, step.status, step.ok
+    ('daily', 'up to date', True)
     """
 
     table: str
@@ -75,16 +83,16 @@ class RunStep:
     waits_for: str | None = None
 
     def __repr__(self) -> str:
-        """What there is to tell: most steps have neither notices nor checks nor a window."""
-        told = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
-        return f"RunStep({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
+        """What differs from the default: most steps have neither notices nor checks nor a window."""
+        shown = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        return f"RunStep({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     @property
     def ok(self) -> bool:
         return self.status not in {"failed", "not run"}
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Why it failed or was not run, and its notices, in one line."""
         error = [f"[{self.error.code}] {self.error.problem}"] if self.error else []
         waits = [f"waits for {self.waits_for}"] if self.waits_for else []
@@ -93,7 +101,12 @@ class RunStep:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run, with its steps in the order of the plan. `run_id` is what `tidemill runs` knows it by."""
+    """A run, with its steps in the order of the plan. `run_id` is what `tidemill runs` knows it by.
+
+    >>> result = tidemill.Project.load("shop").run()
+    >>> result.ok, {step.table: step.status for step in result.steps}
+    (True, {...'daily': 'up to date'...})
+    """
 
     steps: tuple[RunStep, ...] = field(default=())
     seconds: float = 0.0
@@ -107,7 +120,9 @@ class RunResult:
         return f"RunResult(ok={self.ok}, seconds={self.seconds:.1f}, steps={steps})"
 
     def _repr_html_(self) -> str:
-        steps = [[step.table, step.status, *(getattr(step, name) for name in _SHOWN), step.told] for step in self.steps]
+        steps = [
+            [step.table, step.status, *(getattr(step, name) for name in _SHOWN), step.summary] for step in self.steps
+        ]
         ended = "done" if self.ok else "failed"
         return html_table(["table", "status", *_SHOWN, "notes"], steps, f"{ended} in {self.seconds:.1f} s")
 

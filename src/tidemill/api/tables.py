@@ -39,6 +39,10 @@ class MergeResult:
     """What a merge did to the rows and files of its target. Every number is exact.
 
     `status` is created, changed or unchanged; a table that has lost columns is changed, whatever its rows did.
+
+    >>> result = tidemill.merge([{"order_id": 1, "amount": 9.5}], "lake/one", on="order_id")
+    >>> result.inserted, result.status
+    (1, 'created')
     """
 
     inserted: int
@@ -106,8 +110,8 @@ def merge(
     What is wrong raises a `TidemillError`, and the table is as it was. `dataclasses.asdict(result)` is the result for
     JSON.
 
-        >>> tidemill.merge("changes.csv", "lake/orders", on="order_id")
-        MergeResult(inserted=1, updated=1, deleted=0, unchanged=1, total=4, ...)
+    >>> tidemill.merge("changes.csv", "lake/sales", on="order_id")
+    MergeResult(inserted=1, updated=1, deleted=0, unchanged=1, total=4, ...)
     """
     table = merge_table(
         target,
@@ -137,6 +141,9 @@ def merge_parquet_dataset(
 
     Only files that hold a changed row are rewritten, with this compression. Gives what was inserted, updated (rows
     that really changed) and deleted, and the rows that the dataset holds now, in total.
+
+    >>> tidemill.merge_parquet_dataset("changes.csv", "lake/dataset", "order_id")
+    {'inserted': 3, 'updated': 0, 'deleted': 0, 'total': 3}
     """
     table = merge_table(
         target_path,
@@ -155,6 +162,9 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
 
     The frame is lazy. When a later commit has removed files of a dataset before they are read, whatever runs the
     frame raises a `FilesGoneError`: read again.
+
+    >>> tidemill.read("lake/orders").count()
+    4
     """
     from tidemill.execution.retry import look  # noqa: PLC0415
     from tidemill.formats.registry import store_at  # noqa: PLC0415
@@ -175,7 +185,11 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
 
 
 def history(target: str | Path, limit: int | None = None) -> History:
-    """The commits of the table at a path, newest first, with their records; a list that prints as a table. No JVM."""
+    """The commits of the table at a path, newest first, with their records; a list that prints as a table. No JVM.
+
+    >>> [commit.version for commit in tidemill.history("lake/orders", limit=2)]
+    [1, 0]
+    """
     from tidemill.formats.history import History  # noqa: PLC0415
 
     return History(commits_of(target, limit))
@@ -206,6 +220,9 @@ def restore(
 
     It is a commit of its own, so that another restore can take it back. A moment without a zone is by this machine's
     clock, as `tidemill history` shows them. `single_writer` as in `merge`.
+
+    >>> tidemill.restore("lake/orders", to=0).total
+    3
     """
     from tidemill.formats.log import log_at  # noqa: PLC0415
     from tidemill.maintenance.backup import restore_backup, restore_table, version_at  # noqa: PLC0415
@@ -238,6 +255,9 @@ def backup(
     """Copies a table as it is, with its progress, to the path `to`, or beside it; `restore` goes back to it.
 
     `single_writer` as in `merge`.
+
+    >>> tidemill.backup("lake/orders", to="lake/orders_before").total
+    4
     """
     from tidemill.maintenance.backup import backup_table, beside  # noqa: PLC0415
     from tidemill.spark.errors import translated  # noqa: PLC0415

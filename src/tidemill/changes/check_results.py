@@ -120,7 +120,7 @@ class Expected:
     rows: int
     unmet: int
 
-    def told(self, table: str) -> str:
+    def describe(self, table: str) -> str:
         """What came of it, for people."""
         rows = f"{self.unmet:,} of {self.rows:,} row{'' if self.rows == 1 else 's'}"
         done = _DONE[self.expectation.on_unmet].format(rejected_name(table))

@@ -87,7 +87,7 @@ class _Boxes:
         return replace(
             box,
             shape=Shape.TABLE,
-            kind=table.kept_by,
+            kind=table.declared_strategy,
             watermark=str(watermark or ""),
             changed_at=changed,
             fresh=render.ago(changed, self.now) if changed else "",

@@ -175,7 +175,7 @@ def _declaration(node: Any, workspace: Workspace) -> dict[str, Any]:
 
 def _strategy(node: Any) -> str:
     several = len(getattr(node, "loads", ())) > 1
-    return node.kept_by if several else str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
+    return node.declared_strategy if several else str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
 
 
 def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool) -> None:

@@ -161,7 +161,11 @@ def _line(broken: Checked) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableChecks:
-    """How the checks of one table or view fared. Without checks and error it is not there yet."""
+    """How the checks of one table or view fared. Without checks and error it is not there yet.
+
+    >>> [each.table for each in tidemill.Project.load("shop").test() if not each.ok]
+    []
+    """
 
     table: str
     checks: tuple[Checked, ...] = ()

@@ -237,7 +237,7 @@ def _run(attempt: Attempt, fetch: Fetch | None, report: Callable[[date], None]) 
 
     if fetch is None:
         return Run(mode="incremental" if snapshot else "first", held=held)
-    return Run(fetch.first, fetch.last, fetch.mode, held=held, told=report)
+    return Run(fetch.first, fetch.last, fetch.mode, held=held, report=report)
 
 
 def _window(attempt: Attempt, rows: DataFrame, fetch: Fetch | None) -> tuple[Fetch | None, bool]:

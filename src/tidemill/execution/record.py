@@ -68,7 +68,7 @@ class Recording:
             floor=window.floor if window else None,
             sql_hash=self.table.sql_hash,
             config_hash=self.table.config_hash,
-            kept_by=self.table.kept_by,
+            declared_strategy=self.table.declared_strategy,
             input_versions={self.table.input: input_version} if input_version else {},
             read_versions=read_versions or {},
             columns=tuple(prepared.columns),

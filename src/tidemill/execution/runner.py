@@ -170,7 +170,7 @@ class Runner:
                 missed = self._missed(node)
                 made = described(self.session, node, self._table(node, self.source_of(node)))
                 forget_view(node.path)
-                unmet = [each.told(node.name) for each in made.expectations if each.unmet]
+                unmet = [each.describe(node.name) for each in made.expectations if each.unmet]
                 notices = (*self.notices.get(node.name, ()), *missed, *made.notices, *unmet)
                 return replace(made, notices=self.wording.texts(notices))
             case View():

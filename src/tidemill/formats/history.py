@@ -92,7 +92,13 @@ HEADINGS = ("version", "when", "what", "rows", "window", "watermark")
 
 
 class History(list[Commit]):
-    """The commits of a table, newest first, which print as a table; times are in UTC."""
+    """The commits of a table, newest first, which print as a table; times are in UTC.
+
+    >>> print(tidemill.history("lake/orders"))
+    version  when                 what          rows ...
+    1        ...                  merge upsert  +1 ~1 ...
+    0        ...                  merge upsert  +3 ...
+    """
 
     def __repr__(self) -> str:
         return text_table(HEADINGS, self._lines()) if self else "no commits"

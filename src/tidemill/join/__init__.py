@@ -42,6 +42,15 @@ def incremental_join(
     outside of what the window needs. `on` is a column, a list of columns or of pairs of columns, or a condition over
     `a.` and `b.`. Columns that both sides have get `suffixes`; `time`, `status` and `waited` come last. With
     `include_waiting` there are also rows that have no partner so far; they are no part of the history.
+
+    >>> calls = spark.createDataFrame([(7, date(2024, 3, 1))], "reference INT, day DATE")
+    >>> sales = spark.createDataFrame([(7, date(2024, 3, 5), 20)], "reference INT, day DATE, amount INT")
+    >>> joined = tidemill.incremental_join(
+    ...     calls, sales, on="reference", a_time="day", b_time="day", look_back="6 days", look_forward="10 days",
+    ...     start="2024-03-01", end="2024-03-31",
+    ... )
+    >>> [(row.reference, row.amount, row.join_status) for row in joined.collect()]
+    [(7, 20, 'matched')]
     """
     from tidemill.join.call import call_of  # noqa: PLC0415  Spark is there when frames are
 

@@ -52,7 +52,12 @@ class PastStep:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """A run: when it was, how it ended (ok, failed, interrupted, or still running), and its steps."""
+    """A run: when it was, how it ended (ok, failed, interrupted, or still running), and its steps.
+
+    >>> first = tidemill.Project.load("shop").runs()[-1]
+    >>> first.command, first.status
+    ('run', 'ok')
+    """
 
     run_id: str
     command: str

@@ -30,6 +30,10 @@ class RestoreResult:
     """`version` is the new version, which holds the rows and the progress of version `restored`, or of `backup`.
 
     `undo` is the version that a restore goes back to which takes this one back; None if there was no table.
+
+    >>> result = tidemill.restore("lake/orders", to=0)
+    >>> result.restored, result.undo
+    (0, 1)
     """
 
     version: int
@@ -150,7 +154,12 @@ _NO_COUNTS = {"inserted": 0, "updated": 0, "deleted": 0, "unchanged": 0}
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """`path` is the copy, which holds the rows and the progress of the table's version `version`."""
+    """`path` is the copy, which holds the rows and the progress of the table's version `version`.
+
+    >>> result = tidemill.Project.load("shop").backup("daily", to="daily_before")
+    >>> result.version
+    0
+    """
 
     path: str
     version: int

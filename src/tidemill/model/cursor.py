@@ -29,7 +29,11 @@ _WORDS = re.compile(r"\s*(\d+)\s+([a-z]+?)s?\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Seconds to weeks are fixed lengths, months and years follow the calendar."""
+    """A length of time. Seconds to weeks are fixed lengths, months and years follow the calendar.
+
+    >>> print(tidemill.Duration(3, "hour"))
+    3 hours
+    """
 
     amount: int
     unit: str
@@ -80,6 +84,8 @@ CursorType = date | datetime | int | Decimal | str
 
 
 class CursorKind(StrEnum):
+    """The type of a cursor's values."""
+
     DATE = "date"
     TIMESTAMP = "timestamp"
     TIMESTAMP_NTZ = "timestamp_ntz"
@@ -94,7 +100,12 @@ class CursorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """One value of a cursor column. Timestamps are aware and in UTC, timestamp_ntz are naive."""
+    """One value of a cursor column. Timestamps are aware and in UTC, timestamp_ntz are naive.
+
+    >>> record = tidemill.history("shop/warehouse/main/raw_orders")[0].record
+    >>> [(str(each.kind), each.value.year) for each in record.progress.values()]
+    [('timestamp', 2026)]
+    """
 
     kind: CursorKind
     value: CursorType

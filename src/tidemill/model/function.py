@@ -98,10 +98,10 @@ def table(function: Callable[..., Any] | None = None, /, **given: object) -> Any
     asked for dates: on the first run from `start` to today, later from the last date fetched minus the `lookback`.
     `tidemill.typing.TableArguments` has all that may be given.
 
-        @tidemill.table(name="bronze.stats", keys=["player", "game"], time_column="day", start="2026-02-01")
-        def stats(run):
-            for day in run.dates:
-                yield fetch(day)
+    >>> @tidemill.table(name="bronze.stats", keys=["player", "game"], time_column="day", start="2026-02-01")
+    ... def stats(run):
+    ...     for day in run.dates:
+    ...         yield fetch(day)
     """
     if function is not None:
         return _declare(function, {})
@@ -109,32 +109,68 @@ def table(function: Callable[..., Any] | None = None, /, **given: object) -> Any
 
 
 def expect(name: str, condition: str) -> Callable[[F], F]:
-    """Rows that do not make the condition true enter, and are counted."""
+    """Rows that do not make the condition true enter, and are counted.
+
+    >>> @tidemill.table(name="bronze.orders", keys=["order_id"])
+    ... @tidemill.expect("positive", "amount > 0")
+    ... def orders(run):
+    ...     return fetch(run)
+    """
     return _expecting({name: condition}, OnUnmet.COUNT)
 
 
 def expect_or_drop(name: str, condition: str) -> Callable[[F], F]:
-    """Rows that do not make the condition true go to `<table>__rejected`, with the reason."""
+    """Rows that do not make the condition true go to `<table>__rejected`, with the reason.
+
+    >>> @tidemill.table(name="bronze.orders", keys=["order_id"])
+    ... @tidemill.expect_or_drop("positive", "amount > 0")
+    ... def orders(run):
+    ...     return fetch(run)
+    """
     return _expecting({name: condition}, OnUnmet.DROP)
 
 
 def expect_or_fail(name: str, condition: str) -> Callable[[F], F]:
-    """A row that does not make the condition true fails the step; the table is as before."""
+    """A row that does not make the condition true fails the step; the table is as before.
+
+    >>> @tidemill.table(name="bronze.orders", keys=["order_id"])
+    ... @tidemill.expect_or_fail("positive", "amount > 0")
+    ... def orders(run):
+    ...     return fetch(run)
+    """
     return _expecting({name: condition}, OnUnmet.FAIL)
 
 
 def expect_all(expectations: Mapping[str, str]) -> Callable[[F], F]:
-    """`expect` for each name and its condition."""
+    """`expect` for each name and its condition.
+
+    >>> @tidemill.table(name="bronze.orders", keys=["order_id"])
+    ... @tidemill.expect_all({"positive": "amount > 0", "known": "region IS NOT NULL"})
+    ... def orders(run):
+    ...     return fetch(run)
+    """
     return _expecting(expectations, OnUnmet.COUNT)
 
 
 def expect_all_or_drop(expectations: Mapping[str, str]) -> Callable[[F], F]:
-    """`expect_or_drop` for each name and its condition."""
+    """`expect_or_drop` for each name and its condition.
+
+    >>> @tidemill.table(name="bronze.orders", keys=["order_id"])
+    ... @tidemill.expect_all_or_drop({"positive": "amount > 0", "known": "region IS NOT NULL"})
+    ... def orders(run):
+    ...     return fetch(run)
+    """
     return _expecting(expectations, OnUnmet.DROP)
 
 
 def expect_all_or_fail(expectations: Mapping[str, str]) -> Callable[[F], F]:
-    """`expect_or_fail` for each name and its condition."""
+    """`expect_or_fail` for each name and its condition.
+
+    >>> @tidemill.table(name="bronze.orders", keys=["order_id"])
+    ... @tidemill.expect_all_or_fail({"positive": "amount > 0", "known": "region IS NOT NULL"})
+    ... def orders(run):
+    ...     return fetch(run)
+    """
     return _expecting(expectations, OnUnmet.FAIL)
 
 

@@ -27,7 +27,11 @@ _SPELLINGS = {"full": "full_outer", "outer": "full_outer", "left_outer": "left",
 
 
 class JoinType(StrEnum):
-    """Which rows a join delivers beside pairs, or in their place."""
+    """Which rows a join delivers beside pairs, or in their place. Its name as a text will do.
+
+    >>> tidemill.JoinType("left_anti")
+    <JoinType.LEFT_ANTI: 'left_anti'>
+    """
 
     INNER = "inner"
     LEFT = "left"

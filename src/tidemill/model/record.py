@@ -1,4 +1,4 @@
-"""What a commit of ours says of itself, and a table as its log tells it."""
+"""What a commit of ours says of itself, and a table as its log shows it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tidemill.errors import StateError
 from tidemill.model.cursor import Cursor, cursor
 from tidemill.model.names import COLUMN_MAPPING, RESET_ALLOWED
 
+# A field that is renamed in the JSON, removed, or given another meaning needs the next number, with a golden record in
+# tests/model/golden_records; a field that is added, and may be missing, does not.
 RECORD_FORMAT = 1
 
 
@@ -49,19 +51,25 @@ class InputRecord:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Why a commit was made and what it has processed; it lives in the commit itself.
+    """Why a commit was made and what it has processed; it is stored in the commit itself.
 
-    `strategy` is what the commit did, `kept_by` how the table was declared to be kept. `reset` names inputs that are
-    to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from` is the version
-    that a restore went back to, or the backup. `joined` is what an incremental join has met, and what still waits at
-    its end.
-    `base` is the version that the commit was planned on, and `held` the rows that it held. `counts` holds what was
-    known before the commit; the rest comes from the commit's own metrics (`tidemill.formats.history`), and `remainder`
-    names the count that takes the rows which were neither inserted, updated, nor counted otherwise. `expectations`
-    tell how many rows that were fetched did not meet each. `same_rows_as` is the version whose rows the table still
-    has, where the commit only notes something. `read_versions` are the versions of the tables that a query with a
-    window has read, by name, whether or not the window stands for all of their rows.
-    has, where the commit only notes something. `inputs` has what is known of each source, where there are several.
+    `strategy` is what the commit did, `declared_strategy` how the table was declared to be maintained. `reset` names
+    inputs that are to be read from the beginning, `backfill` is how far a backfill in batches has come. `restored_from`
+    is the version that a restore went back to, or the backup. `joined` is what an incremental join has matched, and
+    what still waits at its end. `base` is the version that the commit was planned on, and `held` the rows that it held.
+    `counts` holds what was known before the commit; the rest comes from the commit's own metrics
+    (`tidemill.formats.history`), and `remainder` names the count that takes the rows which were neither inserted,
+    updated, nor counted otherwise. `expectations` says how many rows that were fetched did not meet each.
+    `same_rows_as` is the version whose rows the table still has, where the commit only notes something. `inputs` has
+    what is known of each source, where there are several.
+
+    `input_versions` are the versions of the inputs that were read, `read_versions` those of the tables that a query
+    with a window has read, whether or not the window covers all of their rows. Both hold identities and no mere
+    numbers (`content_of`): a table that was created again, or whose log went back and on, has none of them again.
+
+    >>> record = tidemill.history("shop/warehouse/main/raw_orders")[0].record
+    >>> record.table, record.keys
+    ('main.raw_orders', ('order_id',))
     """
 
     run_id: str
@@ -80,7 +88,7 @@ class Record:
     floor: Cursor | None = None
     sql_hash: str | None = None
     config_hash: str | None = None
-    kept_by: str | None = None
+    declared_strategy: str | None = None
     columns: tuple[str, ...] = ()
     input_versions: Mapping[str, str] = field(default_factory=dict)
     inferred_schema: str | None = None
@@ -109,11 +117,10 @@ class Record:
         data = _ours(text)
         if data is None:
             return None
-        if data.get("format", RECORD_FORMAT) > RECORD_FORMAT:
+        if data.get("format", RECORD_FORMAT) not in _READABLE:
             raise _newer(data)
-        known = {f.name for f in fields(cls)}
-        values = {name: _typed(name, value) for name, value in data.items() if name in known}
-        return cls(**values)
+        known = {_KEYS.get(f.name, f.name): f.name for f in fields(cls)}
+        return cls(**{known[key]: _typed(key, value) for key, value in data.items() if key in known})
 
     def reached(self, names: Iterable[str]) -> Cursor | None:
         """How far all of these inputs were read: the lowest of their watermarks, where they have one of one type."""
@@ -143,6 +150,9 @@ class Record:
         return replace(self, **changes)
 
 
+_READABLE = range(1, RECORD_FORMAT + 1)
+
+
 def _newer(data: Mapping[str, Any]) -> StateError:
     return StateError(
         "state.newer_record",
@@ -152,8 +162,12 @@ def _newer(data: Mapping[str, Any]) -> StateError:
     )
 
 
+# Names in the JSON are the format, and stay; those of the fields are for readers of the code.
+_KEYS = {"declared_strategy": "kept_by"}
+
+
 def _items(record: Record | InputRecord) -> Iterator[tuple[str, Any]]:
-    return ((f.name, getattr(record, f.name)) for f in fields(record))
+    return ((_KEYS.get(f.name, f.name), getattr(record, f.name)) for f in fields(record))
 
 
 def _plain(value: Any) -> Any:
@@ -212,6 +226,10 @@ class Commit:
 
     `id` is its own, whatever its number: another commit that took the same number has another one. `numbered` when it
     took a sequence number of ours, `prepares` when it is ours and changes no rows.
+
+    >>> commit = tidemill.history("lake/orders")[0]
+    >>> commit.version, commit.record.strategy
+    (1, 'merge upsert')
     """
 
     version: int

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class MergeStrategy(StrEnum):
-    """The five forms of a merge."""
+    """The five forms of a merge. Wherever one is expected, its name as a text will do.
+
+    >>> tidemill.MergeStrategy("full_merge")
+    <MergeStrategy.FULL_MERGE: 'full_merge'>
+    """
 
     UPSERT = "upsert"
     INSERT = "insert"

@@ -45,7 +45,11 @@ _SPARKS_OWN = ("owner", "provider", "location", "external", "is_managed_location
 
 
 class SchemaPolicy(StrEnum):
-    """What happens when the columns of a change are not the table's."""
+    """What happens when the columns of a change are not the table's. Its name as a text will do.
+
+    >>> tidemill.SchemaPolicy("append_new_columns")
+    <SchemaPolicy.APPEND_NEW_COLUMNS: 'append_new_columns'>
+    """
 
     FAIL = "fail"
     IGNORE = "ignore"
@@ -88,6 +92,10 @@ class Table:
     `owns_window`: its query has taken charge of the window, so its rows are checked instead of filtered.
     `file`: the one that a command was given instead of its project.
     `single_writer`: the user's promise that no other process writes to it.
+
+    >>> orders = tidemill.Project.load("shop").tables[0]
+    >>> orders.name, str(orders.strategy), orders.window.time_column
+    ('raw_orders', 'merge upsert', 'updated_at')
     """
 
     name: str
@@ -129,7 +137,7 @@ class Table:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
-    def kept_by(self) -> str:
+    def declared_strategy(self) -> str:
         """Its strategy and keys, as people read them and records keep them."""
         if isinstance(self.producer, Loads):
             return ", then ".join(dict.fromkeys(load.strategy.label for load in self.producer.loads))

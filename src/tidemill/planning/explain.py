@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step of a plan, for people."""
+    """One step of a plan: what a run would do to a table, and why.
+
+    >>> step = tidemill.Project.load("shop").plan(select="daily")[0]
+    >>> step.table, step.reason
+    ('daily', 'up to date: inputs unchanged')
+    """
 
     table: str
     strategy: str
@@ -25,7 +30,7 @@ class PlannedStep:
 
 def explain(plan: StepPlan) -> PlannedStep:
     """What a run will do to a table, and why."""
-    return PlannedStep(plan.table.name, plan.table.kept_by, plan.reason, plan.notices)
+    return PlannedStep(plan.table.name, plan.table.declared_strategy, plan.reason, plan.notices)
 
 
 def explain_view(view: View, record: Record | None, *, up_to_date: bool = False) -> PlannedStep:

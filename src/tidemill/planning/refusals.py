@@ -111,8 +111,8 @@ class ChangeOfMind:
         """What the next run does about it, and what to expect."""
         again = f". Make all of it so with: {self.node.command} --full-refresh"
         return (
-            f"{self.node.name} was maintained by {self.before}, and is by {self.node.kept_by} from this run on: "
-            f"{_expected(self.node.strategy)}{again if self.node.reset_allowed else ''}"
+            f"{self.node.name} was maintained by {self.before}, and is by {self.node.declared_strategy} from this run "
+            f"on: {_expected(self.node.strategy)}{again if self.node.reset_allowed else ''}"
         )
 
     @property
@@ -129,7 +129,7 @@ class ChangeOfMind:
         rebuild = f"rebuild it ({self.node.command} --full-refresh), or "
         return ArgumentError(
             "plan.changed_mind",
-            f"{self.node.name} was maintained by {self.before}, and is now declared as {self.node.kept_by}.",
+            f"{self.node.name} was maintained by {self.before}, and is now declared as {self.node.declared_strategy}.",
             f"Take the change back, {rebuild if self.node.reset_allowed else 'or '}go on with its rows as they are: "
             'materialization_change_behavior = "warn" under [flags] in tidemill.toml.',
             origin=self.node.origin,
@@ -141,8 +141,8 @@ def change_of_mind(table: Table, snapshot: Snapshot | None, request: Request) ->
     record = snapshot.record if snapshot else None
     if snapshot is None or record is None or request.full_refresh or record.config_hash == table.config_hash:
         return None
-    before = record.kept_by or _of_old_record(record.strategy, record.keys)
-    if before is None or before.lower() == table.kept_by.lower():
+    before = record.declared_strategy or _of_old_record(record.strategy, record.keys)
+    if before is None or before.lower() == table.declared_strategy.lower():
         return None
     kept = not table.reset_allowed or snapshot.resists_reset
     return ChangeOfMind(table, before, refused=kept and isinstance(table.strategy, Replace))

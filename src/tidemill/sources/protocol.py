@@ -104,10 +104,15 @@ _DAY = timedelta(days=1)
 
 
 class Dates(Sequence[date]):
-    """All dates from `start` to `end`, both included; none without a start. Each is reported as it comes."""
+    """All dates from `start` to `end`, both included; none without a start. Each is reported as it comes.
 
-    def __init__(self, start: date | None, end: date | None, told: Callable[[date], None] = lambda _: None) -> None:
-        self._start, self._end, self._told = start, end, told
+    >>> run = tidemill.Run(date(2026, 1, 30), date(2026, 2, 1))
+    >>> len(run.dates), run.dates[-1]
+    (3, datetime.date(2026, 2, 1))
+    """
+
+    def __init__(self, start: date | None, end: date | None, report: Callable[[date], None] = lambda _: None) -> None:
+        self._start, self._end, self._report = start, end, report
 
     def __len__(self) -> int:
         return 0 if self._start is None or self._end is None else max(0, (self._end - self._start).days + 1)
@@ -123,7 +128,7 @@ class Dates(Sequence[date]):
 
     def __iter__(self) -> Iterator[date]:
         for day in self._all():
-            self._told(day)
+            self._report(day)
             yield day
 
     def __repr__(self) -> str:
@@ -149,6 +154,11 @@ class Run:
     A function without a time column has no dates: `start` and `end` are None. `mode` is "first" where the table is not
     there yet or is empty, "backfill" where somebody said which dates, else "incremental". `vars` are the variables
     of the run.
+
+    >>> @tidemill.table(name="bronze.stats", keys=["player", "game"], time_column="day", start="2026-02-01")
+    ... def stats(run: tidemill.Run):
+    ...     for day in run.dates:
+    ...         yield fetch(day, region=run.vars["region"])
     """
 
     start: date | None = None
@@ -158,12 +168,12 @@ class Run:
     session: Callable[[], SparkSession] = field(default=_no_spark, repr=False)
     held: Callable[[], DataFrame | None] = field(default=lambda: None, repr=False)
     table: Callable[[str], DataFrame] = field(default=_no_table, repr=False)
-    told: Callable[[date], None] = field(default=lambda _: None, repr=False)
+    report: Callable[[date], None] = field(default=lambda _: None, repr=False)
 
     @property
     def dates(self) -> Dates:
         """The dates to fetch, in order. Going through them is what a run shows as its progress."""
-        return Dates(self.start, self.end, self.told)
+        return Dates(self.start, self.end, self.report)
 
     @property
     def spark(self) -> SparkSession:

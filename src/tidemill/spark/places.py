@@ -66,10 +66,10 @@ NO_ROOM = ("No space left on device", "Disk quota exceeded", "database or disk i
 
 def told_of_room(text: str) -> str | None:
     """What the system said of a full disk, where a text has it."""
-    return next((told for told in NO_ROOM if told in text), None)
+    return next((words for words in NO_ROOM if words in text), None)
 
 
-def disk_full(doing: str, told: str, path: object = None, left: str = "") -> TableError:
+def disk_full(doing: str, why: str, path: object = None, left: str = "") -> TableError:
     """The error for a full disk: that of the table at `path`, or of Spark's temporary files, whichever has less room.
 
     `left` is what there is to say of files that remain.
@@ -82,7 +82,7 @@ def disk_full(doing: str, told: str, path: object = None, left: str = "") -> Tab
     )
     return TableError(
         "disk.full",
-        f"{doing} failed: {told}: {place} has {sized(room)} free.",
+        f"{doing} failed: {why}: {place} has {sized(room)} free.",
         f"Free some space there{elsewhere} and run again. The table is as it was.{left and ' '}{left}",
     )
 

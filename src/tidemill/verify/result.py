@@ -74,6 +74,10 @@ class Verified:
     full run no longer returns and its strategy keeps, `ignored` rows of a full run that its strategy does not take.
     `keeps_rows`: such rows are what the declaration asks for, so they are no failure. A table that is not `verifiable`
     was not compared: its notes say why.
+
+    >>> found = tidemill.Project.load("shop").verify("daily")[0]
+    >>> found.table, found.equal, found.missing.count
+    ('daily', True, 0)
     """
 
     table: str
@@ -150,7 +154,11 @@ class Verified:
 
 
 class VerifiedTables(list[Verified]):
-    """What verifying tables has found, one by one; it prints as a table."""
+    """What verifying tables has found, one by one; it prints as a table.
+
+    >>> all(each.ok for each in tidemill.Project.load("shop").verify("daily"))
+    True
+    """
 
     def __repr__(self) -> str:
         return text_table(_HEADINGS, [each.line() for each in self]) if self else "no tables"

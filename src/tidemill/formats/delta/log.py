@@ -250,8 +250,14 @@ def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
         numbered=any(action["txn"]["appId"] == APP_ID for action in actions if "txn" in action),
         adds_rows=bool(added - removed),  # a file that stays, with rows marked as deleted, is in both
         removes_rows=bool(removed),
-        id=str(info.get("txnId") or info.get("timestamp", "")),  # not every writer gives the first
+        id=str(info.get("txnId") or _digest(info, added, removed)),  # not every writer gives the first
     )
+
+
+def _digest(info: dict[str, Any], added: set[str], removed: set[str]) -> str:
+    """What tells a commit from another one of the same number: its files have names that nobody gives twice."""
+    said = json.dumps([info.get("timestamp"), sorted(added), sorted(removed)])
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def _from_anchor(properties: dict[str, str], sequence: int, gap: int, newest: int, later: list[Commit]) -> _Last:

@@ -132,10 +132,10 @@ class Listing:
     def _check_partitions(self, root: Root) -> None:
         files = {tuple(part.partition("=")[0] for part in root.parts(f)[:-1] if "=" in part): f for f in root.inside()}
         if len(files) > 1:
-            told = [f"{file.path} in {'/'.join(names) or 'none'}" for names, file in files.items()]
+            listed = [f"{file.path} in {'/'.join(names) or 'none'}" for names, file in files.items()]
             raise self.error(
                 "source.uneven_partitions",
-                f"Not all files of {root.path} lie in the same folders of partitions: {', '.join(sorted(told)[:2])}.",
+                f"Not all files of {root.path} lie in the same folders of partitions: {', '.join(sorted(listed)[:2])}.",
                 "Move them so that all do or none does, or name some of them with a pattern.",
             )
 

@@ -31,6 +31,12 @@ class Api:
     A request is tried again after 429, 5xx and lost connections, `retries` times, with pauses that double or that the
     server asks for. There are at most `rate` requests a second, and `at_once` of them at a time. Within a run an answer
     is asked for once. `headers` go to the host of `url` only.
+
+    >>> api = tidemill.Api("https://api.example.com/v1", rate=5)
+    >>> @tidemill.table(name="bronze.games", keys=["id"], time_column="day", start="2026-02-01")
+    ... def games(run):
+    ...     for day in run.dates:
+    ...         yield api.get(f"games/{day}")["games"]
     """
 
     url: str
