@@ -65,6 +65,17 @@ class RecomputedStep(Step):
     def _again(self) -> Step:
         return RecomputedStep(self.asked, self.part)
 
+    def _gathered(self) -> tuple[Prepared, HeldRows | None, WindowPlan | None, str | None]:
+        prepared, held, window, version = super()._gathered()
+        return replace(prepared, rows_read=self.rows_read), held, window, version
+
+    def _window_of_rows(self, reading: Reading) -> tuple[DataFrame, WindowPlan | None]:
+        """The rows that all LOADs give together; how many these read is known here, and not from the result."""
+        assert isinstance(self.source, LoadsSource)  # noqa: S101  such a step is made for no other
+        found = self.source.whole(reading).prepared
+        self.rows_read = found.rows_read
+        return found.change.rows, self._window(found.change.rows.schema)
+
     def _compile(self, prepared: Prepared, held: HeldRows | None, window: WindowPlan | None) -> Compiled:
         by_key = self._by_key(prepared, held) if held is not None else None
         return super()._compile(by_key or prepared, held, window)

@@ -153,8 +153,9 @@ def read_toml(file: Path) -> Document:
     try:
         text = Text(str(file), file.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as failure:
-        problem = f"{file} cannot be read"
-        raise FileErrors([ProjectError("project.unreadable", problem, "it must be a UTF-8 text")]) from failure
+        problem, why = f"{file} cannot be read", getattr(failure, "strerror", None)
+        remedy = why.lower() if why else "it must be a UTF-8 text"
+        raise FileErrors([ProjectError("project.unreadable", problem, remedy)]) from failure
     try:
         return Document(text, tomllib.loads(text.content))
     except tomllib.TOMLDecodeError as bad:
