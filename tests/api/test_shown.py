@@ -9,6 +9,7 @@ import tidemill
 from tidemill.api.results import RunResult, RunStep
 from tidemill.api.tables import MergeResult
 from tidemill.errors import MergeError
+from tidemill.ledger.past import PastRun, PastRuns, PastStep
 from tidemill.verify.result import Found, Kind, Verified, VerifiedTables
 
 if TYPE_CHECKING:
@@ -103,3 +104,29 @@ def test_a_history_is_a_list_of_commits_that_prints_as_a_table(spark: SparkSessi
     assert line.split()[0] == "0"
     assert line.endswith("merge upsert  +2")
     assert Cells(found._repr_html_()).lines[1][2:4] == ["merge upsert", "+2"]
+
+
+def test_past_runs_are_a_list_that_prints_as_a_table_and_each_shows_its_steps():
+    step = PastStep(
+        "daily", "failed", "replace", "full", "no window", "2026-01-02T03:04:06.000Z", 0.5, None, None,
+        *(0, 0, 0, 0, 0), None, None, "query.failed", "No column <x>.", "/lake/daily",
+    )  # fmt: skip
+    began, ended = "2026-01-02T03:04:05.678Z", "2026-01-02T03:04:07.000Z"
+    run = PastRun("4f1c", "run", "failed", None, began, ended, 1.32, None, None, (step,))
+    found = PastRuns([run])
+    assert repr(found).splitlines() == [
+        "run   started              command  status  steps         seconds",
+        "4f1c  2026-01-02 03:04:05  run      failed  daily failed      1.3",
+    ]
+    assert repr(PastRuns()) == "no runs"
+    assert Cells(found._repr_html_()).lines[1] == [
+        "4f1c",
+        "2026-01-02 03:04:05",
+        "run",
+        "failed",
+        "daily failed",
+        "1.3",
+    ]
+    one = Cells(run._repr_html_())
+    assert one.caption == "run · failed · 2026-01-02 03:04:05 · 1.3 s"
+    assert one.lines[1] == ["daily", "failed", "full", "no window", "", "0", "0", "0", "0", "0.5", "No column <x>."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -168,3 +169,41 @@ def test_in_a_project_a_merge_goes_into_a_table_and_a_path_needs_a_slash(project
         "error[table.unknown] No table ordres is declared.\n  Did you mean orders? A path needs ./ here: ./ordres\n"
     )
     assert not (project / "ordres").exists()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_query_of_a_pipeline_that_cannot_be_parsed_is_a_notice_as_spark_may_know_more(project: Path, cli, form: str):
+    write(
+        project / "pipelines/daily.sql", "CREATE TABLE daily AS SELECT id,\n  count(* AS n FROM orders GROUP BY id;\n"
+    )
+    result = cli("validate", "--format", form)
+    said = (
+        "pipelines/daily.sql:2:11: the query of daily cannot be parsed: ) is missing before AS. Correct it; "
+        "if Spark knows this syntax, what the query reads stays unknown."
+    )
+    assert result.exit_code == 0
+    if form == "json":
+        assert json.loads(result.stdout)["notices"] == [said]
+    else:
+        assert result.stdout == f"  notice  {said}\n  ! no errors · 1 notice · 2 tables\n"
+
+
+@pytest.mark.parametrize("command", ["compact", "vacuum", "recover", "backup", "drop"])
+def test_commands_on_tables_say_which_one_may_be_meant(project: Path, cli, command: str):
+    result = cli(command, "ordres")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error[table.missing] There is no table ordres.\n  Did you mean orders?\n",
+    )
+    gone = f"error[table.missing] There is no table at {project}/lake/x.\n  Give the path of a table.\n"
+    assert cli(command, project / "lake/x").stderr == gone
+
+
+def test_a_project_file_that_may_not_be_read_is_not_said_to_be_no_text(project: Path):
+    (project / "tidemill.toml").chmod(0o000)
+    result = as_ordinary_user("validate")
+    assert result.returncode == 2
+    assert result.stderr == (
+        f"error[project.unreadable] {project}/tidemill.toml cannot be read\n"
+        "  permission denied\n1 error · nothing was run\n"
+    )

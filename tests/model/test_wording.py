@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from tidemill.errors import ArgumentError
@@ -22,6 +24,17 @@ WORDING = wording_of("main", ["main.orders", "main.orders_daily", "mart.report"]
 )
 def test_names_of_the_projects_tables_are_short_and_nothing_else_changes(text: str, shown: str | None) -> None:
     assert WORDING.text(text) == (shown or text)
+
+
+def test_what_is_logged_during_a_step_has_the_same_names_and_later_lines_are_as_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    logger = logging.getLogger("tidemill")
+    with caplog.at_level(logging.INFO, "tidemill"), WORDING.log():
+        logger.info("%s: %s", "main.orders", "all rows")
+    with caplog.at_level(logging.INFO, "tidemill"):
+        logger.info("%s: %s", "main.orders", "all rows")
+    assert caplog.messages == ["orders: all rows", "main.orders: all rows"]
 
 
 def test_an_error_stays_the_same_error() -> None:

@@ -144,8 +144,13 @@ def _found(table: Place) -> Snapshot:
     from tidemill.formats.log import log_at  # noqa: PLC0415
 
     snapshot = log_at(table.path).snapshot()
-    if snapshot is not None:
-        return snapshot
+    if snapshot is None:
+        raise missing(table)
+    return snapshot
+
+
+def missing(table: Place) -> ArgumentError:
+    """The error for a table that is not there."""
     name = Path(table.path).name
     start = table.name.rstrip("/").removesuffix(name)  # a schema, or a folder
     declared = [each.removeprefix(start) for each in table.declared() if each.startswith(start)]
@@ -153,4 +158,4 @@ def _found(table: Place) -> Snapshot:
     is_path = table.name == table.path or "/" in table.name
     otherwise = "Give the path of a table." if is_path else f"Nothing is at {table.path}."
     remedy = f"Did you mean {start}{close}?" if close else otherwise
-    raise ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)
+    return ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)

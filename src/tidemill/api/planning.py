@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
 from tidemill.formats.log import log_of, view_record
 from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
-from tidemill.frontends.sql.queries import bound
+from tidemill.frontends.sql.queries import bound, unparsed
 from tidemill.model.names import quoted_text, spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
-from tidemill.model.table import SchemaPolicy, schema_changed
+from tidemill.model.table import SchemaPolicy, Table, schema_changed
 from tidemill.planning.explain import explain, explain_view
 from tidemill.planning.gaps import NO_FACTS
 from tidemill.planning.notices import changed_query, may_miss, missed_changes, rows_will_stay
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tidemill.execution.runner import Runner
     from tidemill.model.query import Export
     from tidemill.model.record import Snapshot
-    from tidemill.model.table import Table
     from tidemill.planning.explain import PlannedStep
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.refusals import Ground
@@ -125,6 +124,19 @@ def doubtful_sources(workspace: Workspace) -> list[str]:
             size_of(source)
         except TidemillError as failure:
             found += [failure.problem] if isinstance(failure, MissingFileError) else []
+    return found
+
+
+def unparsed_queries(workspace: Workspace) -> list[str]:
+    """Queries that stop our parser, and of which nobody says what they read: mostly they are wrong."""
+    found = []
+    for node in (*workspace.tables_and_views, *workspace.exports):
+        query = node.producer if isinstance(node, Table) else node.query
+        wrong = unparsed(query.text) if isinstance(query, Query) and not node.inputs else None
+        if isinstance(query, Query) and wrong:
+            place = query.at(wrong.line, wrong.column, wrong.word)
+            said = f"{place}: the query of {node.name} cannot be parsed: {wrong.why}."
+            found.append(f"{said} Correct it; if Spark knows this syntax, what the query reads stays unknown.")
     return found
 
 

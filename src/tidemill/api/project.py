@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
     from tidemill.execution.checks import TableChecks
     from tidemill.frontends.project import ProjectSettings
-    from tidemill.ledger.past import PastRun
+    from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
     from tidemill.planning.explain import PlannedStep
@@ -154,7 +154,7 @@ class Project:
         workspace = self._chosen(select, exclude, vars)
         return [replace(each, table=workspace.short(each.table)) for each in workspace.test(spark)]
 
-    def runs(self, limit: int | None = None) -> list[PastRun]:
+    def runs(self, limit: int | None = None) -> PastRuns:
         """Past runs from the ledger, newest first, with their steps: how each ended, what it read, and why."""
         from tidemill.ledger.past import past_runs  # noqa: PLC0415
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.model.function import OnUnmet
+from tidemill.model.names import rejected_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,11 +135,6 @@ class Expected:
             "rows": self.rows,
             "unmet": self.unmet,
         }
-
-
-def rejected_name(table: str) -> str:
-    """The table that keeps the rows which another one turned away."""
-    return f"{table}__rejected"
 
 
 def summed(results: Iterable[Expected]) -> tuple[Expected, ...]:

@@ -368,6 +368,7 @@ def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -
 
 def _log(place: Place) -> AnyLog:
     """The log of a table that is there; what only interrupted runs have left is a dataset's."""
+    from tidemill.api.maintenance import missing  # noqa: PLC0415
     from tidemill.formats.log import check_place, format_at, log_at  # noqa: PLC0415
     from tidemill.formats.parquet.folder import Folder  # noqa: PLC0415
     from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415
@@ -381,7 +382,7 @@ def _log(place: Place) -> AnyLog:
         return DatasetLog(path)
     log = log_at(path)
     if kind is None or (kind == DELTA and not log.exists()):
-        raise ArgumentError("table.missing", f"There is no table at {place.name}.", "Give the path or the name of one.")
+        raise missing(place)
     return log
 
 

@@ -119,13 +119,14 @@ def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None
 @output
 def validate(workspace: Workspace, form: str, quiet: bool) -> None:
     """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
-    from tidemill.api.planning import bad_params, doubtful_sources, warnings_of  # noqa: PLC0415
+    from tidemill.api.planning import bad_params, doubtful_sources, unparsed_queries, warnings_of  # noqa: PLC0415
     from tidemill.planning.refusals import refuse  # noqa: PLC0415
 
     refuse(bad_params(workspace))
     proposals = _proposals(workspace)
-    warned = [workspace.wording.text(text) for table in workspace.tables for text in warnings_of(workspace, table)]
-    notices = [workspace.masking.mask(each) for each in (*doubtful_sources(workspace), *warned)]
+    warned = [text for table in workspace.tables for text in warnings_of(workspace, table)]
+    said = (*doubtful_sources(workspace), *map(workspace.wording.text, (*unparsed_queries(workspace), *warned)))
+    notices = [workspace.masking.mask(each) for each in said]
     counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
     if form == "json":
         render.document({"ok": True, **counts, "notices": notices, "proposals": proposals})

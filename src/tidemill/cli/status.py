@@ -53,6 +53,11 @@ class Saved:
     full_rows_read: int
     full_seconds: float
 
+    @property
+    def rows_saved(self) -> int:
+        """Rows that as many full runs would have read on top; none where these read no less than the last full one."""
+        return max(0, round((self.full_rows_read - self.rows_read) * self.runs))
+
     def __str__(self) -> str:
         rows = f"a run reads {render.rows(round(self.rows_read))} instead of {self.full_rows_read:,}"
         return f"{rows}, in {self.seconds:.1f} s instead of {self.full_seconds:.1f} s"
@@ -186,7 +191,7 @@ def _line(each: Status, schema: str) -> tuple[str, ...]:
         render.moment(each.changed_at or ""),
         last,
         ", ".join(f"{name} {count:,}" for name, count in each.expectations.items() if count),
-        str(each.saved) if each.saved else "",
+        str(each.saved) if each.saved and each.saved.rows_saved else "",
     )
 
 
@@ -207,12 +212,11 @@ def _total(found: Sequence[Status], runs: Sequence[PastRun]) -> list[str]:
     words = [_count(len(found) - views, "table"), *([_count(views, "view")] if views else [])]
     words.append(f"{'at least ' if unknown else ''}{render.rows(sum(held))}")
     words += [f"last run {render.moment(run.started)} {render.coloured(run.status)}" for run in runs]
-    saved = [each.saved for each in found if each.saved]
+    usual = [each.saved for each in found if each.saved]
+    saved, read = sum(each.rows_saved for each in usual), round(sum(each.rows_read * each.runs for each in usual))
     if saved:
-        read, full = (sum(getattr(s, name) * s.runs for s in saved) for name in ("rows_read", "full_rows_read"))
-        words.append(
-            f"saved: all runs since the first read {render.rows(round(read))}, full ones would have read {full:,}"
-        )
+        full = f"full ones would have read {read + saved:,}"
+        words.append(f"saved: all runs since the first read {render.rows(read)}, {full}")
     return words
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from tidemill.changes.check_results import Expected, rejected_name
+from tidemill.changes.check_results import Expected
 from tidemill.changes.checks import as_row, samples
 from tidemill.changes.columns import require
 from tidemill.changes.profile import decoded, exact, time_kind
@@ -22,7 +22,7 @@ from tidemill.execution.results import together
 from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
 from tidemill.model.function import OnUnmet
-from tidemill.model.names import quote, spelled
+from tidemill.model.names import quote, rejected_name, spelled
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
 from tidemill.model.table import SchemaPolicy, Table
 from tidemill.planning.dates import progress_of

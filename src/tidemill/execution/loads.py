@@ -16,7 +16,7 @@ from tidemill.execution.load_parts import LoadPart, LoadsSource
 from tidemill.execution.load_record import inputs_of
 from tidemill.execution.load_rows import MeetingLoads, Read, put_together, ready
 from tidemill.execution.prepare import Prepared
-from tidemill.execution.reading import rows_of, session_of_rows, table_facts, versions_read
+from tidemill.execution.reading import RowsRead, facts_of, rows_of, session_of_rows, table_facts, versions_read
 from tidemill.execution.results import together
 from tidemill.formats.base import Change, Profile
 from tidemill.model.table import SchemaPolicy
@@ -47,6 +47,13 @@ def run_loads(spark: SparkSession, plan: StepPlan, source: LoadsSource) -> StepR
         if results[0].first_run:
             break
     return replace(together(results), batches=1, reason=results[0].reason, mode=results[0].mode)
+
+
+def read_recomputed(attempt: Attempt, reading: Reading) -> RowsRead:
+    """The rows that all LOADs give together; how many these read is known here, and not from the result."""
+    found = _sources(attempt).whole(reading).prepared
+    filled = fill(attempt.plan, facts_of(attempt, found.change.rows.schema))
+    return RowsRead(found.change.rows, filled, filled.window, read=found.rows_read)
 
 
 def _gather(attempt: Attempt, number: int) -> Gathered:

@@ -13,13 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.errors import ArgumentError, Origin, SourceError, TidemillError, did_you_mean
+from tidemill.errors import ArgumentError, SourceError, TidemillError, did_you_mean
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.load_parts import LoadsSource
 from tidemill.model.check import Relationships
 from tidemill.model.function import Function
 from tidemill.model.join import Join
-from tidemill.model.mistakes import offset_of
 from tidemill.model.query import Loaded, Query, through
 from tidemill.model.source import Loads
 from tidemill.model.variables import NOTHING_GIVEN
@@ -322,10 +321,6 @@ class QuerySource:
         place = unparsed_at(failure)
         if place is None:
             return None
-        line, column, word = place
-        written, origin = self.query.text.splitlines(), self.query.origin
-        if origin and line <= len(written):
-            column = offset_of(word, written[line - 1], column) + ((origin.column or 1) if line == 1 else 1)
-            origin = Origin(origin.file, (origin.line or 1) + line - 1, column)
         problem = f"{self} cannot be parsed: {one_line(failure)}"
-        return ArgumentError("query.syntax", problem, "Correct the query and run again.", origin=origin)
+        remedy = "Correct the query and run again."
+        return ArgumentError("query.syntax", problem, remedy, origin=self.query.at(*place))

@@ -79,7 +79,8 @@ def _unreadable(table: Table, source: Connector, why: str, remedy: str) -> Sourc
 class RowsRead:
     """Rows of a source, the plan without gaps that they were read by, and the window of it.
 
-    `expected` tells how the rows of a function fared; `adopted`: how far its table goes, its rows say.
+    `expected` tells how the rows of a function fared; `adopted`: how far its table goes, its rows say. `read` is how
+    many rows were read for these, where it is not their number.
     """
 
     rows: DataFrame
@@ -87,6 +88,7 @@ class RowsRead:
     window: WindowPlan | None
     expected: tuple[Expected, ...] = ()
     adopted: bool = False
+    read: int | None = None
 
 
 def gather(attempt: Attempt, read: Callable[[Attempt, Reading], RowsRead] | None = None) -> Gathered:
@@ -102,6 +104,8 @@ def gather(attempt: Attempt, read: Callable[[Attempt, Reading], RowsRead] | None
     held = held if own is session else held_rows(attempt, own, whole)
     with reading_of(attempt.table, attempt.source):
         prepared = _prepare(attempt, found, held, whole)
+    if found.read is not None:
+        prepared = replace(prepared, rows_read=found.read)
     return Gathered(
         plan=found.plan,
         prepared=prepared,

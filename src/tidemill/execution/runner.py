@@ -153,7 +153,7 @@ class Runner:
         node, began = self.graph.nodes[name], time.monotonic()
         self.listener.began(node.name)
         try:
-            with self.catalog.user.at_work():
+            with self.catalog.user.at_work(), self.wording.log():
                 outcome = Outcome(node.name, self._made(node))
         except TidemillError as failure:
             failure.origin = failure.origin or node.origin

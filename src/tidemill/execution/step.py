@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
@@ -12,7 +13,7 @@ from tidemill.execution.attempt import Task
 from tidemill.execution.commit import commit
 from tidemill.execution.functions import run_function
 from tidemill.execution.load_parts import LoadsSource
-from tidemill.execution.loads import run_loads
+from tidemill.execution.loads import read_recomputed, run_loads
 from tidemill.execution.producers import FunctionRows
 from tidemill.execution.reading import gather, table_facts
 from tidemill.execution.results import together, up_to_date
@@ -73,9 +74,11 @@ def execute(
 
 def _run_sources(spark: SparkSession, plan: StepPlan, source: Connector) -> StepResult:
     """One commit, or one for each round of LOADs; a table that is computed whole each run has one source."""
-    if isinstance(source, LoadsSource) and not source.loads.recomputed:
-        return run_loads(spark, plan, source)
-    return commit(Task(spark, plan, source, gather))
+    if not isinstance(source, LoadsSource):
+        return commit(Task(spark, plan, source, gather))
+    if source.loads.recomputed:
+        return commit(Task(spark, plan, source, partial(gather, read=read_recomputed)))
+    return run_loads(spark, plan, source)
 
 
 def _run_batches(spark: SparkSession, plan: StepPlan, source: Connector, report: Callable[[str], None]) -> StepResult:

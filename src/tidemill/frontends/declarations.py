@@ -17,7 +17,7 @@ from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.frontends.project_file import Filling
 from tidemill.model.graph import Graph, Node, duplicates
 from tidemill.model.mistakes import FileErrors, Mistakes, Wording, in_order, wording_of
-from tidemill.model.names import is_foreign
+from tidemill.model.names import is_foreign, rejected_name
 from tidemill.model.project import ALONE
 from tidemill.model.query import Export
 from tidemill.model.variables import Masking, secrets_in
@@ -85,11 +85,9 @@ def _files(start: Path, project: ProjectSettings) -> tuple[list[Path], ModelFile
 
 
 def _wording(found: Sequence[Declared], project: ProjectSettings) -> Wording:
-    names = [
-        *(table.name for each in found for table in each.tables),
-        *(view.name for each in found for view in each.views),
-    ]
-    return wording_of(project.warehouse.schema, names)
+    tables = [table.name for each in found for table in each.tables]
+    views = [view.name for each in found for view in each.views]
+    return wording_of(project.warehouse.schema, [*tables, *map(rejected_name, tables), *views])
 
 
 def _checked(found: Sequence[Declared], project: ProjectSettings, outside: Mapping[str, Source]) -> Graph:

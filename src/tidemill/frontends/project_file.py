@@ -134,8 +134,9 @@ def read_toml(file: Path) -> Document:
     try:
         text = Text(str(file), file.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as failure:
-        problem = f"{file} cannot be read"
-        raise FileErrors([FileError("project.unreadable", problem, "it must be a UTF-8 text")]) from failure
+        problem, why = f"{file} cannot be read", getattr(failure, "strerror", None)
+        remedy = why.lower() if why else "it must be a UTF-8 text"
+        raise FileErrors([FileError("project.unreadable", problem, remedy)]) from failure
     try:
         data = tomllib.loads(text.content)
     except tomllib.TOMLDecodeError as bad:

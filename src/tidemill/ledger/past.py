@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError
 from tidemill.ledger.ledger import INTERRUPTED, RUNNING, Ledger, ledger_file
 from tidemill.model.project import find_project
@@ -18,6 +19,11 @@ _LAST = """
 SELECT * FROM steps
 WHERE path = ? AND mode <> 'verify' AND status <> 'not run' ORDER BY at DESC, step_id DESC LIMIT 1
 """
+_SHOWN = ("run", "started", "command", "status", "steps", "seconds")
+_STEP_SHOWN = (
+    *("table", "status", "mode", "reason", "rows_read", "inserted", "updated", "deleted", "unchanged"),
+    *("seconds", "error"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +76,43 @@ class PastRun:
     error: str | None
     steps: tuple[PastStep, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """Its steps, under a line on the run itself."""
+        steps = [[getattr(step, name) for name in _STEP_SHOWN] for step in self.steps]
+        took = "" if self.seconds is None else f" · {self.seconds:.1f} s"
+        why = f" · [{self.error_code}] {self.error or ''}" if self.error_code else ""
+        caption = f"{self.command} · {self.status} · {_moment(self.started)}{took}{why}"
+        return html_table(_STEP_SHOWN, steps, caption)
 
-def past_runs(folder: Path | None = None, limit: int | None = None, command: str = "") -> list[PastRun]:
+
+class PastRuns(list[PastRun]):
+    """Runs, newest first, which print as a table; times are in UTC."""
+
+    def __repr__(self) -> str:
+        return text_table(_SHOWN, self._lines()) if self else "no runs"
+
+    def _repr_html_(self) -> str:
+        return html_table(_SHOWN, self._lines())
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                run.run_id,
+                _moment(run.started),
+                run.command,
+                run.status,
+                ", ".join(f"{step.table} {step.status}" for step in run.steps),
+                "" if run.seconds is None else f"{run.seconds:.1f}",
+            )
+            for run in self
+        ]
+
+
+def _moment(at: str) -> str:
+    return at[:19].replace("T", " ")
+
+
+def past_runs(folder: Path | None = None, limit: int | None = None, command: str = "") -> PastRuns:
     """The runs of the project in `folder`, newest first, those of a `command` only; without a folder the user's own.
 
     Pipeline files outside of projects share the user's ledger: there it is those that were started for the folder.
@@ -81,7 +122,7 @@ def past_runs(folder: Path | None = None, limit: int | None = None, command: str
     SELECT * FROM runs WHERE ? IN ('', folder) AND (command || ' ') LIKE ? ORDER BY started DESC, rowid DESC LIMIT ?
     """
     given = (str(folder) if alone else "", f"{command} %" if command else "%", -1 if limit is None else limit)
-    return [_run(ledger, row) for row in ledger.query(chosen, *given)]
+    return PastRuns(_run(ledger, row) for row in ledger.query(chosen, *given))
 
 
 def past_run(start: str, folder: Path | None = None) -> PastRun:

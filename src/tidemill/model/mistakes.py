@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from contextlib import contextmanager
@@ -258,6 +259,21 @@ class Wording:
         except TidemillError as error:
             self.correct(error)
             raise
+
+    @contextmanager
+    def log(self) -> Iterator[None]:
+        """What is logged inside is for users."""
+
+        def reworded(line: logging.LogRecord) -> bool:
+            line.msg, line.args = self.text(line.getMessage()), ()
+            return True
+
+        logger = logging.getLogger("tidemill")
+        logger.addFilter(reworded)
+        try:
+            yield
+        finally:
+            logger.removeFilter(reworded)
 
     def correct(self, error: TidemillError) -> None:
         """Changes the error's own texts: its type, its cause and its place stay."""

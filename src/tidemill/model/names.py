@@ -43,6 +43,11 @@ class Naming:
         return self.catalog is not None and written.strip("`").lower() == self.catalog.lower()
 
 
+def rejected_name(table: str) -> str:
+    """The table that holds the rows which another one turned away; of a path, its path."""
+    return f"{table}__rejected"
+
+
 def is_foreign(full: str) -> bool:
     """Whether a name that `Naming.full` gave is one of another catalog, which Spark has to know."""
     return len(_PARTS.findall(full)) > _SCHEMA_AND_TABLE

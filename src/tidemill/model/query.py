@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tidemill.errors import ArgumentError, did_you_mean
+from tidemill.errors import ArgumentError, Origin, did_you_mean
 from tidemill.model.function import Function
 from tidemill.model.join import Join
+from tidemill.model.mistakes import offset_of
 from tidemill.model.names import PARQUET
 from tidemill.model.source import Loads
 from tidemill.model.strategy import Replace
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from tidemill.errors import Origin
     from tidemill.model.check import Check
     from tidemill.model.source import Source
     from tidemill.model.strategy import Append, Merge
@@ -63,6 +63,14 @@ class Query(Template):
     clock: bool = False
     unrepeatable: str | None = None
     sums: tuple[str, ...] = ()
+
+    def at(self, line: int, column: int, word: str) -> Origin | None:
+        """Where in its file a word stands that a parser met at this line, from 1, and column, from 0, of the query."""
+        written = self.text.splitlines()
+        if self.origin is None or line > len(written):
+            return self.origin
+        column = offset_of(word, written[line - 1], column) + ((self.origin.column or 1) if line == 1 else 1)
+        return Origin(self.origin.file, (self.origin.line or 1) + line - 1, column)
 
     def filled(self, literals: Mapping[str, str]) -> str:
         """The query with SQL literals in the place of its @names; all must be given."""

@@ -25,27 +25,43 @@ if TYPE_CHECKING:
     from tidemill.model.query import Where
 
 
-def syntax_error(query: Named) -> tuple[Span, str] | None:
-    """The place at which sqlglot stops, and what it says of it; None where it can parse the query."""
+@dataclass(frozen=True, slots=True)
+class Unparsed:
+    """Where sqlglot stops in a query, and what it says of it: lines are counted from 1, columns from 0."""
+
+    line: int
+    column: int
+    word: str
+    why: str
+
+
+def unparsed(text: str) -> Unparsed | None:
+    """The place at which a query cannot be parsed any further; None where it can."""
     try:
-        sqlglot.parse(query.text, dialect="spark")
+        sqlglot.parse(text, dialect="spark")
     except ParseError as failure:
         first = failure.errors[0]
         word = str(first["highlight"] or "")
-        line, column = int(first["line"] or 1), max(int(first["col"] or 1) - len(word), 0)
         said = str(first["description"] or "")
         lacks = said.removeprefix("Expecting ") if said.startswith("Expecting ") else ""
-        return _span(query, line, column, word), f"{lacks} is missing before {word}" if lacks else f"unexpected {word}"
+        why = f"{lacks} is missing before {word}" if lacks else f"unexpected {word}"
+        return Unparsed(int(first["line"] or 1), max(int(first["col"] or 1) - len(word), 0), word, why)
     return None
 
 
-def _span(query: Named, line: int, column: int, word: str) -> Span:
+def syntax_error(query: Named) -> tuple[Span, str] | None:
+    """The place at which sqlglot stops, and what it says of it; None where it can parse the query."""
+    found = unparsed(query.text)
+    return (_span(query, found), found.why) if found else None
+
+
+def _span(query: Named, found: Unparsed) -> Span:
     text, begins = query.span.text, query.span.start
-    before = text.content[begins:].split("\n")[: line - 1]
+    before = text.content[begins:].split("\n")[: found.line - 1]
     start = begins + sum(len(each) + 1 for each in before)
     rest = text.content[start:].partition("\n")[0]
-    start += offset_of(word, rest, column)
-    return text.span(start, start + len(word))
+    start += offset_of(found.word, rest, found.column)
+    return text.span(start, start + len(found.word))
 
 
 _FORMATS = {"parquet", "delta", "csv", "json", "orc", "avro", "text", "binaryfile", "xml", "iceberg"}

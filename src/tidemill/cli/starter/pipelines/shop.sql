@@ -1,7 +1,7 @@
 -- A pipeline: sources, tables that follow them, exports. Paths start at the folder of tidemill.toml.
 
 -- Orders come as files, a new one each day. A corrected order comes again with a later updated_at; a row may be
--- up to two hours late. So each run reads what is not older than the last updated_at it has seen, less two hours.
+-- up to two hours late. So each run reads what is not older than the last updated_at it has seen, minus two hours.
 SOURCE orders TYPE CSV PARAMS { "path": "data/orders/*.csv", "types": { "amount": "decimal(10,2)" } }
   INCREMENTAL BY updated_at LOOKBACK 2 HOURS;
 
