@@ -66,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first: at the end no worker is left alone with it. A new file is taken for long."""
+    """What takes longest begins first: at the end no worker is left alone with it. A new file counts as long."""
     known = recorded_durations()
     items.sort(key=lambda item: -known.get(_file_of(item.nodeid), Duration(seconds=60.0)).seconds)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidemill.api.results import RunResult, RunStep
     from tidemill.execution.checks import TableChecks
     from tidemill.formats.history import History
-    from tidemill.ledger.past import PastRun
+    from tidemill.ledger.past import PastRun, PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.planning.explain import PlannedStep
     from tidemill.verify.result import Verified, VerifiedTables
@@ -54,6 +54,7 @@ __all__ = [
     "MergeResult",
     "MergeStrategy",
     "PastRun",
+    "PastRuns",
     "PlannedStep",
     "Project",
     "Record",
@@ -90,6 +91,7 @@ _LOADED_LATER = {
     "DropResult": "tidemill.api.maintenance",
     "History": "tidemill.formats.history",
     "PastRun": "tidemill.ledger.past",
+    "PastRuns": "tidemill.ledger.past",
     "PlannedStep": "tidemill.planning.explain",
     "RestoreResult": "tidemill.maintenance.backup",
     "RunResult": "tidemill.api.results",

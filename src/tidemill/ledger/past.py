@@ -86,7 +86,11 @@ class PastRun:
 
 
 class PastRuns(list[PastRun]):
-    """Runs, newest first, which print as a table; times are in UTC."""
+    """Runs, newest first, which print as a table; times are in UTC.
+
+    >>> tidemill.Project.load("shop").runs()[0].status
+    'ok'
+    """
 
     def __repr__(self) -> str:
         return text_table(_SHOWN, self._lines()) if self else "no runs"
