@@ -15,7 +15,6 @@ from tidemill.frontends.sql.queries import bound
 from tidemill.model.names import quoted_text, spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
-from tidemill.model.strategy import Replace
 from tidemill.model.table import SchemaPolicy, schema_changed
 from tidemill.planning.explain import explain, explain_view
 from tidemill.planning.gaps import NO_FACTS
@@ -23,6 +22,7 @@ from tidemill.planning.notices import changed_query, may_miss, missed_changes, r
 from tidemill.planning.plan import Mode, plan_step
 from tidemill.planning.refusals import ground_of, refuse
 from tidemill.planning.request import USUAL
+from tidemill.planning.strategies import replaces_all
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def warnings_of(workspace: Workspace, table: Table) -> tuple[str, ...]:
 
 def refused_columns(table: Table, snapshot: Snapshot | None) -> tuple[str, ...]:
     """What `plan` says of a table whose run will stop at its columns; nothing where they fit or are not known."""
-    strict = table.schema_policy is SchemaPolicy.FAIL and not isinstance(table.strategy, Replace)
+    strict = table.schema_policy is SchemaPolicy.FAIL and not replaces_all(table.strategy)
     if snapshot is None or not strict:
         return ()
     return tuple(text for part in table.parts for text in _refused(part, snapshot))

@@ -10,9 +10,9 @@ from tidemill.execution.joins import JoinSource
 from tidemill.execution.load_parts import LoadsSource, version_of
 from tidemill.frontends.sql.volatile import output_columns
 from tidemill.model.query import Loaded, Query
-from tidemill.model.strategy import Append
 from tidemill.planning.gaps import Facts
 from tidemill.planning.request import USUAL
+from tidemill.planning.strategies import appends
 from tidemill.sources.registry import columns_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None, req
 
 def _columns(table: Table) -> Sequence[str] | None:
     """The columns that a source or a query gives, where an append has to know whether they are what they were."""
-    return columns_given(table) if table.window and isinstance(table.strategy, Append) else None
+    return columns_given(table) if table.window and appends(table.strategy) else None
 
 
 def columns_given(table: Table) -> Sequence[str] | None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.model.join import Join
 from tidemill.model.source import Loads
-from tidemill.model.strategy import Append
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import plan_fetches, whole_of
 from tidemill.planning.gaps import NO_FACTS, Gap, cursor_kind
@@ -22,8 +21,9 @@ from tidemill.planning.joins import plan_join
 from tidemill.planning.loads import LoadsPlanning, reason_of_all, window_of_all
 from tidemill.planning.notices import changed_query, layout_notices, rebuilt_query
 from tidemill.planning.request import USUAL
+from tidemill.planning.strategies import reason_of_everything
 from tidemill.planning.table_windows import table_window
-from tidemill.planning.windows import EVERYTHING, EVERYTHING_APPENDED, FIRST_RUN, condition_given
+from tidemill.planning.windows import FIRST_RUN, condition_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -225,7 +225,7 @@ def _mode(plan: StepPlan) -> Mode:
 def reason_of_whole(table: Table, variables: Mapping[str, str]) -> str:
     """Why a table without a window that is there already reads what it does."""
     shown = condition_given(table, variables)
-    return shown or (EVERYTHING_APPENDED if isinstance(table.strategy, Append) else EVERYTHING)
+    return shown or reason_of_everything(table.strategy)
 
 
 def _is_up_to_date(ground: StepPlan, facts: Facts) -> bool:
