@@ -18,7 +18,7 @@ from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import plan_fetches, whole_of
 from tidemill.planning.gaps import NO_FACTS, Gap, cursor_kind
 from tidemill.planning.joins import plan_join
-from tidemill.planning.loads import LoadsPlanning, reason_of_all, window_of_all
+from tidemill.planning.loads import LoadsPlanning, reason_of_all
 from tidemill.planning.notices import changed_query, layout_notices, rebuilt_query
 from tidemill.planning.request import USUAL
 from tidemill.planning.strategies import reason_of_everything
@@ -203,8 +203,7 @@ def _of_loads(ground: StepPlan, loads: Loads, facts: Facts) -> StepPlan:
     notices = tuple(f"{ground.table.name}: {notice}" for notice in said)
     gap = next((each.gap for each in sources if each.gap), None)
     plan = replace(ground, reason=reason_of_all(sources), rounds=rounds, notices=notices, gap=gap)
-    bounded = any(each.window and each.window.start for each in sources)
-    return replace(plan, mode=_mode(replace(plan, window=window_of_all(sources) if bounded and not gap else None)))
+    return replace(plan, mode=_mode(plan))
 
 
 def _is_backfill(ground: StepPlan) -> bool:
@@ -217,7 +216,8 @@ def _mode(plan: StepPlan) -> Mode:
         return Mode.BACKFILL
     if plan.snapshot is None:
         return Mode.FIRST
-    bounded = plan.window is not None and plan.window.start is not None
+    windows = (plan.window, *(each.window for together in plan.rounds for each in together))
+    bounded = any(window is not None and window.start is not None for window in windows)
     by_progress = plan.gap is Gap.JOIN_SIDES or bool(plan.table.function and plan.table.window)
     return Mode.INCREMENTAL if bounded or by_progress else Mode.FULL
 
