@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from delta.tables import DeltaTable, IdentityGenerator
+from delta_rows import delta_rows
 
 from tidemill.cli.main import tidemill
 from tidemill.formats.delta.log import DeltaLog
@@ -96,3 +98,16 @@ def test_a_value_of_another_type_an_unknown_source_and_a_table_never_run_are_err
     assert never["error"]["problem"] == (  # type: ignore[index]
         "fresh has not been run yet, so there is no log to hold its watermark."
     )
+
+
+def test_a_commit_that_changes_no_row_leaves_columns_to_the_table_that_it_fills_itself(shop: Shop) -> None:
+    made = DeltaTable.create(shop.spark).location(str(shop.path("merged")))
+    made = made.addColumn("id", "INT").addColumn("at", "TIMESTAMP")
+    made.addColumn("number", "BIGINT", generatedAlwaysAs=IdentityGenerator()).execute()
+    text = TEXT.replace("MERGE ON id", 'MERGE ON id OPTIONS { "on_schema_change": "ignore" }')
+    shop.says(text).data("events.csv", "id at", *ROWS)
+    assert shop.step("merged").counts.inserted == 3
+    shop.says(text.replace("1 HOUR", "3 HOURS"))
+    before = shop.version("merged")
+    assert (shop.step("merged").status, shop.version("merged")) == ("unchanged", before + 1)
+    assert len(set(delta_rows(shop.path("merged"), "number"))) == 3

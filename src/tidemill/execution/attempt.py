@@ -15,8 +15,8 @@ from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
 from tidemill.formats.base import HELD, AppendRows, HeldRows, Target
 from tidemill.model.names import of, quote
-from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.planning.refusals import missing_variables, refusals, refuse
+from tidemill.planning.strategies import deletes_missing, keys_of
 from tidemill.planning.windows import known_of
 from tidemill.spark.settings import in_zone_of
 
@@ -255,5 +255,4 @@ def drop_columns(attempt: Attempt, columns: Sequence[str]) -> None:
 
 
 def _by_key(prepared: Prepared) -> bool:
-    strategy = prepared.strategy
-    return isinstance(strategy, Merge) and strategy.form is not MergeStrategy.FULL_MERGE
+    return bool(keys_of(prepared.strategy)) and not deletes_missing(prepared.strategy)

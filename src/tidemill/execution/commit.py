@@ -9,6 +9,7 @@ import logging
 import time
 from contextlib import closing
 from dataclasses import replace
+from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from tidemill.changes.compile import ALL_COUNTS, column_types, compile_change, compile_protected
@@ -41,6 +42,7 @@ from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.planning.notices import layout_notices
 from tidemill.planning.plan import Mode
 from tidemill.planning.refusals import protection
+from tidemill.planning.strategies import keys_of
 from tidemill.sources.protocol import bytes_of, sum_of_known
 from tidemill.spark.session import pace
 
@@ -103,7 +105,7 @@ def _drop(attempt: Attempt, columns: Sequence[str]) -> None:
 
 
 def _compile(attempt: Attempt, gathered: Gathered) -> Compiled:
-    prepared, held, merges = gathered.prepared, gathered.held, isinstance(attempt.table.strategy, Merge)
+    prepared, held, merges = gathered.prepared, gathered.held, bool(keys_of(attempt.table.strategy))
     if attempt.snapshot is None or held is None:
         return Compiled(AppendRows(prepared.change.rows), unique=merges)
     if attempt.plan.rebuilds:
@@ -151,21 +153,32 @@ def _by_key(attempt: Attempt, prepared: Prepared, held: HeldRows) -> Prepared | 
     Then only the rows that differ are written.
     """
     producer, rows, strategy = attempt.table.producer, prepared.change.rows, prepared.strategy
-    if not isinstance(producer, Loads) or not producer.recomputed or not isinstance(strategy, Replace):
+    if not isinstance(producer, Loads) or not producer.recomputed:
         return None
     keys = _common_keys(producer, rows.columns)
-    if not keys or column_types(rows.schema) != column_types(held.schema):
+    merge = _as_merge(strategy, keys) if keys else None
+    if merge is None or column_types(rows.schema) != column_types(held.schema):
         return None
     found = profile(rows, keys=keys)
     if found.null_keys or found.rows > found.keys:
         return None
-    merge = Merge(keys, MergeStrategy.FULL_MERGE, max_shrink=strategy.max_shrink)
     return replace(prepared, strategy=merge, change=replace(prepared.change, profile=found))
+
+
+@singledispatch
+def _as_merge(strategy: Strategy, keys: tuple[str, ...]) -> Strategy | None:  # noqa: ARG001  dispatched on
+    """The merge that gives the same table, where the rows of the change have one key each."""
+    return None
+
+
+@_as_merge.register(Replace)
+def _(strategy: Replace, keys: tuple[str, ...]) -> Strategy:
+    return Merge(keys, MergeStrategy.FULL_MERGE, max_shrink=strategy.max_shrink)
 
 
 def _common_keys(loads: Loads, columns: Sequence[str]) -> tuple[str, ...]:
     """The keys on which all MERGEs are, as the rows spell them."""
-    merges = [load.strategy.keys for load in loads.loads if isinstance(load.strategy, Merge)]
+    merges = [keys for load in loads.loads if (keys := keys_of(load.strategy))]
     alike = len({frozenset(key.lower() for key in keys) for keys in merges}) == 1
     return tuple(name for key in merges[0] if (name := spelled(key, columns))) if alike else ()
 

@@ -10,9 +10,9 @@ from tidemill.execution.joins import JoinSource
 from tidemill.execution.load_parts import LoadsSource, version_of
 from tidemill.frontends.sql.volatile import output_columns
 from tidemill.model.query import Loaded, Query
-from tidemill.model.strategy import Append
-from tidemill.planning.gaps import Facts
+from tidemill.planning.gaps import NO_FACTS, Facts
 from tidemill.planning.request import USUAL
+from tidemill.planning.strategies import appends
 from tidemill.sources.registry import columns_of
 
 if TYPE_CHECKING:
@@ -25,23 +25,32 @@ if TYPE_CHECKING:
 
 
 def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None, request: Request) -> Facts:
-    """The facts without which a step cannot be planned, as far as logs and declarations tell; no rows are asked.
-
-    Versions matter where only what is new is asked for.
-    """
+    """What logs and declarations tell of a step; no rows are asked."""
     parts = source.parts if isinstance(source, LoadsSource) else ()
-    sides = source.facts_by_log(snapshot) if isinstance(source, JoinSource) else None
-    sources = {part.load.input: Facts(columns=_columns(part.table)) for part in parts}
-    found = Facts(columns=_columns(table), sides=sides, sources=sources)
+    return replace(
+        facts_by_version(source, request),
+        columns=_columns(table),
+        sides=source.facts_by_log(snapshot) if isinstance(source, JoinSource) else None,
+        sources={part.load.input: Facts(columns=_columns(part.table)) for part in parts},
+    )
+
+
+def facts_by_version(source: Connector, request: Request) -> Facts:
+    """The versions of what a step reads: all that decides whether Spark has to be asked.
+
+    They matter where only what is new is asked for.
+    """
     if request != USUAL:
-        return found
-    versions = {part.load.input: part.source.version() for part in parts}
-    return replace(found, versions=versions, version=version_of(versions) if versions else source.version())
+        return NO_FACTS
+    if not isinstance(source, LoadsSource):
+        return Facts(version=source.version())
+    versions = {part.load.input: part.source.version() for part in source.parts}
+    return Facts(version=version_of(versions), versions=versions)
 
 
 def _columns(table: Table) -> Sequence[str] | None:
     """The columns that a source or a query gives, where an append has to know whether they are what they were."""
-    return columns_given(table) if table.window and isinstance(table.strategy, Append) else None
+    return columns_given(table) if table.window and appends(table.strategy) else None
 
 
 def columns_given(table: Table) -> Sequence[str] | None:

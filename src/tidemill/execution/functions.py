@@ -23,11 +23,12 @@ from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
 from tidemill.model.function import OnUnmet
 from tidemill.model.names import quote, rejected_name, spelled
-from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.model.table import SchemaPolicy, Table
 from tidemill.planning.dates import progress_of
 from tidemill.planning.plan import plan_step
 from tidemill.planning.refusals import refusals, refuse
+from tidemill.planning.strategies import appends, keys_of, replaces_all
 from tidemill.planning.windows import known_of
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Run
@@ -118,7 +119,7 @@ class Expecting:
 
     def _telling(self, rows: DataFrame) -> list[str]:
         """The columns that tell a row from others."""
-        keys = self.table.strategy.keys if isinstance(self.table.strategy, Merge) else ()
+        keys = keys_of(self.table.strategy)
         names = [name for key in keys if (name := spelled(key, rows.columns))]
         return names or rows.columns[:_FEW_COLUMNS]
 
@@ -258,7 +259,7 @@ def _rows_met(table: Table, gathered: Gathered) -> str | None:
     """From the lowest time that was fetched on, which need not be one of the dates."""
     change = gathered.prepared.change
     column = change.time_column
-    if column is None or not isinstance(table.strategy, Append):
+    if column is None or not appends(table.strategy):
         return gathered.met
     kind = time_kind(column, change.rows.schema[column].dataType, table.name)
     found = change.rows.agg(exact(F.min(quote(column)), kind).alias("lowest")).first()
@@ -269,7 +270,7 @@ def _rows_met(table: Table, gathered: Gathered) -> str | None:
 def _saving(table: Table, result: StepResult) -> tuple[str, ...]:
     """What a table that is replaced as a whole would save by keys."""
     counts = result.counts
-    if not isinstance(table.strategy, Replace) or result.first_run or not counts.written:
+    if not replaces_all(table.strategy) or result.first_run or not counts.written:
         return ()
     rows = f"{result.rows_read:,} rows were written for {counts.inserted:,} that are new or differ"
     return (f"{rows}; with keys=[…] the function may give only those, and a merge writes no others",)

@@ -29,7 +29,7 @@ from tidemill.model.record import Counts
 from tidemill.model.table import Table
 from tidemill.planning.plan import REFRESHED
 from tidemill.planning.request import USUAL
-from tidemill.planning.windows import EVERYTHING
+from tidemill.planning.strategies import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

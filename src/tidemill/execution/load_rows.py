@@ -6,7 +6,8 @@ Stored rows do not say where they came from: the keys in doubt, and only these, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import singledispatch
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StructType
 
@@ -24,6 +25,7 @@ from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.gaps import Facts
+from tidemill.planning.strategies import appends, keys_of
 from tidemill.planning.table_windows import table_window
 
 if TYPE_CHECKING:
@@ -106,14 +108,15 @@ def put_together(table: Table, reads: Sequence[Read]) -> Prepared:
         return reads[0].prepared
     strategy = _spelled(strategy_of(tuple(read.part.load for read in reads)), reads)
     volatile, frames = reads[0].prepared.change.volatile, [read.rows for read in reads]
-    if isinstance(strategy, Merge):
+    keys = keys_of(strategy)
+    if keys:
         cursor = common_cursor(tuple(read.part.load for read in reads))
-        rows = newest_of_all(frames, strategy.keys, cursor) if cursor else apart(frames, volatile)
+        rows = newest_of_all(frames, keys, cursor) if cursor else apart(frames, volatile)
     else:
         cursor, rows = common_cursor(tuple(read.part.load for read in reads)), in_one(frames)
     change = profiled(settle(rows), strategy, cursor, volatile)
-    if isinstance(strategy, Merge) and change.profile.rows > change.profile.keys:
-        raise from_two_sources(change.rows, strategy.keys, table.name, [str(read.part) for read in reads])
+    if keys and change.profile.rows > change.profile.keys:
+        raise from_two_sources(change.rows, keys, table.name, [str(read.part) for read in reads])
     return Prepared(
         change, strategy, _rows_read(reads), _columns(reads), _notices(reads, change, newest=cursor is not None)
     )
@@ -151,16 +154,20 @@ def _as_one(table: Table, changes: Sequence[Prepared], rows: DataFrame) -> Prepa
 
 def profiled(rows: DataFrame, strategy: Strategy, cursor: str | None, volatile: frozenset[str]) -> Change:
     """Rows of several sources as a change."""
-    keys = strategy.keys if isinstance(strategy, Merge) else ()
+    keys = keys_of(strategy)
     time = require([cursor], rows.columns, "The time column", "the sources")[0] if cursor else None
     return Change(rows, profile(rows, keys=keys, time_column=time), volatile, time)
 
 
-def _spelled(strategy: Strategy, reads: Sequence[Read]) -> Strategy:
+@singledispatch
+def _spelled(strategy: Strategy, reads: Sequence[Read]) -> Strategy:  # noqa: ARG001  dispatched on
     """The strategy of the round with its columns as the rows spell them."""
-    first = reads[0].prepared.strategy
-    if not isinstance(strategy, Merge) or not isinstance(first, Merge):
-        return strategy
+    return strategy
+
+
+@_spelled.register(Merge)
+def _(strategy: Merge, reads: Sequence[Read]) -> Strategy:
+    first = cast("Merge", reads[0].prepared.strategy)  # all LOADs of a round have the same
     return replace(strategy, keys=first.keys, only_newer=first.only_newer)
 
 
@@ -170,7 +177,7 @@ def _check_order(table: Table, reads: Sequence[Read]) -> None:
         return
     order = [load.input for load in table.producer.loads]
     for merge, append in ((m, a) for m in reads for a in reads if is_before(m.part, a.part, order)):
-        keys = merge.prepared.strategy.keys if isinstance(merge.prepared.strategy, Merge) else ()
+        keys = keys_of(merge.prepared.strategy)
         names = [quote(key) for key in keys]
         both = merge.rows.select(*names).join(append.rows.select(*names), [*keys], "left_semi").distinct()
         if has_rows(both):
@@ -179,8 +186,8 @@ def _check_order(table: Table, reads: Sequence[Read]) -> None:
 
 def is_before(merge: LoadPart, append: LoadPart, order: Sequence[str]) -> bool:
     """Whether this is a MERGE that stands before this APPEND."""
-    kinds = isinstance(merge.load.strategy, Merge) and isinstance(append.load.strategy, Append)
-    return kinds and order.index(merge.load.input) < order.index(append.load.input)
+    kinds = keys_of(merge.load.strategy) and appends(append.load.strategy)
+    return bool(kinds) and order.index(merge.load.input) < order.index(append.load.input)
 
 
 def _rows_read(reads: Sequence[Read]) -> int:
@@ -215,8 +222,8 @@ class MeetingLoads:
 
         A row of an APPEND whose key comes from a MERGE before it is an error.
         """
-        merges = [part for part in self.sources.parts if isinstance(part.load.strategy, Merge)]
-        if not isinstance(read.part.load.strategy, Append) or not merges:
+        merges = [part for part in self.sources.parts if keys_of(part.load.strategy)]
+        if not appends(read.part.load.strategy) or not merges:
             return read
         change, keys = read.prepared.change, self._keys(merges[0])
         suspects = not_as_stored(change.rows, self.held, keys, change.volatile)
@@ -234,10 +241,9 @@ class MeetingLoads:
 
     def check(self, prepared: Prepared, parts: Sequence[LoadPart]) -> None:
         """Raises where a stored row of another source would be replaced, and nothing says which of them counts."""
-        strategy = prepared.strategy
-        if not isinstance(strategy, Merge) or not self._may_meet(parts):
+        keys, change = keys_of(prepared.strategy), prepared.change
+        if not keys or not self._may_meet(parts):
             return
-        keys, change = strategy.keys, prepared.change
         suspects = settle(not_as_stored(change.rows, self.held, keys, change.volatile))
         if not has_rows(suspects):
             return
@@ -272,9 +278,7 @@ class MeetingLoads:
         return [part.load.input for part in self.sources.parts]
 
     def _keys(self, merge: LoadPart) -> tuple[str, ...]:
-        strategy = merge.load.strategy
-        assert isinstance(strategy, Merge)  # noqa: S101
-        return require(strategy.keys, self.held.columns, "The key column", self.sources.table.name)
+        return require(keys_of(merge.load.strategy), self.held.columns, "The key column", self.sources.table.name)
 
     def _keys_of(self, part: LoadPart, keys: Sequence[str]) -> DataFrame:
         """All keys that a source has, in the types of the table."""

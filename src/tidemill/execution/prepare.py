@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -35,8 +36,9 @@ from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
 from tidemill.formats.base import Change, KeyRange, Profile
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.names import COLUMN_MAPPING, PARQUET, field_names, needs_mapping, spelled
-from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace, one_predicate
+from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
+from tidemill.planning.strategies import keys_of, predicate_of, replaces_all
 from tidemill.sources.protocol import OfFiles
 from tidemill.spark.errors import one_line
 
@@ -142,7 +144,7 @@ def prepare(
     """
     unambiguous(rows, table.name)
     columns = rows.columns
-    strategy = _spelled(table, rows, held)
+    strategy = _spelled(table.strategy, table, rows, held)
     rows, dropped = _aligned(table, _read(table, rows, window), held, snapshot)
     rows = as_stored(rows, held, _partitions(table, snapshot))
     _check_names(rows, held, snapshot, table.name)
@@ -172,8 +174,8 @@ class _Preparing:
         self._check_times(found)
         self._check_condition(rows)
         read = found.rows
-        if isinstance(self.strategy, Merge):
-            rows, found = self._one_row_per_key(rows, found, self.strategy)
+        if keys_of(self.strategy):
+            rows, found = self._one_row_per_key(rows, found)
         return Change(rows, found, self.volatile, self._time_column(rows)), read
 
     def notices(self, read: int, change: Change) -> tuple[str, ...]:
@@ -181,7 +183,7 @@ class _Preparing:
         return (f"{passed:,} of {read:,} rows skipped: one row per key is kept",) if passed else ()
 
     def _profile(self, rows: DataFrame) -> Profile:
-        keys = self.strategy.keys if isinstance(self.strategy, Merge) else ()
+        keys = keys_of(self.strategy)
         partitions = self.snapshot.partition_columns if self.snapshot else ()
         return profile(
             rows,
@@ -197,23 +199,17 @@ class _Preparing:
             require([self.window.column], rows.columns, "The time column", self.table.name)[0] if self.window else None
         )
 
-    def _one_row_per_key(self, rows: DataFrame, found: Profile, strategy: Merge) -> tuple[DataFrame, Profile]:
+    def _one_row_per_key(self, rows: DataFrame, found: Profile) -> tuple[DataFrame, Profile]:
+        keys = keys_of(self.strategy)
         if found.null_keys:
-            raise null_keys(found.null_keys, strategy.keys, self.table.name)
+            raise null_keys(found.null_keys, keys, self.table.name)
         if found.rows == found.keys:
             return rows, found
-        rows = settle(self._deduplicated(rows, strategy))
+        rows = settle(_deduplicated(self.strategy, rows, self.volatile))
         again = self._profile(rows)
         if again.rows > again.keys:
-            raise duplicate_keys(rows, strategy.keys, self.table.name)
+            raise duplicate_keys(rows, keys, self.table.name)
         return rows, again
-
-    def _deduplicated(self, rows: DataFrame, strategy: Merge) -> DataFrame:
-        if strategy.dedup_order_by or strategy.form is MergeStrategy.DEDUPLICATE:
-            return one_per_key(rows, strategy.keys, strategy.dedup_order_by)
-        if strategy.newest_by:
-            rows = newest_versions(rows, strategy.keys, strategy.newest_by)
-        return without_copies(rows, self.volatile)
 
     def _check_times(self, found: Profile) -> None:
         if self.window and found.null_times and self.window.null_time is NullTime.FAIL:
@@ -225,29 +221,67 @@ class _Preparing:
                 f'Say null_time = "include" or "skip". {self.table.name} is unchanged.',
             )
 
-    @property
-    def _is_join(self) -> bool:
-        """A join gives the rows of its window and no others."""
-        return isinstance(self.strategy, IncrementalJoin)
-
     def _check_condition(self, rows: DataFrame) -> None:
-        """A query that has taken charge of its window gives rows of it only; a merge finds others by their keys."""
-        if not isinstance(self.strategy, Append | DeleteInsert) or not self.table.owns_window or self._is_join:
+        """A query that has taken charge of its window gives rows of it only."""
+        bounds = _bounds_of(self.strategy, self.window.predicate if self.window else None)
+        if bounds is None or not self.table.owns_window:
             return
-        window = self.window.predicate if self.window else None
-        predicate = one_predicate(self.strategy if isinstance(self.strategy, DeleteInsert) else DeleteInsert(), window)
-        count = rows.where(~F.coalesce(F.expr(predicate), F.lit(False))).count()  # noqa: FBT003
+        count = rows.where(~F.coalesce(F.expr(bounds.predicate), F.lit(False))).count()  # noqa: FBT003
         if count:
-            raise _outside(self.strategy, count, predicate, self.table.name)
+            raise _outside(self.strategy, count, bounds, self.table.name)
 
 
-def _outside(strategy: Append | DeleteInsert, count: int, predicate: str, name: str) -> TableError:
-    them = "it" if count == 1 else "them"
-    why = "an append looks only there for rows that it has"
+@singledispatch
+def _deduplicated(strategy: Strategy, rows: DataFrame, volatile: frozenset[str]) -> DataFrame:
+    raise NotImplementedError(strategy, rows, volatile)
+
+
+@_deduplicated.register(Merge)
+def _(strategy: Merge, rows: DataFrame, volatile: frozenset[str]) -> DataFrame:
+    if strategy.dedup_order_by or strategy.form is MergeStrategy.DEDUPLICATE:
+        return one_per_key(rows, strategy.keys, strategy.dedup_order_by)
+    if strategy.newest_by:
+        rows = newest_versions(rows, strategy.keys, strategy.newest_by)
+    return without_copies(rows, volatile)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What all rows of a change have to match, and what would come of one that does not, and of several."""
+
+    predicate: str
+    one: str
+    several: str
+
+
+@singledispatch
+def _bounds_of(strategy: Strategy, window: str | None) -> _Bounds | None:  # noqa: ARG001  dispatched on
+    """A merge finds rows by their keys, wherever they are."""
+    return None
+
+
+@_bounds_of.register(Append)
+def _(strategy: Append, window: str | None) -> _Bounds:  # noqa: ARG001  dispatched on
+    why = "and an append looks only there for rows that it has"
+    return _Bounds(one_predicate(DeleteInsert(), window), why, why)
+
+
+@_bounds_of.register(DeleteInsert)
+def _(strategy: DeleteInsert, window: str | None) -> _Bounds:
+    why = "so the next run would not replace {}"
+    return _Bounds(one_predicate(strategy, window), why.format("it"), why.format("them"))
+
+
+@_bounds_of.register(IncrementalJoin)
+def _(strategy: IncrementalJoin, window: str | None) -> None:
+    """A join gives the rows of its window and no others."""
+
+
+def _outside(strategy: Strategy, count: int, bounds: _Bounds, name: str) -> TableError:
     return TableError(
         f"{strategy}.outside",
-        f"{count:,} row{' of the query lies' if count == 1 else 's of the query lie'} outside {predicate}, "
-        f"{f'and {why}' if isinstance(strategy, Append) else f'so the next run would not replace {them}'}.",
+        f"{count:,} row{' of the query lies' if count == 1 else 's of the query lie'} outside {bounds.predicate}, "
+        f"{bounds.one if count == 1 else bounds.several}.",
         f"Make the query give only rows that match it. {name} is unchanged.",
     )
 
@@ -255,10 +289,11 @@ def _outside(strategy: Append | DeleteInsert, count: int, predicate: str, name: 
 def _read(table: Table, rows: DataFrame, window: WindowPlan | None) -> DataFrame:
     strategy = table.strategy
     behind_a_change = window is not None and window.exclusive  # what an old query made stays, whoever has charge
-    if window and not isinstance(strategy, Replace) and (behind_a_change or not table.owns_window):
+    if window and not replaces_all(strategy) and (behind_a_change or not table.owns_window):
         rows = rows.where(window.predicate)
-    if isinstance(strategy, DeleteInsert) and strategy.predicate and not table.owns_window:
-        rows = _where(rows, strategy.predicate, table)
+    predicate = predicate_of(strategy)
+    if predicate and not table.owns_window:
+        rows = _where(rows, predicate, table)
     return rows
 
 
@@ -278,11 +313,11 @@ def _aligned(
     table: Table, rows: DataFrame, held: t.StructType | None, snapshot: Snapshot | None
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """The rows as the table has its columns, and the table's columns that have to go."""
-    if held is None or isinstance(table.strategy, Replace):
+    if held is None or replaces_all(table.strategy):
         return _typed(rows, table.name), ()
     aligned, fit = align(rows, held, table.schema_policy, table.name)
     dropped = fit.missing if table.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS else ()
-    if not isinstance(table.strategy, Merge):
+    if not keys_of(table.strategy):
         itself = snapshot.fills & {name.lower() for name in fit.missing} if snapshot else ()
         fields = [field for field in held.fields if field.name.lower() not in itself]
         aligned = widened(aligned, t.StructType([*fields, *fit.added]))
@@ -310,8 +345,14 @@ def _check_names(rows: DataFrame, held: t.StructType | None, snapshot: Snapshot 
         )
 
 
+@singledispatch
 def _check_order(strategy: Strategy, rows: DataFrame) -> None:
-    column = strategy.only_newer if isinstance(strategy, Merge) else None
+    """Only a merge may ask which of two rows is newer."""
+
+
+@_check_order.register(Merge)
+def _(strategy: Merge, rows: DataFrame) -> None:
+    column = strategy.only_newer
     kind = rows.schema[column].dataType if column else None
     if kind is not None and needs_form(kind):
         raise ArgumentError(
@@ -352,11 +393,14 @@ def _typed(rows: DataFrame, name: str) -> DataFrame:
     return rows
 
 
-def _spelled(table: Table, rows: DataFrame, held: t.StructType | None) -> Strategy:
+@singledispatch
+def _spelled(strategy: Strategy, table: Table, rows: DataFrame, held: t.StructType | None) -> Strategy:  # noqa: ARG001
     """The strategy with its columns spelled as the rows will have them; a column that is not there is an error."""
-    strategy = table.strategy
-    if not isinstance(strategy, Merge):
-        return strategy
+    return strategy
+
+
+@_spelled.register(Merge)
+def _(strategy: Merge, table: Table, rows: DataFrame, held: t.StructType | None) -> Strategy:
     source = f"the source of {table.name}"
     asked = (
         ("The key column", strategy.keys),

@@ -19,12 +19,12 @@ from tidemill.execution.producers import QuerySource
 from tidemill.formats.base import Conflict
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Loads
-from tidemill.model.strategy import Merge
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.gaps import Facts
 from tidemill.planning.plan import fill, plan_step
 from tidemill.planning.request import USUAL
 from tidemill.planning.starts import table_for
+from tidemill.planning.strategies import keys_of
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import failures_of
@@ -131,15 +131,15 @@ def _prepare(attempt: Attempt, found: RowsRead, held: HeldRows | None, whole: Wh
         base,
         settled=attempt.source.settled,
         seen=_profile_by_files(attempt, found.rows, window),
-        measured=attempt.meets_in_memory and (whole is not None or isinstance(table.strategy, Merge)),
+        measured=attempt.meets_in_memory and (whole is not None or bool(keys_of(table.strategy))),
     )
 
 
 def _profile_by_files(attempt: Attempt, rows: DataFrame, window: WindowPlan | None) -> Profile | None:
-    strategy = attempt.table.strategy
-    if attempt.base is not None or window is not None or not isinstance(strategy, Merge):
+    keys = keys_of(attempt.table.strategy)
+    if attempt.base is not None or window is not None or not keys:
         return None
-    return profile_in_order(attempt.source, rows, strategy.keys)
+    return profile_in_order(attempt.source, rows, keys)
 
 
 def session_of_rows(attempt: Attempt) -> SparkSession:

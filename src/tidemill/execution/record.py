@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.formats.delta.store import DeltaStore
 from tidemill.model.record import Record
-from tidemill.model.strategy import Append, Merge, MergeStrategy
 from tidemill.planning.starts import follows_variables
+from tidemill.planning.strategies import appends, deletes_missing, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ class Recording:
             rows=profile.rows,
             counts=compiled.record_counts(),
             remainder=compiled.remainder,
-            keys=strategy.keys if isinstance(strategy, Merge) else (),
+            keys=keys_of(strategy),
             unique=self._stays_unique(compiled),
             window=window.to_json() if window else {},
             progress=self._progress(profile, now),
@@ -119,11 +119,11 @@ class Recording:
         return before if before and past else tally.to_json()
 
     def _stays_unique(self, compiled: Compiled) -> bool:
-        strategy = self.table.strategy
-        if not compiled.unique or not isinstance(strategy, Merge):
+        keys = keys_of(self.table.strategy)
+        if not compiled.unique or not keys:
             return False
-        whole = self.known is None or strategy.form is MergeStrategy.FULL_MERGE
-        return whole or (self.known is not None and self.known.unique_on(strategy.keys))
+        whole = self.known is None or deletes_missing(self.table.strategy)
+        return whole or (self.known is not None and self.known.unique_on(keys))
 
     def _highest(self, profile: Profile) -> Cursor | None:
         """The highest time that the table can hold after this commit, where that is known."""
@@ -137,7 +137,7 @@ class Recording:
 
 def explained(record: Record, table: Table) -> tuple[object, ...]:
     """What a record says that bounds or explains the runs after it."""
-    columns = {name.lower() for name in record.columns} if isinstance(table.strategy, Append) else set()
+    columns = {name.lower() for name in record.columns} if appends(table.strategy) else set()
     inputs = {name: (each.floor, each.config_hash) for name, each in record.inputs.items()}
     return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs
 

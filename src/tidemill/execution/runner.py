@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
-from tidemill.execution.facts import facts_by_log
+from tidemill.execution.facts import facts_by_version
 from tidemill.execution.producers import QuerySource, source_of
 from tidemill.execution.results import Outcome, RunOutcome, Silent
 from tidemill.execution.retry import with_retries
@@ -196,7 +196,7 @@ class Runner:
     def plan(self, table: Table, source: Connector) -> StepPlan:
         """What the run does to a table, on the table as it is; starts no Spark."""
         snapshot = known_of(table, log_of(table).snapshot())
-        facts = facts_by_log(table, source, snapshot, self.request)
+        facts = facts_by_version(source, self.request)
         return plan_step(table, snapshot, self.request, self.variables, self.now, facts)
 
     def source_of(self, table: Table) -> Connector:

@@ -10,10 +10,10 @@ from tidemill.formats.log import format_at, log_of
 from tidemill.model.cursor import Cursor, CursorKind, cursor
 from tidemill.model.join import Join, at_tick, tick_of
 from tidemill.model.names import DELTA
-from tidemill.model.strategy import IncrementalJoin
 from tidemill.model.table import NullTime
 from tidemill.model.window import StartVariable, first_behind
 from tidemill.planning.gaps import GapError, ask_no_rows
+from tidemill.planning.strategies import joins
 from tidemill.planning.windows import WindowPlan
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def side_by_progress(table: Table | None, name: str, time: str) -> SideState | N
     known = record.reached(table.input_names) if record else None
     if known is None or record is None:
         return None
-    if isinstance(table.strategy, IncrementalJoin):
+    if joins(table.strategy):
         return SideState(name, known, _behind(known))
     whole = [record.progress[part.input].less(part.window.lookback) for part in table.parts if part.window]
     return SideState(name, known, min(whole))

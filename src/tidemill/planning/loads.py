@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError, TidemillError
 from tidemill.model.source import common_cursor
-from tidemill.model.strategy import Append
 from tidemill.model.table import NullTime, SchemaPolicy
 from tidemill.planning.gaps import NO_FACTS
+from tidemill.planning.strategies import appends, reason_of_everything
 from tidemill.planning.table_windows import table_window
-from tidemill.planning.windows import EVERYTHING, EVERYTHING_APPENDED, FIRST_RUN, NOT_READ_YET, known_of
+from tidemill.planning.windows import FIRST_RUN, NOT_READ_YET, known_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,9 +45,7 @@ class SourcePlan:
     @property
     def reason(self) -> str:
         """What is read of it, and why."""
-        if self.window is not None:
-            return self.window.reason
-        return EVERYTHING_APPENDED if isinstance(self.load.strategy, Append) else EVERYTHING
+        return self.window.reason if self.window else reason_of_everything(self.load.strategy)
 
     def reaches(self, start: Cursor | None) -> bool:
         """Whether it may hold rows from there on."""
@@ -120,7 +118,7 @@ class LoadsPlanning:
             return True
         if version is None or record.input_versions.get(load.input) != version:
             return True
-        if isinstance(load.strategy, Append) and table.window is None:
+        if appends(load.strategy) and table.window is None:
             return False
         return config != table.config_hash or bool(self.snapshot.robbed)
 

@@ -11,6 +11,7 @@ from tidemill.model.join import JoinType
 from tidemill.model.names import of, quote, spelled
 from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy, one_predicate
+from tidemill.planning.strategies import appends, keys_of
 from tidemill.planning.windows import NOT_READ_YET
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def created(table: Table) -> Written:
     """What a first run writes."""
     layout = f"\nPARTITIONED BY ({', '.join(map(quote, table.partition_by))})" if table.partition_by else ""
     sql = f"CREATE TABLE {table.name} USING delta{layout} AS\nSELECT * FROM {CHANGE}"
-    return Written(sql, _one_row_per_key(table.strategy) if isinstance(table.strategy, Merge) else ())
+    return Written(sql, _one_row_per_key(table.strategy))
 
 
 @singledispatch
@@ -141,7 +142,13 @@ def _newer(strategy: Merge) -> list[str]:
     return [f"({stored} IS NULL OR {given} >= {stored})"]
 
 
-def _one_row_per_key(strategy: Merge) -> tuple[str, ...]:
+@singledispatch
+def _one_row_per_key(strategy: Strategy) -> tuple[str, ...]:  # noqa: ARG001  dispatched on
+    return ()
+
+
+@_one_row_per_key.register(Merge)
+def _(strategy: Merge) -> tuple[str, ...]:
     keys, order = ", ".join(strategy.keys), ", ".join(strategy.dedup_order_by)
     if order or strategy.form is MergeStrategy.DEDUPLICATE:
         return (f"of rows with the same {keys} one enters: the highest by {order or 'all columns'}",)
@@ -251,7 +258,7 @@ class LoadStatements:
         window = next((each.filter for each in found if each.filter), None)
         entered = written(strategy_of(together), Entering(self.table, window, None))
         apart = [note for each in found for note in each.notes if note not in entered.notes]
-        winners = self._winners() if isinstance(together[0].strategy, Merge) else ()
+        winners = self._winners() if keys_of(together[0].strategy) else ()
         as_one = (_ALL_AS_ONE,) if len(together) > 1 and common_cursor(together) else ()
         by_all = (*winners, *entered.notes[1:]) if winners else entered.notes
         notes = tuple(dict.fromkeys([*apart, *as_one, *by_all]))
@@ -269,7 +276,7 @@ class LoadStatements:
 
     def _winners(self) -> tuple[str, ...]:
         """What decides where MERGEs meet in a key."""
-        merges = tuple(load for load in self.loads.loads if isinstance(load.strategy, Merge))
+        merges = tuple(load for load in self.loads.loads if keys_of(load.strategy))
         if self.loads.recomputed or len(merges) < len(self.loads.loads[:2]):
             return ()
         cursor = common_cursor(merges)
@@ -286,9 +293,9 @@ def _applied(load: Load, reads: str, before: str) -> str:
     """The rows of a table that was what the statement before says, after this LOAD."""
     if not before:
         return reads
-    if isinstance(load.strategy, Append):
+    if appends(load.strategy):
         return f"SELECT * FROM {before}\nUNION ALL BY NAME\n{reads}"
-    keys = load.strategy.keys if isinstance(load.strategy, Merge) else ()
+    keys = keys_of(load.strategy)
     same = " AND ".join(f"{of(HELD, key)} = {of(COMING, key)}" for key in keys)
     rest = f"SELECT {HELD}.* FROM {before} AS {HELD} LEFT ANTI JOIN (\n{reads}\n) AS {COMING} ON {same}"
     return f"{reads}\nUNION ALL BY NAME\n{rest}"

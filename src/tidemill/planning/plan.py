@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from tidemill.model.join import Join
 from tidemill.model.source import Loads
-from tidemill.model.strategy import Append
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import plan_fetches, whole_of
 from tidemill.planning.gaps import NO_FACTS, Gap, cursor_kind
 from tidemill.planning.joins import plan_join
-from tidemill.planning.loads import LoadsPlanning, reason_of_all, window_of_all
+from tidemill.planning.loads import LoadsPlanning, reason_of_all
 from tidemill.planning.notices import changed_query, layout_notices, rebuilt_query
 from tidemill.planning.request import USUAL
+from tidemill.planning.strategies import reason_of_everything
 from tidemill.planning.table_windows import table_window
-from tidemill.planning.windows import EVERYTHING, EVERYTHING_APPENDED, FIRST_RUN, condition_given
+from tidemill.planning.windows import FIRST_RUN, condition_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,8 +203,7 @@ def _of_loads(ground: StepPlan, loads: Loads, facts: Facts) -> StepPlan:
     notices = tuple(f"{ground.table.name}: {notice}" for notice in said)
     gap = next((each.gap for each in sources if each.gap), None)
     plan = replace(ground, reason=reason_of_all(sources), rounds=rounds, notices=notices, gap=gap)
-    bounded = any(each.window and each.window.start for each in sources)
-    return replace(plan, mode=_mode(replace(plan, window=window_of_all(sources) if bounded and not gap else None)))
+    return replace(plan, mode=_mode(plan))
 
 
 def _is_backfill(ground: StepPlan) -> bool:
@@ -217,7 +216,8 @@ def _mode(plan: StepPlan) -> Mode:
         return Mode.BACKFILL
     if plan.snapshot is None:
         return Mode.FIRST
-    bounded = plan.window is not None and plan.window.start is not None
+    windows = (plan.window, *(each.window for together in plan.rounds for each in together))
+    bounded = any(window is not None and window.start is not None for window in windows)
     by_progress = plan.gap is Gap.JOIN_SIDES or bool(plan.table.function and plan.table.window)
     return Mode.INCREMENTAL if bounded or by_progress else Mode.FULL
 
@@ -225,7 +225,7 @@ def _mode(plan: StepPlan) -> Mode:
 def reason_of_whole(table: Table, variables: Mapping[str, str]) -> str:
     """Why a table without a window that is there already reads what it does."""
     shown = condition_given(table, variables)
-    return shown or (EVERYTHING_APPENDED if isinstance(table.strategy, Append) else EVERYTHING)
+    return shown or reason_of_everything(table.strategy)
 
 
 def _is_up_to_date(ground: StepPlan, facts: Facts) -> bool:

@@ -18,6 +18,7 @@ from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, 
 from tidemill.model.table import Table
 from tidemill.model.window import WINDOW_PARAMETERS
 from tidemill.planning.starts import start_of, start_variable, window_for
+from tidemill.planning.strategies import condition_of, only_updates, replaces_all
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _needed(table: Table, *, first_run: bool, started: bool) -> Iterator[tuple[s
     free = {start.name} if start and (first_run or started) else set()
     if start and start.name not in free:
         yield start.name, start.origin
-    condition = table.strategy.condition if isinstance(table.strategy, DeleteInsert) else None
+    condition = condition_of(table.strategy)
     if condition and not (first_run and free & set(condition.parameters)):
         known = free.union(WINDOW_PARAMETERS if table.window else _ENDS)
         yield from ((name, condition.origin) for name in condition.parameters if name not in known)
@@ -145,7 +146,7 @@ def change_of_mind(table: Table, snapshot: Snapshot | None, request: Request) ->
     if before is None or before.lower() == table.declared_strategy.lower():
         return None
     kept = not table.reset_allowed or snapshot.resists_reset
-    return ChangeOfMind(table, before, refused=kept and isinstance(table.strategy, Replace))
+    return ChangeOfMind(table, before, refused=kept and replaces_all(table.strategy))
 
 
 def _of_old_record(what: str, keys: tuple[str, ...]) -> str | None:
@@ -261,15 +262,15 @@ def _refusal(view: View, held: Snapshot) -> ArgumentError | None:
 
 def refusals(table: Table, snapshot: Snapshot | None, request: Request) -> Iterator[ArgumentError]:
     """Why the table may not be run as it is asked for."""
-    only_updates = isinstance(table.strategy, Merge) and table.strategy.form is MergeStrategy.UPDATE
+    updates = only_updates(table.strategy)
     if snapshot is None:
-        yield from [_missing_table(table)] if only_updates else []
+        yield from [_missing_table(table)] if updates else []
     elif request.full_refresh:
         if not table.reset_allowed:
             yield _kept(table, snapshot, "is declared reset_allowed = false", "where it is declared")
         elif snapshot.resists_reset:
             yield _kept(table, snapshot, f"has the property {RESET_ALLOWED} = false", "on the table")
-        if only_updates:
+        if updates:
             yield _cannot_be_rebuilt(table)
 
 

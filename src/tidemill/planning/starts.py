@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
@@ -13,6 +14,7 @@ from tidemill.model.query import Query
 from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import NullTime
 from tidemill.model.window import CurrentDate, StartVariable
+from tidemill.planning.strategies import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,7 +186,7 @@ def follows_variables(table: Table, variables: Mapping[str, str], *, first_run: 
 def _bounding(table: Table) -> tuple[str, ...]:
     """The @names by which the query, or the condition, says which rows a run is about."""
     query = table.producer.parameters if table.owns_window and isinstance(table.producer, Query) else ()
-    condition = table.strategy.condition if isinstance(table.strategy, DeleteInsert) else None
+    condition = condition_of(table.strategy)
     return (*query, *(condition.parameters if condition else ()))
 
 
@@ -254,21 +256,35 @@ def strategy_of(table: Table, literals: Mapping[str, str], *, first_run: bool) -
 
     A condition that uses the variable at which runs start has no part in a first run, which reads everything.
     """
-    strategy = table.strategy
-    if not isinstance(strategy, DeleteInsert) or strategy.condition is None:
+    return _with_literals(table.strategy, start_variable(table) if first_run else None, literals)
+
+
+@singledispatch
+def _with_literals(strategy: Strategy, unused: StartVariable | None, literals: Mapping[str, str]) -> Strategy:  # noqa: ARG001
+    return strategy
+
+
+@_with_literals.register(DeleteInsert)
+def _(strategy: DeleteInsert, unused: StartVariable | None, literals: Mapping[str, str]) -> Strategy:
+    if strategy.condition is None:
         return strategy
-    start = start_variable(table)
-    if first_run and start and start.name in strategy.condition.parameters:
+    if unused and unused.name in strategy.condition.parameters:
         return DeleteInsert(max_shrink=strategy.max_shrink)
     return replace(strategy, predicate=strategy.condition.put(literals), condition=None)
 
 
-def finding_rows_without_time(strategy: Strategy, window: WindowPlan | None) -> Strategy:
+@singledispatch
+def finding_rows_without_time(strategy: Strategy, window: WindowPlan | None) -> Strategy:  # noqa: ARG001
     """A predicate on the time says neither yes nor no to a row that has none, so such a row would just be missing.
 
     It counts as matched: then it is an error, or replaced as the others are, as `null_time` says.
     """
-    if not isinstance(strategy, DeleteInsert) or strategy.predicate is None:
+    return strategy
+
+
+@finding_rows_without_time.register(DeleteInsert)
+def _(strategy: DeleteInsert, window: WindowPlan | None) -> Strategy:
+    if strategy.predicate is None:
         return strategy
     if window is None or window.null_time is NullTime.SKIP:
         return strategy

@@ -11,7 +11,6 @@ from tidemill.model.join import Join
 from tidemill.model.names import quote, quoted_text
 from tidemill.model.query import DATABASE_KINDS, Loaded, Query
 from tidemill.model.source import Loads
-from tidemill.model.strategy import DeleteInsert, Replace
 from tidemill.model.window import StartVariable, Template
 from tidemill.planning.gaps import (
     NO_FACTS,
@@ -34,6 +33,7 @@ from tidemill.planning.starts import (
     strategy_of,
     window_for,
 )
+from tidemill.planning.strategies import condition_of, predicate_of, replaces_all
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
@@ -187,10 +187,10 @@ class _Statements:
 
     def _filters(self, strategy: Strategy, plan: WindowPlan | None) -> list[str]:
         """What is filtered over the query's result; a query that has taken charge of its window is not."""
-        if self.table.owns_window or isinstance(strategy, Replace):
+        if self.table.owns_window or replaces_all(strategy):
             return []
         window = [plan.predicate] if plan and plan.predicate != "true" else []
-        own = [f"({strategy.predicate})"] if isinstance(strategy, DeleteInsert) and strategy.predicate else []
+        own = [f"({predicate})"] if (predicate := predicate_of(strategy)) else []
         return [*window, *own]
 
     def _literals(self, plan: WindowPlan | None, *, first_run: bool) -> dict[str, str]:
@@ -205,9 +205,9 @@ class _Statements:
 
     def _missing(self, *, first_run: bool) -> list[str]:
         """The @names that a run needs and is not given: with a value for one of them less is missing."""
-        strategy = self.table.strategy
-        condition = strategy.condition if isinstance(strategy, DeleteInsert) else None
-        asking = [each for each in (self.table.producer, condition) if isinstance(each, Template)]
+        asking = [
+            each for each in (self.table.producer, condition_of(self.table.strategy)) if isinstance(each, Template)
+        ]
         names = dict.fromkeys(name for each in asking for name in each.parameters)
         without = len(missing_variables(self.table, self.given, first_run=first_run))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.planning.gaps import (
@@ -16,7 +16,8 @@ from tidemill.planning.gaps import (
     unfilled_window,
 )
 from tidemill.planning.starts import window_for
-from tidemill.planning.windows import EVERYTHING, FIRST_RUN, WindowPlan, plan_window
+from tidemill.planning.strategies import EVERYTHING
+from tidemill.planning.windows import FIRST_RUN, WindowPlan, plan_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +57,8 @@ def table_window(
         if snapshot is None:
             return TableWindow(open_window(window_for(table, variables, first_run=True), FIRST_RUN), gap)
         return TableWindow(_unfilled(table, None, snapshot, variables, now), gap)
+    if assumed and snapshot is None:  # what is only assumed must not be found wrong, and a first run does not look back
+        table = _without_lookback(table)
     try:
         window = plan_window(table, kind, facts.columns, snapshot, facts.highest, now, part, variables)
     except GapError:
@@ -63,6 +66,10 @@ def table_window(
         unfilled = _unfilled(table, kind, snapshot, variables, now)
         return TableWindow(unfilled, Gap.HIGHEST, (*notes, *_asked_of_rows(table, snapshot, unfilled)))
     return TableWindow(window, Gap.CURSOR_TYPE if assumed else None, notes)
+
+
+def _without_lookback(table: Table) -> Table:
+    return replace(table, window=replace(table.window, lookback=None)) if table.window else table
 
 
 def _unfilled(

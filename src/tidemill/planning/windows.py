@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tidemill.errors import StateError
 from tidemill.model.cursor import check_lookback, present
 from tidemill.model.names import quote
-from tidemill.model.strategy import Append, DeleteInsert
 from tidemill.model.table import NullTime
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.starts import (
@@ -21,6 +20,7 @@ from tidemill.planning.starts import (
     start_variable,
     window_for,
 )
+from tidemill.planning.strategies import EVERYTHING, appends, condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tidemill.planning.request import Part
 
 FIRST_RUN = "first run"
-EVERYTHING = "everything is read, and only what differs is written"
-EVERYTHING_APPENDED = "everything is read, and every row is appended"
 NOT_READ_YET = "not read yet: everything is read"  # one of several sources
 FROM_ITS_DAY = ", from the beginning of that day"
 
@@ -182,7 +180,7 @@ def _under_condition(plan: WindowPlan, table: Table, variables: Mapping[str, str
 
 def condition_given(table: Table, variables: Mapping[str, str]) -> str | None:
     """The condition of the run, where it is decided by what the run is given beside the start of its window."""
-    condition = table.strategy.condition if isinstance(table.strategy, DeleteInsert) else None
+    condition = condition_of(table.strategy)
     start = start_variable(table)
     window = (*STARTS, *([start.name] if start else [])) if table.window else ()
     if condition is None or not any(name in variables for name in condition.parameters if name not in window):
@@ -264,7 +262,7 @@ def _watermark(
 
 def _floored(plan: WindowPlan, table: Table, columns: Sequence[str] | None, record: Record | None) -> WindowPlan:
     """An append cannot compare rows of an old query with rows of a new one: it does not reach back to them."""
-    if not isinstance(table.strategy, Append) or record is None or plan.watermark is None:
+    if not appends(table.strategy) or record is None or plan.watermark is None:
         return plan
     others = columns is not None and _names(record.columns) != _names(columns)
     changed = record.sql_hash != table.sql_hash or others

@@ -11,7 +11,7 @@ from tidemill.formats.base import KeyRange
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.names import DELTA, absolute, spelled
-from tidemill.model.strategy import Merge, MergeStrategy
+from tidemill.planning.strategies import deletes_missing, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def is_small(source: FileSource, table: Table) -> bool:
     """Whether little is read of the source, and little read or rewritten of the table."""
     if source.size > SMALL_WORK:
         return False
-    keys = table.strategy.keys if isinstance(table.strategy, Merge) else ()
+    keys = keys_of(table.strategy)
     return meets_little(table, key_ranges(source, keys))
 
 
@@ -40,7 +40,7 @@ def meets_little(table: Table, ranges: Sequence[KeyRange] = ()) -> bool:
     snapshot = log.snapshot() if log else None
     if log is None or snapshot is None:
         return True
-    whole = isinstance(table.strategy, Merge) and table.strategy.form is MergeStrategy.FULL_MERGE
+    whole = deletes_missing(table.strategy)
     rewrites = whole or not snapshot.marks_rows or snapshot.updates_matter
     return log.reach(() if whole else ranges).size <= (SMALL_WORK if rewrites else _SMALL_READ)
 
