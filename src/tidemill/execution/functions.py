@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidemill.execution.producers import FunctionRows
     from tidemill.execution.results import StepResult
     from tidemill.formats.base import Compiled, HeldRows
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
     from tidemill.model.function import Expectation
     from tidemill.model.record import Record, Snapshot
@@ -178,9 +178,7 @@ def run_function(
     return _fetched(spark, table, source, fetches, started, report)
 
 
-def progress_at(
-    spark: SparkSession, store: AnyStore, table: Table, snapshot: Snapshot | None, now: datetime
-) -> Progress:
+def progress_at(spark: SparkSession, store: Store, table: Table, snapshot: Snapshot | None, now: datetime) -> Progress:
     """How far the table has been fetched."""
 
     def held_highest(version: int) -> Cursor | None:

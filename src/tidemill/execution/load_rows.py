@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from tidemill.changes.apply import apart, applied, from_two_sources, in_one, met_in, newest_of_all, not_as_stored
 from tidemill.changes.columns import align, require
-from tidemill.changes.compare import held_twice, settle
+from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import profile
 from tidemill.execution.prepare import Prepared, prepare
@@ -23,6 +23,7 @@ from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.planning.windows import plan_window
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ from tidemill.execution.results import together
 from tidemill.execution.step import Asked, Step, done
 from tidemill.formats.base import AppendRows, CommitResult, Compiled, HeldRows, OverwriteRows, Target
 from tidemill.formats.history import completed
-from tidemill.formats.parquet.store import ParquetStore
 from tidemill.formats.registry import store_of
+from tidemill.model.format import Capability
 from tidemill.model.strategy import Merge, Replace
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import whole_of
@@ -198,14 +198,14 @@ class _Rehearsal(Step):
             stay = "file stays" if files == 1 else "files stay"
             self.notices = (f"would write nothing: {files:,} {stay}",)
             return None
-        if not isinstance(store, ParquetStore):
+        if not store.can(Capability.REHEARSAL):
             return self._counted(compiled, operation, record)
         result, read = store.rehearse(operation, record, self.snapshot)
         self.notices = (f"would read {read:,} of {files:,} files and rewrite {result.files_rewritten:,}",)
         return result
 
     def _counted(self, compiled: Compiled, operation: Operation, record: Record) -> CommitResult:
-        """Of a Delta table only the rows are reported: which files it rewrites, Delta finds while it writes."""
+        """Only the rows are reported where the store finds the files that it rewrites while it writes."""
         appends = isinstance(operation, AppendRows)
         counts = completed(record, {"inserted": operation.rows.count()}) if appends else compiled.counts
         before = self.snapshot.version if self.snapshot else -1

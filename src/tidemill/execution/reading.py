@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from tidemill.changes.columns import require
@@ -21,6 +19,7 @@ from tidemill.planning.windows import WindowPlan, plan_window
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.registry import failures_of
 from tidemill.spark.errors import one_line
+from tidemill.spark.failures import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor, CursorKind
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
@@ -50,7 +49,7 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
         if isinstance(failure, FilesGoneError) and not isinstance(source, FrameSource):  # it can be read again
             raise Conflict(failure.problem) from failure
         raise _unreadable(table, source, failure.problem, failure.remedy) from failure
-    except (PySparkException, Py4JError) as failure:
+    except SPARK_FAILURES as failure:
         what = "query, or what it reads," if isinstance(producer, Query) else "source"
         raise _unreadable(table, source, one_line(failure), f"Fix the {what} and run again.") from failure
 
@@ -63,7 +62,7 @@ def _unreadable(table: Table, source: Connector, why: str, remedy: str) -> Sourc
 
 def window_of(
     spark: SparkSession,
-    store: AnyStore,
+    store: Store,
     table: Table,
     schema: StructType,
     snapshot: Snapshot | None,

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.changes.compile import ALL_COUNTS, compile_change, compile_protected
+from tidemill.changes.match import Match, compile_matched, match_request
 from tidemill.changes.small import compile_whole
 from tidemill.errors import SchemaError
 from tidemill.execution.checks import check_change, warnings
@@ -21,7 +22,7 @@ from tidemill.execution.reading import reading_of, window_of
 from tidemill.execution.record import Recording, keep_anchor, told
 from tidemill.execution.results import StepResult
 from tidemill.execution.retry import with_retries
-from tidemill.formats.base import HELD, AppendRows, Compiled, HeldRows, Target
+from tidemill.formats.base import HELD, AppendRows, Compiled, Expected, HeldRows, Target
 from tidemill.formats.registry import attempting, store_of
 from tidemill.model.names import of
 from tidemill.model.query import Loaded
@@ -164,14 +165,15 @@ class Step:
 
     def _whole(self) -> Whole | None:
         """The table itself, where it is small enough to be met and written without Spark."""
-        return self.store.whole(self.known) if self.known and self.store.whole and self._meets_in_memory else None
+        return self.store.in_memory(self.known) if self.known and self._meets_in_memory else None
 
     def _part(self, prepared: Prepared) -> Whole | None:
         """What of the table the change can meet, where that is small enough."""
         by_key = isinstance(prepared.strategy, Merge) and prepared.strategy.form is not MergeStrategy.FULL_MERGE
-        if self.known is None or not by_key or self.store.part is None or not self._meets_in_memory:
+        ranges = prepared.change.profile.ranges
+        if self.known is None or not by_key or not ranges or not self._meets_in_memory:
             return None
-        return self.store.part(self.known, prepared.change.profile.ranges)
+        return self.store.in_memory(self.known, ranges)
 
     def _held(self, spark: SparkSession) -> HeldRows | None:
         """The table's rows in the session of the change. Those of a small table may never be asked of Spark."""
@@ -255,10 +257,22 @@ class Step:
 
     def _compiled_by_spark(self, strategy: Strategy, change: Change, target: Target) -> Compiled:
         """Every operation of Spark's on a table that is there: where its history is protected, none loses any of it."""
+        matched = self._matched(strategy, change, target)
+        if matched is not None:
+            return matched
         found = protection(target.snapshot, self.table)
         if found is None:
             return compile_change(strategy, change, target)
         return compile_protected(strategy, change, target, found[0])
+
+    def _matched(self, strategy: Strategy, change: Change, target: Target) -> Compiled | None:
+        """A small change that the store matches and stages by itself, where it can; that removes no row."""
+        if not isinstance(strategy, Merge) or not self._stages or self.table.checks:
+            return None
+        matched = Match(strategy, change, target)
+        request = match_request(matched)
+        result = self.store.match(request, target.snapshot) if request else None
+        return compile_matched(matched, result) if result else None
 
     def _target(self, prepared: Prepared, held: DataFrame, window: WindowPlan | None) -> Target:
         assert self.snapshot is not None  # noqa: S101  it holds rows
@@ -273,8 +287,7 @@ class Step:
             since=window.start if window else None,
             highest=known,
             beyond=f"{of(HELD, window.column)} >= {window.beyond.literal()}" if window and window.beyond else None,
-            near=self.store.nearby(held.sparkSession),
-            bring=self.store.bring if self._stages and not self.table.checks else None,
+            near=self.store.near(held.sparkSession),
         )
 
     def _met(self, prepared: Prepared, window: WindowPlan | None) -> str | None:  # noqa: ARG002  others ask the rows
@@ -322,7 +335,8 @@ class Step:
             if self.snapshot is not None:
                 keep_anchor(self.store, self.spark, self.snapshot)
             return None
-        result = self.store.commit(self.spark, compiled.operation, record, self.snapshot)
+        staged = compiled.staged or self.store.stage(self.spark, compiled.operation, self.snapshot, rows=record.rows)
+        result = staged.commit(record, Expected.of(self.snapshot))
         keep_anchor(self.store, self.spark, self.store.snapshot())
         return result
 

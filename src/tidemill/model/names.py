@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tidemill.errors import ArgumentError
+from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -111,6 +110,12 @@ def on_this_machine(path: str) -> Path | None:
     return None if "://" in plain else Path("/", plain) if plain != path else Path(path)
 
 
+def file_of(address: str) -> Path | None:
+    """The local file of an address as Spark writes it, such as `file:/lake/a%20b`; None for those of other places."""
+    place = urlsplit(address)
+    return Path(unquote(place.path)) if place.scheme == "file" else None
+
+
 def at_home(path: str | Path) -> Path:
     """The path with `~` as the folder that it stands for; where nobody is called so, `~name` is a name."""
     try:
@@ -119,28 +124,4 @@ def at_home(path: str | Path) -> Path:
         return Path(path)
 
 
-DELTA, PARQUET = "delta", "parquet"
-FORMATS = (DELTA, PARQUET)
-OF_WAREHOUSE = ""  # that of a declaration which says nothing of it, until its project is known
-COMPRESSION = "parquet.compression"  # the property of a dataset that says how its new files are compressed
-CODECS = ("snappy", "zstd", "gzip", "lz4", "none")
-
-
-def known_format(name: str) -> str:
-    if str(name).lower() not in FORMATS:
-        raise ArgumentError(
-            "table.unknown_format",
-            f"{name!r} is not a table format that can be merged into.",
-            f"Use one of {', '.join(FORMATS)}.",
-        )
-    return name.lower()
-
-
-def known_codec(name: str) -> str:
-    if str(name).lower() not in CODECS:
-        raise ArgumentError(
-            "dataset.unknown_compression",
-            f"{name!r} is no compression that datasets are written with.",
-            f"Use one of {', '.join(CODECS)}.",
-        )
-    return name.lower()
+OF_WAREHOUSE = ""  # the format of a declaration which says nothing of it, until its project is known

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidemill.errors import ArgumentError, did_you_mean
+from tidemill.model.format import PARQUET
 from tidemill.model.function import Function
 from tidemill.model.join import Join
-from tidemill.model.names import PARQUET
 from tidemill.model.source import Loads
 from tidemill.model.strategy import Append, Merge, Replace
 from tidemill.model.variables import Masking, secrets_in
@@ -172,4 +172,4 @@ class Export:
     @property
     def merges_files(self) -> bool:
         """Whether it changes rows of a folder of Parquet files by their keys."""
-        return isinstance(self.mode, Merge) and self.kind.lower() == PARQUET
+        return isinstance(self.mode, Merge) and self.kind.lower() == PARQUET.name

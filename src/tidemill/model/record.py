@@ -211,7 +211,8 @@ class Commit:
     """One commit of a table's log, as it stands there.
 
     `id` is its own, whatever its number: another commit that took the same number has another one. `numbered` when it
-    took a sequence number of ours, `prepares` when it is ours and changes no rows.
+    took a sequence number of ours, `prepares` when it is ours and changes no rows. `seen` has the rows that it
+    inserted, updated and deleted, by the log alone.
     """
 
     version: int
@@ -225,6 +226,7 @@ class Commit:
     adds_rows: bool = False
     removes_rows: bool = False
     id: str = ""
+    seen: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.statements import Append, FullMerge, IncrementalBy, Merge, Replace
 from tidemill.frontends.pipeline.tokens import Kind, LanguageError
 from tidemill.model.cursor import UNITS, Duration
+from tidemill.model.format import FORMATS
 from tidemill.model.mistakes import suggestion
-from tidemill.model.names import FORMATS
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy
 
 if TYPE_CHECKING:
