@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FEW, MANY = 20, 100_000
 STATUS = 1.0  # seconds
+_LINKS = 50_000  # names of one file; file systems allow some 65,000
 _SCHEMA = {
     "type": "struct",
     "fields": [
@@ -54,11 +55,10 @@ class Project:
         with (log / f"{0:020d}.json").open("w") as lines:
             lines.writelines(f"{json.dumps(action)}\n" for action in self._actions())
         deltalake.DeltaTable(self.table).create_checkpoint()
+        deltalake.write_deltalake(self.table, pa.table({"id": [-1], "value": ["a"]}), mode="append")
 
     def _actions(self) -> list[dict[str, object]]:
-        first = self.table / "0.parquet"
-        pq.write_table(pa.table({"id": [0], "value": ["a"]}), first)
-        size = first.stat().st_size
+        rows = pa.table({"id": [0], "value": ["a"]})
         told = {"timestamp": 0, "operation": "WRITE", "operationParameters": {}, "operationMetrics": {}}
         metadata = {
             "id": "0",
@@ -67,14 +67,21 @@ class Project:
             "partitionColumns": [],
             "configuration": {},
         }
-        actions: list[dict[str, object]] = [
-            {"commitInfo": told},
-            {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-            {"metaData": metadata},
-        ]
+        size, actions = (
+            0,
+            [
+                {"commitInfo": told},
+                {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+                {"metaData": metadata},
+            ],
+        )
         for n in range(self.files):
-            if n:
-                os.link(first, self.table / f"{n}.parquet")
+            file, same = self.table / f"{n}.parquet", self.table / f"{n - n % _LINKS}.parquet"
+            if file == same:
+                pq.write_table(rows, file)
+                size = file.stat().st_size
+            else:
+                os.link(same, file)
             actions.append({"add": _added(n, size)})
         return actions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import reduce, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -71,11 +71,20 @@ _ANYWHERE = Reach(files=1, size=1)
 
 def applied(strategy: Strategy, change: Change, held: DataFrame | None, name: str) -> DataFrame:
     """The rows of a table that held these, or nothing, after the change. Errors are those that the table would have."""
-    if held is None or isinstance(strategy, Replace):
-        return change.rows
+    return change.rows if held is None else _applied(strategy, change, held, name)
+
+
+@singledispatch
+def _applied(strategy: Strategy, change: Change, held: DataFrame, name: str) -> DataFrame:
     target = Target(name, held, _UNKNOWN, lambda _: _ANYWHERE)
     operation = compile_change(strategy, change, target).operation
     return held if operation is None else settle(rows_after(operation, held))
+
+
+@_applied.register(Replace)
+def _(strategy: Replace, change: Change, held: DataFrame, name: str) -> DataFrame:
+    del strategy, held, name  # nothing of the table stays
+    return change.rows
 
 
 def rows_after(operation: Operation, held: DataFrame | None) -> DataFrame:

@@ -346,9 +346,7 @@ def compile_protected(strategy: Strategy, change: Change, target: Target, why: s
     A `max_shrink` that the user gave allows a loss up to that share of the rows. What a table loses is never less than
     what it shrinks by, so nothing else has to look at it.
     """
-    if isinstance(strategy, Append):
-        return compile_change(strategy, change, target)
-    compiled = compile_change(replace(strategy, max_shrink=None), change, target)
+    compiled = compile_change(_unlimited(strategy), change, target)
     lost = _rows_lost(compiled, change, target)
     if lost:
         held = target.snapshot.rows
@@ -390,14 +388,45 @@ def _refuse_loss(strategy: Strategy, lost: int, held: int, name: str, why: str) 
     )
 
 
+@singledispatch
 def _allowed(strategy: Strategy) -> float | None:
     """The share that the user allows; a default allows nothing."""
-    if isinstance(strategy, Append) or (isinstance(strategy, Replace) and strategy.by_default):
-        return None
+    raise NotImplementedError(strategy)
+
+
+@_allowed.register(Append)
+def _(strategy: Append) -> None:
+    del strategy  # it removes nothing
+
+
+@_allowed.register(Replace)
+def _(strategy: Replace) -> float | None:
+    return None if strategy.by_default else strategy.max_shrink
+
+
+@_allowed.register(Merge | DeleteInsert)
+def _(strategy: Merge | DeleteInsert) -> float | None:
     return strategy.max_shrink
 
 
+@singledispatch
+def _unlimited(strategy: Strategy) -> Strategy:
+    """The strategy without its max_shrink."""
+    return strategy
+
+
+@_unlimited.register(Merge | DeleteInsert | Replace)
+def _(strategy: Merge | DeleteInsert | Replace) -> Strategy:
+    return replace(strategy, max_shrink=None)
+
+
+@singledispatch
 def _by_upsert(strategy: Strategy) -> str:
-    if isinstance(strategy, Merge):
-        return "Use upsert in the place of full_merge: it keeps rows that the source no longer returns."
+    del strategy
     return "Merge by key instead (keys=[…] of a function, MERGE ON in SQL), which keeps rows that do not come again."
+
+
+@_by_upsert.register(Merge)
+def _(strategy: Merge) -> str:
+    del strategy
+    return "Use upsert in the place of full_merge: it keeps rows that the source no longer returns."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import reduce
+from functools import reduce, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, Window
@@ -28,7 +28,7 @@ from tidemill.formats.base import (
 )
 from tidemill.model.names import of, quote, quoted_text, spelled
 from tidemill.model.record import Counts
-from tidemill.model.strategy import MergeStrategy
+from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.spark.errors import MOVED
 from tidemill.spark.frames import settle
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from tidemill.formats.base import Change, KeyRange, MatchResult, Target
     from tidemill.model.cursor import Cursor
-    from tidemill.model.strategy import Merge
+    from tidemill.model.strategy import Strategy
 
 FEW_ROWS = 200_000  # as many are sent to every worker
 FEW_KEYS = 2_000_000  # as many keys are
@@ -298,11 +298,23 @@ class Met:
         return self.same + self.older + self.changed > self.keys
 
 
-def match_request(matched: Match) -> MatchRows | None:
-    """What a store is asked for that matches a small change by itself; None where the change is not for that."""
+@singledispatch
+def small_match(strategy: Strategy, change: Change, target: Target) -> Match | None:
+    """A change that a store may match by itself; None where the strategy or the change is not for that."""
+    del strategy, change, target
+    return None
+
+
+@small_match.register(Merge)
+def _(strategy: Merge, change: Change, target: Target) -> Match | None:
+    matched = Match(strategy, change, target)
+    whole = strategy.form is MergeStrategy.FULL_MERGE or matched.may_keep
+    return None if whole or not 0 < change.profile.rows <= FEW_ROWS else matched
+
+
+def match_rows(matched: Match) -> MatchRows:
+    """What the store is asked for."""
     change, form = matched.change, matched.strategy.form
-    if form is MergeStrategy.FULL_MERGE or matched.may_keep or not 0 < change.profile.rows <= FEW_ROWS:
-        return None
     return MatchRows(
         rows=change.rows,
         count=change.profile.rows,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.changes.compile import ALL_COUNTS, compile_change, compile_protected
-from tidemill.changes.match import Match, compile_matched, match_request
+from tidemill.changes.match import compile_matched, match_rows, small_match
 from tidemill.changes.small import compile_whole
 from tidemill.errors import SchemaError
 from tidemill.execution.checks import check_change, warnings
@@ -267,12 +267,9 @@ class Step:
 
     def _matched(self, strategy: Strategy, change: Change, target: Target) -> Compiled | None:
         """A small change that the store matches and stages by itself, where it can; that removes no row."""
-        if not isinstance(strategy, Merge) or not self._stages or self.table.checks:
-            return None
-        matched = Match(strategy, change, target)
-        request = match_request(matched)
-        result = self.store.match(request, target.snapshot) if request else None
-        return compile_matched(matched, result) if result else None
+        matched = small_match(strategy, change, target) if self._stages and not self.table.checks else None
+        result = self.store.match(match_rows(matched), target.snapshot) if matched else None
+        return compile_matched(matched, result) if matched and result else None
 
     def _target(self, prepared: Prepared, held: DataFrame, window: WindowPlan | None) -> Target:
         assert self.snapshot is not None  # noqa: S101  it holds rows

@@ -19,7 +19,7 @@ from tidemill.formats.delta.opened import newest_version, open_table
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.history import counts_of
 from tidemill.formats.port import TableLog
-from tidemill.model.names import on_this_machine
+from tidemill.model.names import COLUMN_MAPPING, on_this_machine
 from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
 ANCHOR_VERSION = "tidemill.record.version"
+_HISTORIES = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 
 
 _NUMBERS = re.compile(r"delta\.identity\.")  # in the metadata of a column whose values nobody gives
@@ -170,6 +171,9 @@ class DeltaLog(TableLog):
             rows=rows,
             table_id=str(metadata.id),
             fills=frozenset(name.lower() for name in _marked(table, _FILLS)),
+            maps_columns=properties.get(COLUMN_MAPPING, "none").lower() != "none",
+            marks_rows=_is_on(properties, "delta.enableDeletionVectors"),
+            updates_matter=any(_is_on(properties, name) for name in _HISTORIES),
         )
 
     def _last_record(self, version: int, sequence: int | None, properties: dict[str, str]) -> _Last:
@@ -289,6 +293,10 @@ def _marked(table: deltalake.DeltaTable, mark: re.Pattern[str]) -> tuple[str, ..
     """The columns that have such a thing in their metadata."""
     fields = json.loads(table.schema().to_json())["fields"]
     return tuple(field["name"] for field in fields if any(map(mark.match, field["metadata"])))
+
+
+def _is_on(properties: dict[str, str], name: str) -> bool:
+    return properties.get(name, "false").lower() == "true"
 
 
 def _anchored(properties: dict[str, str]) -> int | None:
