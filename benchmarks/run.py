@@ -2,7 +2,8 @@
 
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
-python benchmarks/run.py --only single,ten,tenth,first,cold,same,memory,thirty,overhead,incremental,python,join,parquet
+python benchmarks/run.py --only single,ten,tenth,first,cold,same,memory
+python benchmarks/run.py --only thirty,overhead,incremental,python,join,parquet,logs
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -20,6 +21,7 @@ import cold
 import datasets
 import incremental
 import joins
+import logs
 import memory
 import merges
 import pipelines
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold", "same")
-PIPELINES = ("thirty", "overhead", "incremental", "python", "join", "parquet")
+PIPELINES = ("thirty", "overhead", "incremental", "python", "join", "parquet", "logs")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -132,6 +134,7 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         "python": python,
         "join": join,
         "parquet": parquet,
+        "logs": lambda: logs.many_files(folder / "logs", scale, repeat),
     }
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from tidemill.formats import base
 from tidemill.formats.delta import small
 from tidemill.model.project import SparkSettings
 from tidemill.spark import session
@@ -162,7 +163,7 @@ def _way_of_small_tables(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     marked = request.node.get_closest_marker("small_tables") or "TIDEMILL_SMALL_TABLES" in os.environ
     mixed = request.path.name in BOTH_WAYS and crc32(request.node.nodeid.encode()) % 2
     if not marked and not mixed:
-        monkeypatch.setattr(small, "MOST_ROWS", -1)
+        monkeypatch.setattr(base, "MOST_ROWS", -1)
         monkeypatch.setattr(small, "PART_BYTES", -1)
 
 

@@ -143,7 +143,7 @@ def test_another_commit_since_the_table_was_looked_at_is_a_conflict(spark: Spark
     store = DeltaStore(str(path))
     looked_at = _snapshot(path)
     deltalake.write_deltalake(path, rows(COMING[3:]), mode="append")
-    whole = small.whole_table(str(path), looked_at)
+    whole = small.small_table(str(path), looked_at)
     assert whole is not None
     record = Record(run_id="late", table="t", sequence=2, strategy="replace", at="")
     with pytest.raises(Conflict):
@@ -170,7 +170,7 @@ def test_every_tenth_commit_leaves_a_checkpoint_that_spark_reads(spark: SparkSes
     path = tmp_path / "t"
     _step(spark, path, Merge(("k",)), rows(HELD[:4]))
     for n in range(1, 11):
-        whole = small.whole_table(str(path), _snapshot(path))
+        whole = small.small_table(str(path), _snapshot(path))
         assert whole is not None
         whole.write(
             rows([(n, "x", 1.0, None, DAY, AT, b"")]),
@@ -197,20 +197,20 @@ def _snapshot(path: Path) -> Snapshot:
 )
 def test_a_table_with_something_that_only_spark_keeps_is_left_to_it(tmp_path: Path, made: dict[str, Any]) -> None:
     deltalake.write_deltalake(tmp_path / "t", rows(HELD), **made)
-    assert small.whole_table(str(tmp_path / "t"), _snapshot(tmp_path / "t")) is None
+    assert small.small_table(str(tmp_path / "t"), _snapshot(tmp_path / "t")) is None
 
 
 def test_columns_that_may_not_be_null_are_left_to_spark(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("k", pa.int64(), nullable=False)])
     deltalake.write_deltalake(tmp_path / "t", pa.table({"k": [1]}, schema=schema))
-    assert small.whole_table(str(tmp_path / "t"), _snapshot(tmp_path / "t")) is None
+    assert small.small_table(str(tmp_path / "t"), _snapshot(tmp_path / "t")) is None
 
 
 def test_moments_that_delta_rs_would_take_for_others_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     """It reads the times in Spark's files as nanoseconds, of which the year 9999 has too many."""
     old = [(1, "old", 1.0, None, DAY, EVER, b"")]
     _step(spark, tmp_path / "t", Merge(("k",)), rows(old))
-    assert small.whole_table(str(tmp_path / "t"), _snapshot(tmp_path / "t")) is None
+    assert small.small_table(str(tmp_path / "t"), _snapshot(tmp_path / "t")) is None
     assert not _step(spark, tmp_path / "t", Merge(("k",)), rows(old)).counts.written
 
 

@@ -40,14 +40,13 @@ def _jobs(spark: SparkSession) -> int:
 
 def test_a_merge_runs_with_the_settings_of_the_session_of_its_rows(spark: SparkSession, tmp_path: Path) -> None:
     """They are set to small or large work, whatever the engine was started for."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
 
     _made(spark, tmp_path / "t", **FEED)
     own, wanted = step_session(spark), spark.conf.get(ADAPTIVE) != "true"
     own.conf.set(ADAPTIVE, str(wanted).lower())
     change = own.range(5).selectExpr("id AS k", "-1L AS v").alias(COMING)
     same_key = f"{HELD}.k = {COMING}.k"
-    operation = UpsertRows(change, same_key, F.lit(True), ("k", "v"), keys=("k",))  # noqa: FBT003
+    operation = UpsertRows(change, same_key, "true", ("k", "v"), keys=("k",))
     store, before = DeltaStore(str(tmp_path / "t")), max(_plans(spark))
     record = Record(run_id="r", table="t", sequence=1, strategy="merge upsert", at="", rows=5)
     store.commit(spark, operation, record, store.snapshot())

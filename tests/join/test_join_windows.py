@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.errors import ArgumentError, StateError
+from tidemill.formats.log import log_at
 from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
 from tidemill.model.join import Join, JoinSide, JoinType
 from tidemill.model.record import Commit, Record, Snapshot
@@ -199,8 +200,6 @@ def test_a_plan_knows_the_sides_by_the_statistics_in_their_logs(make_table: Call
 
 
 def test_statistics_are_read_for_times_of_every_type_and_for_partitions(make_table: Callable[..., Path]) -> None:
-    from tidemill.formats.delta.statistics import times_of  # noqa: PLC0415
-
     at = datetime(2024, 3, 1, 10, 30, tzinfo=UTC)
     rows = pa.table(
         {
@@ -211,9 +210,9 @@ def test_statistics_are_read_for_times_of_every_type_and_for_partitions(make_tab
         }
     )
     path = str(make_table("main.t", rows))
-    assert times_of(path, "N") == (Cursor(NUMBER, 3), Cursor(NUMBER, 5))
-    assert times_of(path, "at") == (Cursor(MOMENT, at), Cursor(MOMENT, at))
+    assert log_at(str(path)).times("N") == (Cursor(NUMBER, 3), Cursor(NUMBER, 5))
+    assert log_at(str(path)).times("at") == (Cursor(MOMENT, at), Cursor(MOMENT, at))
     local = Cursor(CursorKind.TIMESTAMP_NTZ, at.replace(tzinfo=None))
-    assert times_of(path, "local") == (local, local)
-    assert times_of(path, "text") is None
-    assert times_of(path, "no_such_column") is None
+    assert log_at(str(path)).times("local") == (local, local)
+    assert log_at(str(path)).times("text") is None
+    assert log_at(str(path)).times("no_such_column") is None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from tidemill.display import html_table
 from tidemill.errors import ArgumentError
 from tidemill.formats.log import format_at
-from tidemill.model.names import COMPRESSION, DELTA, PARQUET, absolute, known_codec, known_format, local_path
+from tidemill.model.format import COMPRESSION, DEFAULT_FORMAT, PARQUET, Capability, can, known_codec, known_format
+from tidemill.model.names import absolute, local_path
 from tidemill.model.project import SparkSettings
 from tidemill.model.strategy import Merge, MergeStrategy, merge_form
 from tidemill.model.table import SchemaPolicy, Table, schema_policy
@@ -150,7 +151,7 @@ def merge_parquet_dataset(
         key_columns,
         strategy,
         dedup_order_by=dedup_order_by,
-        format_=PARQUET,
+        format_=PARQUET.name,
         compression=compression,
     )
     result = run_merge(source, table, spark)
@@ -318,8 +319,8 @@ def merge_table(
             "merge.only_newer", f"only_newer names one column, and {only_newer!r} is no name.", "Give it as a text."
         )
     there = format_at(_absolute(target))
-    kept_as = there or DELTA if format_ is None else known_format(format_)
-    if compression and kept_as != PARQUET:
+    kept_as = there or DEFAULT_FORMAT if format_ is None else known_format(format_)
+    if compression and not can(kept_as, Capability.COMPRESSION):
         raise ArgumentError(
             "merge.compression",
             f"{target} is kept as {kept_as}, and compression is for Parquet datasets.",
@@ -365,7 +366,8 @@ def run_merge(
         rows = FrameSource(source)
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small, settings=settings or SparkSettings())
-        place = _placed if table.format == PARQUET else _located  # a dataset that is not there yet has no name
+        # What catalogs do not know by name is at a path, and need not be there yet.
+        place = _located if can(table.format, Capability.READ_BY_PATH) else _placed
         located = replace(table, path=place(table.path, session))
         return _merge_result(run_step(session, located, rows, dry_run=dry_run))
 

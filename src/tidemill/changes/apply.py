@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import reduce, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from tidemill.changes.compare import descending, held_twice, rows_not_in, settle, shown_keys, without_copies
+from tidemill.changes.compare import descending, held_twice, rows_not_in, shown_keys, without_copies
 from tidemill.changes.compile import compile_change
 from tidemill.errors import MergeError
 from tidemill.formats.base import COMING, HELD, AppendRows, OverwriteRows, Reach, ReplaceRows, Target, UpsertRows
 from tidemill.model.names import quote
 from tidemill.model.record import Snapshot
 from tidemill.model.strategy import Replace
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,7 @@ def _upserted(operation: UpsertRows, held: DataFrame) -> Entering:
     same_key = F.expr(operation.match)
     if not operation.delete_missing:
         return Entering(operation.rows, held.join(operation.rows, same_key, "left_anti"))
-    stays = same_key & ~F.coalesce(operation.changed, F.lit(False))  # noqa: FBT003
+    stays = same_key & ~F.coalesce(F.expr(operation.changed), F.lit(False))  # noqa: FBT003
     return Entering(operation.rows.join(held, stays, "left_anti"), held.join(operation.rows, stays, "left_semi"))
 
 
@@ -70,16 +71,28 @@ _ANYWHERE = Reach(files=1, size=1)
 
 def applied(strategy: Strategy, change: Change, held: DataFrame | None, name: str) -> DataFrame:
     """The rows of a table that held these, or nothing, after the change. Errors are those that the table would have."""
-    if held is None or isinstance(strategy, Replace):
-        return change.rows
+    return change.rows if held is None else _applied(strategy, change, held, name)
+
+
+@singledispatch
+def _applied(strategy: Strategy, change: Change, held: DataFrame, name: str) -> DataFrame:
     target = Target(name, held, _UNKNOWN, lambda _: _ANYWHERE)
     operation = compile_change(strategy, change, target).operation
-    if operation is None:
-        return held
-    entered = entering(_complete(operation, held), held)
+    return held if operation is None else settle(rows_after(operation, held))
+
+
+@_applied.register(Replace)
+def _(strategy: Replace, change: Change, held: DataFrame, name: str) -> DataFrame:
+    del strategy, held, name  # nothing of the table stays
+    return change.rows
+
+
+def rows_after(operation: Operation, held: DataFrame | None) -> DataFrame:
+    """All rows of a table that held these, or was not there, after an operation; for stores that keep them whole."""
+    entered = entering(operation if held is None else _complete(operation, held), held)
     if entered.beside is None:
         return entered.rows
-    return settle(entered.rows.unionByName(entered.beside, allowMissingColumns=True))
+    return entered.rows.unionByName(entered.beside, allowMissingColumns=True)
 
 
 def _complete(operation: Operation, held: DataFrame) -> Operation:

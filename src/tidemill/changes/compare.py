@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.errors import MergeError
-from tidemill.model.names import quote
+from tidemill.model.names import of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,32 +19,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def settle(rows: DataFrame) -> DataFrame:
-    """Computes the rows and keeps them on disk beside the executors, so that memory does not grow with them."""
-    return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
-
-
-def canonical(column: Column, kind: t.DataType) -> Column:
-    """A form of the column that Spark can compare; for most types the column itself."""
+def canonical(column: str, kind: t.DataType, depth: int = 0) -> str:
+    """A form of the column, both as SQL, that Spark can compare; for most types the column itself."""
     if not needs_form(kind):
         return column
+    item = f"item{depth}"
     match kind:
         case t.MapType():
-            entries = F.transform(
-                F.map_entries(column),
-                lambda e: F.struct(
-                    canonical(e["key"], kind.keyType).alias("key"),
-                    canonical(e["value"], kind.valueType).alias("value"),
-                ),
-            )
-            return F.array_sort(entries)
+            key = canonical(f"{item}.key", kind.keyType, depth + 1)
+            value = canonical(f"{item}.value", kind.valueType, depth + 1)
+            entries = f"transform(map_entries({column}), {item} -> struct({key} AS key, {value} AS value))"
+            return f"array_sort({entries})"
         case t.ArrayType():
-            return F.transform(column, lambda item: canonical(item, kind.elementType))
+            return f"transform({column}, {item} -> {canonical(item, kind.elementType, depth + 1)})"
         case t.StructType():
-            parts = [canonical(column.getField(f.name), f.dataType).alias(f.name) for f in kind.fields]
-            return F.when(column.isNotNull(), F.struct(*parts))
+            fields = [(quote(field.name), field.dataType) for field in kind.fields]
+            parts = [f"{canonical(f'{column}.{name}', part, depth)} AS {name}" for name, part in fields]
+            return f"CASE WHEN {column} IS NOT NULL THEN struct({', '.join(parts)}) END"
         case _:
-            return F.to_json(column)
+            return f"to_json({column})"
 
 
 def needs_form(kind: t.DataType) -> bool:
@@ -64,21 +56,16 @@ def needs_form(kind: t.DataType) -> bool:
 def comparable(rows: DataFrame, volatile: frozenset[str]) -> list[Column]:
     """The columns by which rows are compared, in their comparable form, with their own names."""
     return [
-        canonical(F.col(quote(field.name)), field.dataType).alias(field.name)
+        F.expr(canonical(quote(field.name), field.dataType)).alias(field.name)
         for field in rows.schema.fields
         if field.name.lower() not in volatile
     ]
 
 
-def differs(columns: Sequence[t.StructField], left: str, right: str) -> Column:
-    """A condition: some column of the row `left` is not the same as that of the row `right`."""
-
-    def one(field: t.StructField) -> Column:
-        ours = canonical(F.col(f"{left}.{quote(field.name)}"), field.dataType)
-        theirs = canonical(F.col(f"{right}.{quote(field.name)}"), field.dataType)
-        return ~ours.eqNullSafe(theirs)
-
-    return reduce(lambda a, b: a | b, [one(field) for field in columns], F.lit(False))  # noqa: FBT003
+def differs(columns: Sequence[t.StructField], left: str, right: str) -> str:
+    """A condition, as SQL: some column of the row `left` is not the same as that of the row `right`."""
+    pairs = [[canonical(of(side, field.name), field.dataType) for side in (left, right)] for field in columns]
+    return " OR ".join(f"NOT ({ours} <=> {theirs})" for ours, theirs in pairs) or "false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +170,7 @@ def newest_versions(rows: DataFrame, keys: Sequence[str], by: str) -> DataFrame:
 def without_copies(rows: DataFrame, volatile: frozenset[str]) -> DataFrame:
     """Rows that are equal in every column count once."""
     compared = [
-        canonical(F.col(quote(field.name)), field.dataType)
+        F.expr(canonical(quote(field.name), field.dataType))
         for field in rows.schema.fields
         if field.name.lower() not in volatile
     ]
@@ -196,7 +183,7 @@ def descending(rows: DataFrame, columns: Sequence[str]) -> list[Column]:
     """An order by these columns, highest first and NULLs last."""
     kinds = {field.name.lower(): field for field in rows.schema.fields}
     return [
-        canonical(F.col(quote(kinds[name.lower()].name)), kinds[name.lower()].dataType).desc_nulls_last()
+        F.expr(canonical(quote(kinds[name.lower()].name), kinds[name.lower()].dataType)).desc_nulls_last()
         for name in columns
         if name.lower() in kinds
     ]

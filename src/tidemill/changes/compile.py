@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changes.columns import widened
 from tidemill.changes.compare import difference, one_per_key, rows_not_in, target_duplicates
-from tidemill.changes.match import CHANGED, NEW, OLDER, SAME, Meeting, compile_brought, compile_placed
+from tidemill.changes.match import CHANGED, NEW, OLDER, SAME, Match, compile_placed
 from tidemill.errors import TableError
 from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, OverwriteRows, ReplaceRows
 from tidemill.model.names import of, quote, spelled
@@ -163,71 +163,71 @@ _COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}
 def _(strategy: Merge, change: Change, target: Target) -> Compiled:
     if change.profile.rows == 0 and strategy.form is not MergeStrategy.FULL_MERGE:
         return unchanged(change)
-    meeting = Meeting(strategy, change, target)
+    matched = Match(strategy, change, target)
     if target.near is not None and strategy.form is not MergeStrategy.FULL_MERGE:
-        compiled = compile_brought(meeting) or compile_placed(meeting)
+        compiled = compile_placed(matched)
         if compiled is not None:
             return compiled
     match strategy.form:
         case MergeStrategy.INSERT:
-            return _insert(meeting)
+            return _insert(matched)
         case MergeStrategy.FULL_MERGE:
-            return _full_merge(meeting)
+            return _full_merge(matched)
         case MergeStrategy.UPDATE:
-            return _update(meeting)
+            return _update(matched)
         case _:
-            return _upsert(meeting)
+            return _upsert(matched)
 
 
-def _repeated(meeting: Meeting) -> Compiled:
+def _repeated(matched: Match) -> Compiled:
     """The target holds some key of the change more than once: an error, unless the strategy leaves one row of it."""
-    keys, target = meeting.strategy.keys, meeting.target
-    if meeting.strategy.form not in _COLLAPSING or meeting.may_keep:
-        twice = meeting.held_twice()
+    keys, target = matched.strategy.keys, matched.target
+    if matched.strategy.form not in _COLLAPSING or matched.may_keep:
+        twice = matched.held_twice()
         raise target_duplicates(twice, twice.count(), keys, target.name)
-    return _collapsed(meeting)
+    return _collapsed(matched)
 
 
-def _upsert(meeting: Meeting) -> Compiled:
+def _upsert(matched: Match) -> Compiled:
     """Looks before it writes: new keys alone are an append, and where nothing differs nothing is written."""
-    if apart := meeting.out_of_reach:
-        return Compiled(AppendRows(meeting.rows_out_of_reach(apart)), unique=True)
-    judged = meeting.judged()
+    if apart := matched.out_of_reach:
+        return Compiled(AppendRows(matched.rows_out_of_reach(apart)), unique=True)
+    judged = matched.judged()
     if judged.repeats:
-        return _repeated(meeting)
+        return _repeated(matched)
     known = Counts(inserted=judged[NEW], updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER])
     if judged[CHANGED]:
-        picked = meeting.upsert(
+        picked = matched.upsert(
             judged.having([NEW, CHANGED]), inserts=judged[NEW] > 0, changed_files=judged.changed_files
         )
         return Compiled(picked, known, _known_of(picked), unique=True)
-    operation = AppendRows(meeting.new_rows()) if judged[NEW] else None
+    operation = AppendRows(matched.new_rows()) if judged[NEW] else None
     return Compiled(operation, known, _PASSED_OVER, unique=True)
 
 
-def _update(meeting: Meeting) -> Compiled:
-    judged = meeting.judged()
+def _update(matched: Match) -> Compiled:
+    judged = matched.judged()
     if judged.repeats:
-        return _repeated(meeting)
+        return _repeated(matched)
     known = Counts(updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER] + judged[NEW])
     if not judged[CHANGED]:
         return Compiled(None, known, _PASSED_OVER, unique=True)
-    picked = meeting.upsert(judged.having([CHANGED]), inserts=False, changed_files=judged.changed_files)
+    picked = matched.upsert(judged.having([CHANGED]), inserts=False, changed_files=judged.changed_files)
     return Compiled(picked, known, _known_of(picked), unique=True)
 
 
-def _insert(meeting: Meeting) -> Compiled:
-    new = meeting.new_rows()
-    if meeting.target.snapshot.unique_on(meeting.strategy.keys):
+def _insert(matched: Match) -> Compiled:
+    new = matched.new_rows()
+    if matched.target.snapshot.unique_on(matched.strategy.keys):
         some = has_rows(new)
     else:
-        judged = meeting.judged()
+        judged = matched.judged()
         if judged.repeats:
-            return _repeated(meeting)
+            return _repeated(matched)
         some = judged[NEW] > 0
     if some:
         return Compiled(AppendRows(new), remainder="ignored", unique=True)
-    return Compiled(None, Counts(ignored=meeting.change.profile.rows))
+    return Compiled(None, Counts(ignored=matched.change.profile.rows))
 
 
 _PASSED_OVER = frozenset({"unchanged", "ignored"})
@@ -238,27 +238,27 @@ def _known_of(picked: UpsertRows) -> frozenset[str]:
     return ALL_COUNTS if picked.spreads else _PASSED_OVER
 
 
-def _full_merge(meeting: Meeting) -> Compiled:
+def _full_merge(matched: Match) -> Compiled:
     """One outer join tells what is new, changed and missing."""
-    target, change = meeting.target, meeting.change
+    target, change = matched.target, matched.change
     mark = "__tidemill_here"
     ours = target.rows.withColumn(mark, F.lit(1)).alias(HELD)
     theirs = change.rows.withColumn(mark, F.lit(1)).alias(COMING)
     here, there = F.col(of(HELD, mark)).isNotNull(), F.col(of(COMING, mark)).isNotNull()
     seen = _first(
-        ours.join(theirs, meeting.same_key, "full_outer").agg(
+        ours.join(theirs, matched.same_key, "full_outer").agg(
             F.count_if(here).alias("held"),
             F.count_if(there).alias("coming"),
             F.count_if(here & ~there).alias("missing"),
             F.count_if(there & ~here).alias("new"),
-            F.count_if(here & there & meeting.differs & meeting.newer).alias("changed"),
-            F.count_if(here & there & ~meeting.newer).alias("older"),
+            F.count_if(here & there & matched.differs & matched.newer).alias("changed"),
+            F.count_if(here & there & ~matched.newer).alias("older"),
         )
     )
     if seen["coming"] > change.profile.rows:
-        return _repeated(meeting)
-    if meeting.strategy.max_shrink is not None:
-        refuse_shrink(meeting.strategy.max_shrink, seen["missing"], seen["held"], target.name)
+        return _repeated(matched)
+    if matched.strategy.max_shrink is not None:
+        refuse_shrink(matched.strategy.max_shrink, seen["missing"], seen["held"], target.name)
     counts = Counts(
         inserted=seen["new"],
         updated=seen["changed"],
@@ -269,7 +269,7 @@ def _full_merge(meeting: Meeting) -> Compiled:
     if not counts.written and not counts.deleted:
         return Compiled(None, counts)
     return Compiled(
-        meeting.full_merge(),
+        matched.full_merge(),
         counts,
         frozenset({"ignored"}),
         unique=True,
@@ -277,19 +277,19 @@ def _full_merge(meeting: Meeting) -> Compiled:
     )
 
 
-def _collapsed(meeting: Meeting) -> Compiled:
+def _collapsed(matched: Match) -> Compiled:
     """The target holds keys of the change more than once: the change's row of each is left.
 
     That is one rewrite of all, but for a full merge into a store that knows the places of rows.
     """
-    target, change, keys = meeting.target, meeting.change, meeting.strategy.keys
-    full = meeting.strategy.form is MergeStrategy.FULL_MERGE
-    rest = target.rows.alias(HELD).join(meeting.coming_keys, meeting.same_key, "left_anti")
-    same = ~meeting.differs
+    target, change, keys = matched.target, matched.change, matched.strategy.keys
+    full = matched.strategy.form is MergeStrategy.FULL_MERGE
+    rest = target.rows.alias(HELD).join(matched.coming_keys, matched.same_key, "left_anti")
+    same = ~matched.differs
     ours = target.rows.withColumn("__tidemill_here", F.lit(1)).alias(HELD)
     by_key = (
         change.rows.alias(COMING)
-        .join(ours, meeting.same_key, "left")
+        .join(ours, matched.same_key, "left")
         .groupBy(*[F.col(of(COMING, key)) for key in keys])
         .agg(
             F.count(of(HELD, "__tidemill_here")).alias("__tidemill_held"),
@@ -305,8 +305,8 @@ def _collapsed(meeting: Meeting) -> Compiled:
         )
     )
     gone = rest.count() if full else 0
-    if meeting.strategy.max_shrink is not None:
-        refuse_shrink(meeting.strategy.max_shrink, gone + seen["extra"], target.rows.count(), target.name)
+    if matched.strategy.max_shrink is not None:
+        refuse_shrink(matched.strategy.max_shrink, gone + seen["extra"], target.rows.count(), target.name)
     counts = Counts(
         inserted=seen["new"],
         updated=seen["changed"],
@@ -316,21 +316,21 @@ def _collapsed(meeting: Meeting) -> Compiled:
     known = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
     if full and target.near is not None and set(target.rows.columns) <= set(change.rows.columns):
         return Compiled(
-            replace(meeting.full_merge(), collapses=True), counts, known, unique=True, collapsed=seen["extra"]
+            replace(matched.full_merge(), collapses=True), counts, known, unique=True, collapsed=seen["extra"]
         )
     kept = rest.where("false") if full else rest
-    rows = kept.unionByName(_completed(meeting), allowMissingColumns=True)
+    rows = kept.unionByName(_completed(matched), allowMissingColumns=True)
     return Compiled(OverwriteRows(rows), counts, known, unique=full, collapsed=seen["extra"])
 
 
-def _completed(meeting: Meeting) -> DataFrame:
+def _completed(matched: Match) -> DataFrame:
     """The change's rows with what the table holds in columns that they lack; of several stored rows, one's."""
-    columns, keys = meeting.change.rows.columns, meeting.strategy.keys
-    lacking = [column for column in meeting.target.rows.columns if column not in columns]
+    columns, keys = matched.change.rows.columns, matched.strategy.keys
+    lacking = [column for column in matched.target.rows.columns if column not in columns]
     if not lacking:
-        return meeting.change.rows
-    stored = one_per_key(meeting.target.rows.select(*map(quote, [*keys, *lacking])), keys, ())
-    both = meeting.change.rows.alias(COMING).join(stored.alias(HELD), meeting.same_key, "left")
+        return matched.change.rows
+    stored = one_per_key(matched.target.rows.select(*map(quote, [*keys, *lacking])), keys, ())
+    both = matched.change.rows.alias(COMING).join(stored.alias(HELD), matched.same_key, "left")
     return both.select(*[F.col(of(COMING, name)) for name in columns], *[F.col(of(HELD, name)) for name in lacking])
 
 
@@ -346,9 +346,7 @@ def compile_protected(strategy: Strategy, change: Change, target: Target, why: s
     A `max_shrink` that the user gave allows a loss up to that share of the rows. What a table loses is never less than
     what it shrinks by, so nothing else has to look at it.
     """
-    if isinstance(strategy, Append):
-        return compile_change(strategy, change, target)
-    compiled = compile_change(replace(strategy, max_shrink=None), change, target)
+    compiled = compile_change(_unlimited(strategy), change, target)
     lost = _rows_lost(compiled, change, target)
     if lost:
         held = target.snapshot.rows
@@ -390,14 +388,45 @@ def _refuse_loss(strategy: Strategy, lost: int, held: int, name: str, why: str) 
     )
 
 
+@singledispatch
 def _allowed(strategy: Strategy) -> float | None:
     """The share that the user allows; a default allows nothing."""
-    if isinstance(strategy, Append) or (isinstance(strategy, Replace) and strategy.by_default):
-        return None
+    raise NotImplementedError(strategy)
+
+
+@_allowed.register(Append)
+def _(strategy: Append) -> None:
+    del strategy  # it removes nothing
+
+
+@_allowed.register(Replace)
+def _(strategy: Replace) -> float | None:
+    return None if strategy.by_default else strategy.max_shrink
+
+
+@_allowed.register(Merge | DeleteInsert)
+def _(strategy: Merge | DeleteInsert) -> float | None:
     return strategy.max_shrink
 
 
+@singledispatch
+def _unlimited(strategy: Strategy) -> Strategy:
+    """The strategy without its max_shrink."""
+    return strategy
+
+
+@_unlimited.register(Merge | DeleteInsert | Replace)
+def _(strategy: Merge | DeleteInsert | Replace) -> Strategy:
+    return replace(strategy, max_shrink=None)
+
+
+@singledispatch
 def _by_upsert(strategy: Strategy) -> str:
-    if isinstance(strategy, Merge):
-        return "Use upsert in the place of full_merge: it keeps rows that the source no longer returns."
+    del strategy
     return "Merge by key instead (keys=[…] of a function, MERGE ON in SQL), which keeps rows that do not come again."
+
+
+@_by_upsert.register(Merge)
+def _(strategy: Merge) -> str:
+    del strategy
+    return "Use upsert in the place of full_merge: it keeps rows that the source no longer returns."

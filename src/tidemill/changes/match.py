@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import reduce, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
 from tidemill.changes.columns import char_length
-from tidemill.changes.compare import differs, held_twice, settle
+from tidemill.changes.compare import differs, held_twice
 from tidemill.formats.base import (
     COMING,
     DROP,
@@ -21,15 +21,16 @@ from tidemill.formats.base import (
     PLACE,
     REPLACE,
     AppendRows,
-    Bringing,
     Compiled,
+    MatchRows,
     Placed,
     UpsertRows,
 )
 from tidemill.model.names import of, quote, quoted_text, spelled
 from tidemill.model.record import Counts
-from tidemill.model.strategy import MergeStrategy
+from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.spark.errors import MOVED
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql import types as t
 
-    from tidemill.formats.base import Change, KeyRange, Target
+    from tidemill.formats.base import Change, KeyRange, MatchResult, Target
     from tidemill.model.cursor import Cursor
-    from tidemill.model.strategy import Merge
+    from tidemill.model.strategy import Strategy
 
 FEW_ROWS = 200_000  # as many are sent to every worker
 FEW_KEYS = 2_000_000  # as many keys are
@@ -72,7 +73,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Match:
     """A change and the rows of the target that it can meet."""
 
     strategy: Merge
@@ -103,13 +104,17 @@ class Meeting:
 
     @property
     def differs(self) -> Column:
+        return F.expr(self._differing)
+
+    @property
+    def _differing(self) -> str:
         """Some column that is compared is not the same; a column new to the table counts when it has a value."""
         known = self.target.rows.columns
-        filled = [F.col(of(COMING, f.name)).isNotNull() for f in self.compared if f.name not in known]
+        filled = [f"{of(COMING, f.name)} IS NOT NULL" for f in self.compared if f.name not in known]
         chars = [f.name for f in self.compared if f.name in self._chars]
-        padded = [~F.expr(self._as_read(name)).eqNullSafe(F.col(of(COMING, name))) for name in chars]
+        padded = [f"NOT ({self._as_read(name)} <=> {of(COMING, name)})" for name in chars]
         others = [f for f in self.compared if f.name in known and f.name not in chars]
-        return reduce(lambda a, b: a | b, [*filled, *padded], differs(others, HELD, COMING))
+        return " OR ".join([*filled, *padded, differs(others, HELD, COMING)])
 
     @property
     def compared(self) -> list[t.StructField]:
@@ -119,12 +124,16 @@ class Meeting:
 
     @property
     def newer(self) -> Column:
+        return F.expr(self._replacing)
+
+    @property
+    def _replacing(self) -> str:
         """The row of the change may replace the stored one."""
-        within = ~F.coalesce(F.expr(self.target.beyond or "false"), F.lit(False))  # noqa: FBT003
+        within = f"NOT coalesce({self.target.beyond or 'false'}, false)"
         if self.strategy.only_newer is None:
             return within
-        stored, given = F.col(of(HELD, self.strategy.only_newer)), F.col(of(COMING, self.strategy.only_newer))
-        return within & (stored.isNull() | F.coalesce(given >= stored, F.lit(False)))  # noqa: FBT003
+        stored, given = of(HELD, self.strategy.only_newer), of(COMING, self.strategy.only_newer)
+        return f"{within} AND ({stored} IS NULL OR coalesce({given} >= {stored}, false))"
 
     @property
     def may_keep(self) -> bool:
@@ -195,7 +204,7 @@ class Meeting:
         return UpsertRows(
             rows=self._small(rows, FEW_KEYS).alias(COMING),
             match=" AND ".join([*self._key_pairs, *self.reach]),
-            changed=F.lit(True),  # noqa: FBT003
+            changed="true",
             columns=tuple(rows.columns),
             picked=not lacking,
             inserts=inserts,
@@ -209,7 +218,7 @@ class Meeting:
         return UpsertRows(
             rows=self.coming,
             match=" AND ".join(self._key_pairs),
-            changed=self.differs & self.newer,
+            changed=f"({self._differing}) AND {self._replacing}",
             columns=tuple(self.change.rows.columns),
             delete_missing=True,
             keys=self.strategy.keys,
@@ -289,118 +298,133 @@ class Met:
         return self.same + self.older + self.changed > self.keys
 
 
-def compile_brought(meeting: Meeting) -> Compiled | None:
-    """What a store has staged that takes a small change to its files by itself; None where it does not."""
-    change, form = meeting.change, meeting.strategy.form
-    if meeting.target.bring is None or meeting.may_keep or change.profile.rows > FEW_ROWS:
-        return None
-    brought = meeting.target.bring(
-        Bringing(
-            rows=change.rows,
-            count=change.profile.rows,
-            keys=meeting.strategy.keys,
-            compared=tuple(field.name for field in meeting.compared),
-            ranges=change.profile.ranges,
-            updates=form is not MergeStrategy.INSERT,
-            inserts=form is not MergeStrategy.UPDATE,
-        )
+@singledispatch
+def small_match(strategy: Strategy, change: Change, target: Target) -> Match | None:
+    """A change that a store may match by itself; None where the strategy or the change is not for that."""
+    del strategy, change, target
+    return None
+
+
+@small_match.register(Merge)
+def _(strategy: Merge, change: Change, target: Target) -> Match | None:
+    matched = Match(strategy, change, target)
+    whole = strategy.form is MergeStrategy.FULL_MERGE or matched.may_keep
+    return None if whole or not 0 < change.profile.rows <= FEW_ROWS else matched
+
+
+def match_rows(matched: Match) -> MatchRows:
+    """What the store is asked for."""
+    change, form = matched.change, matched.strategy.form
+    return MatchRows(
+        rows=change.rows,
+        count=change.profile.rows,
+        keys=matched.strategy.keys,
+        compared=tuple(field.name for field in matched.compared),
+        ranges=change.profile.ranges,
+        updates=form is not MergeStrategy.INSERT,
+        inserts=form is not MergeStrategy.UPDATE,
     )
-    if brought is None:
-        return None
-    new, changed = change.profile.rows - brought.keys, brought.rows - brought.same
+
+
+def compile_matched(matched: Match, result: MatchResult) -> Compiled:
+    """What a store has matched and staged, with its counts."""
+    rows, form = matched.change.profile.rows, matched.strategy.form
+    new, changed = rows - result.keys, result.rows - result.same
     match form:
         case MergeStrategy.INSERT:
-            counts, changed, remainder = Counts(ignored=brought.keys), 0, "ignored"
+            counts, changed, remainder = Counts(ignored=result.keys), 0, "ignored"
         case MergeStrategy.UPDATE:
-            counts, remainder, new = Counts(unchanged=brought.same, ignored=new), "unchanged", 0
+            counts, remainder, new = Counts(unchanged=result.same, ignored=new), "unchanged", 0
         case _:
-            counts, remainder = Counts(inserted=new, unchanged=brought.same), "unchanged"
-    operation = replace(meeting.upsert(change.rows), staged=brought.staged) if new or changed else None
-    return Compiled(operation, counts, PASSED_OVER, remainder, unique=True)
+            counts, remainder = Counts(inserted=new, unchanged=result.same), "unchanged"
+    if not new and not changed:
+        return Compiled(None, counts, PASSED_OVER, remainder, unique=True)
+    operation = matched.upsert(matched.change.rows)
+    return Compiled(operation, counts, PASSED_OVER, remainder, unique=True, staged=result.staged)
 
 
-def compile_placed(meeting: Meeting) -> Compiled | None:
+def compile_placed(matched: Match) -> Compiled | None:
     """What a store has to do that knows the places of rows; None where one key has several, which do not collapse.
 
     `full_merge`, which also looks for what the change lacks, is not for here.
     """
-    met = _met(meeting)
+    met = _met(matched)
     if met.repeats:
-        collapses = meeting.strategy.form is MergeStrategy.DEDUPLICATE and not meeting.may_keep
-        return _collapsed(meeting, met) if collapses else None
-    new = meeting.change.profile.rows - met.keys
-    match meeting.strategy.form:
+        collapses = matched.strategy.form is MergeStrategy.DEDUPLICATE and not matched.may_keep
+        return _collapsed(matched, met) if collapses else None
+    new = matched.change.profile.rows - met.keys
+    match matched.strategy.form:
         case MergeStrategy.INSERT:
             counts = Counts(ignored=met.keys)
-            return Compiled(_append(meeting, met, new), counts, PASSED_OVER, "ignored", unique=True)
+            return Compiled(_append(matched, met, new), counts, PASSED_OVER, "ignored", unique=True)
         case MergeStrategy.UPDATE:
             counts, arriving = Counts(unchanged=met.same, ignored=met.older + new), 0
         case _:
             counts, arriving = Counts(inserted=new, unchanged=met.same, ignored=met.older), new
     if not met.changed:
-        return Compiled(_append(meeting, met, arriving), counts, PASSED_OVER, unique=True)
+        return Compiled(_append(matched, met, arriving), counts, PASSED_OVER, unique=True)
     changed = met.rows.where(F.col(FATE).isin(REPLACE, MOVE))
-    placed = Placed(changed, _new_rows(meeting, met) if arriving else None)
+    placed = Placed(changed, _new_rows(matched, met) if arriving else None)
     whole = changed.drop(*PLACE, FATE)
     rows = whole.unionByName(placed.new, allowMissingColumns=True) if placed.new is not None else whole
-    return Compiled(meeting.upsert(rows, inserts=bool(arriving), placed=placed), counts, PASSED_OVER, unique=True)
+    return Compiled(matched.upsert(rows, inserts=bool(arriving), placed=placed), counts, PASSED_OVER, unique=True)
 
 
-def _collapsed(meeting: Meeting, met: Met) -> Compiled:
+def _collapsed(matched: Match, met: Met) -> Compiled:
     """One stored row of each key becomes the change's, the one that is the same if there is one; the others go."""
-    by_key = Window.partitionBy(*map(quote, meeting.strategy.keys))
+    by_key = Window.partitionBy(*map(quote, matched.strategy.keys))
     rank = F.row_number().over(by_key.orderBy(F.col(FATE) != SAME, *PLACE))
     ranked = settle(met.rows.withColumns({_RANK: rank, _COPIES: F.count(F.lit(1)).over(by_key)}))
     first, same = F.col(_RANK) == 1, F.col(FATE) == SAME
     stays = ranked.where(first & (~same | (F.col(_COPIES) > 1))).drop(_RANK, _COPIES)
     goes = ranked.where(~first).withColumn(FATE, F.lit(DROP)).drop(_RANK, _COPIES)
-    new = meeting.change.profile.rows - met.keys
-    placed = Placed(stays.where(~same).unionByName(goes), _new_rows(meeting, met) if new else None)
+    new = matched.change.profile.rows - met.keys
+    placed = Placed(stays.where(~same).unionByName(goes), _new_rows(matched, met) if new else None)
     whole = stays.drop(*PLACE, FATE)
     rows = whole.unionByName(placed.new, allowMissingColumns=True) if placed.new is not None else whole
     counts = Counts(inserted=new, unchanged=ranked.where(first & same).count())
-    return Compiled(meeting.upsert(rows, inserts=bool(new), placed=placed), counts, PASSED_OVER)
+    return Compiled(matched.upsert(rows, inserts=bool(new), placed=placed), counts, PASSED_OVER)
 
 
-def _append(meeting: Meeting, met: Met, count: int) -> AppendRows | None:
-    return AppendRows(_new_rows(meeting, met)) if count else None
+def _append(matched: Match, met: Met, count: int) -> AppendRows | None:
+    return AppendRows(_new_rows(matched, met)) if count else None
 
 
-def _new_rows(meeting: Meeting, met: Met) -> DataFrame:
+def _new_rows(matched: Match, met: Met) -> DataFrame:
     """The change's rows whose keys are not among those met."""
-    known = met.rows.select(*map(quote, meeting.strategy.keys))
-    few = F.broadcast(known) if meeting.change.profile.rows <= FEW_KEYS else known
-    return meeting.change.rows.alias(COMING).join(few.alias(HELD), meeting.same_key, "left_anti")
+    known = met.rows.select(*map(quote, matched.strategy.keys))
+    few = F.broadcast(known) if matched.change.profile.rows <= FEW_KEYS else known
+    return matched.change.rows.alias(COMING).join(few.alias(HELD), matched.same_key, "left_anti")
 
 
-def _met(meeting: Meeting) -> Met:
-    assert meeting.target.near is not None  # noqa: S101  asked only where the store tells places
-    held = meeting.target.near(meeting.change.profile.ranges).alias(HELD).where(" AND ".join(meeting.reach) or "true")
-    changed = F.when(_moves(meeting), F.lit(MOVE)).otherwise(F.lit(REPLACE))
-    fate = F.when(~meeting.newer, OLDER).when(meeting.differs, changed).otherwise(SAME)
+def _met(matched: Match) -> Met:
+    assert matched.target.near is not None  # noqa: S101  asked only where the store tells places
+    held = matched.target.near(matched.change.profile.ranges).alias(HELD).where(" AND ".join(matched.reach) or "true")
+    changed = F.when(_moves(matched), F.lit(MOVE)).otherwise(F.lit(REPLACE))
+    fate = F.when(~matched.newer, OLDER).when(matched.differs, changed).otherwise(SAME)
     place = [F.col(of(HELD, name)).alias(name) for name in PLACE]
-    met = held.join(meeting.coming, meeting.same_key).select(*place, fate.alias(FATE), *_whole_rows(meeting))
+    met = held.join(matched.coming, matched.same_key).select(*place, fate.alias(FATE), *_whole_rows(matched))
     rows = settle(met)
     found = rows.agg(
         F.count_if(F.col(FATE) == SAME).alias("same"),
         F.count_if(F.col(FATE) == OLDER).alias("older"),
         F.count_if(F.col(FATE).isin(REPLACE, MOVE)).alias("changed"),
-        F.count_distinct(*[F.col(quote(key)) for key in meeting.strategy.keys]).alias("keys"),
+        F.count_distinct(*[F.col(quote(key)) for key in matched.strategy.keys]).alias("keys"),
     ).first()
     assert found is not None  # noqa: S101  a global aggregate has one row
     return Met(rows, found["same"], found["older"], found["changed"], found["keys"])
 
 
-def _whole_rows(meeting: Meeting) -> list[Column]:
+def _whole_rows(matched: Match) -> list[Column]:
     """The rows after the merge; what the change does not have of them stays as it is."""
-    held, theirs = meeting.target.rows.columns, meeting.change.rows.columns
+    held, theirs = matched.target.rows.columns, matched.change.rows.columns
     names = [*held, *(name for name in theirs if name not in held)]
     return [F.col(of(COMING if name in theirs else HELD, name)).alias(name) for name in names]
 
 
-def _moves(meeting: Meeting) -> Column:
+def _moves(matched: Match) -> Column:
     """The row comes to lie in another partition."""
-    theirs = meeting.change.rows.columns
-    pairs = [(name, column) for name in meeting.target.snapshot.partition_columns if (column := spelled(name, theirs))]
+    theirs = matched.change.rows.columns
+    pairs = [(name, column) for name in matched.target.snapshot.partition_columns if (column := spelled(name, theirs))]
     differ = [~F.col(of(HELD, name)).eqNullSafe(F.col(of(COMING, column))) for name, column in pairs]
     return reduce(lambda a, b: a | b, differ, F.lit(False))  # noqa: FBT003

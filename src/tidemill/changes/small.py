@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changes.compile import ALL_COUNTS, EMPTIED, refuse_shrink
-from tidemill.formats.base import Compiled, RewriteRows
+from tidemill.formats.base import MOST_ROWS, Compiled, RewriteRows
 from tidemill.model.names import spelled
 from tidemill.model.record import Counts
 from tidemill.model.strategy import Merge, MergeStrategy, Replace, Strategy
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from tidemill.formats.base import Change, KeyRange, Whole
 
-MOST_ROWS = 10_000
 MOST_BYTES = 4 * 1024 * 1024  # of texts
 _MOMENT = pa.timestamp("us", tz="UTC")
 _NAN = "NaN"  # among numbers no other value is equal to it

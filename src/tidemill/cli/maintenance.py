@@ -33,11 +33,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.api.maintenance import Place
     from tidemill.cli.options import Load
-    from tidemill.formats.log import AnyLog
+    from tidemill.formats.upkeep import Finished, OnSpark, Vacuumed
     from tidemill.maintenance.backup import BackupResult, RestoreResult
-    from tidemill.maintenance.files import Finished, OnSpark, Vacuumed
     from tidemill.maintenance.repair import CheckedKeys
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
@@ -296,7 +294,8 @@ def compact(target: str, target_size: str, alone: bool, form: str, quiet: bool) 
 
     size, place = _bytes(target_size), placed(target, alone=alone)
     on_spark = _later(f"compacting {target}", quiet or form == "json")
-    done = files.compact(_log(place), size, on_spark, alone=place.single_writer)
+    path, name = absolute(place.path), place.name
+    done = files.compact(path, name, size, on_spark, single_writer=place.single_writer)
     if form == "json":
         render.document({"table": target, **asdict(done)})
     elif not quiet:
@@ -326,12 +325,14 @@ def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone:
     versions that ended before it can then no longer be read or restored. Of a Parquet dataset they are the files that
     interrupted runs have staged and never committed; that needs no Spark. Files of runs that are still at work stay.
     """
+    from tidemill.formats.upkeep import VacuumRequest  # noqa: PLC0415
     from tidemill.maintenance import files  # noqa: PLC0415
     from tidemill.model.cursor import duration  # noqa: PLC0415
 
-    place, asked = placed(target, alone=alone), files.Asked(duration(retain) if retain else None, confirm, dry_run)
+    place, asked = placed(target, alone=alone), VacuumRequest(duration(retain) if retain else None, confirm, dry_run)
     on_spark = _later(f"vacuuming {target}", quiet or form == "json")
-    done = files.vacuum(_log(place), asked, on_spark, alone=place.single_writer)
+    path, name = absolute(place.path), place.name
+    done = files.vacuum(path, name, asked, on_spark, single_writer=place.single_writer)
     _report(target, done, form, quiet=quiet)
 
 
@@ -346,17 +347,10 @@ def recover(target: str, form: str, quiet: bool) -> None:
 
     Every read and write through Tidemill does the same first. Starts no Spark.
     """
-    from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415
     from tidemill.maintenance import files  # noqa: PLC0415
 
-    log = _log(placed(target))
-    if not isinstance(log, DatasetLog):
-        raise ArgumentError(
-            "dataset.only_parquet",
-            f"{target} is a Delta table, and this is for Parquet datasets.",
-            "Give one of those. A commit of a Delta table is whole, or not there.",
-        )
-    _report(target, files.finish(log), form, quiet=quiet)
+    place = placed(target)
+    _report(target, files.recover(absolute(place.path), place.name), form, quiet=quiet)
 
 
 def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -> None:
@@ -364,26 +358,6 @@ def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -
         render.document({"table": target, **asdict(done)})
     elif not quiet:
         render.say(f"{render.INDENT}✓ {_name(target)}  {render.SEPARATOR.join(done.facts)}")
-
-
-def _log(place: Place) -> AnyLog:
-    """The log of a table that is there; what only interrupted runs have left is a dataset's."""
-    from tidemill.api.maintenance import missing  # noqa: PLC0415
-    from tidemill.formats.log import check_place, format_at, log_at  # noqa: PLC0415
-    from tidemill.formats.parquet.folder import Folder  # noqa: PLC0415
-    from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415
-    from tidemill.model.names import DELTA  # noqa: PLC0415
-
-    path = absolute(place.path)
-    kind = format_at(path)
-    if kind != DELTA:
-        check_place(path)
-    if kind is None and Folder(path).staging.is_dir():
-        return DatasetLog(path)
-    log = log_at(path)
-    if kind is None or (kind == DELTA and not log.exists()):
-        raise missing(place)
-    return log
 
 
 def _path(target: str) -> str:

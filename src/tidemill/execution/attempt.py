@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from tidemill.changes.columns import require
+from tidemill.changes.match import compile_matched, match_rows, small_match
 from tidemill.changes.profile import exact, highest, time_kind
 from tidemill.errors import SchemaError
 from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
-from tidemill.formats.base import HELD, AppendRows, HeldRows, Target
+from tidemill.formats.base import HELD, AppendRows, HeldRows, Requirements, Target
 from tidemill.model.names import of, quote
 from tidemill.planning.refusals import missing_variables, refusals, refuse
 from tidemill.planning.strategies import deletes_missing, keys_of
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from tidemill.changes.check_results import Expected
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
-    from tidemill.formats.base import CommitResult, Compiled, Whole
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.base import Change, CommitResult, Compiled, Whole
+    from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
+    from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan
@@ -61,11 +63,11 @@ class Attempt:
 
     task: Task
     plan: StepPlan
-    store: AnyStore
+    store: Store
     run_id: str
 
     @classmethod
-    def of(cls, task: Task, store: AnyStore, number: int) -> Attempt:
+    def of(cls, task: Task, store: Store, number: int) -> Attempt:
         """Plans the task again on the table as it is; raises where that is refused."""
         table = task.plan.table
         store.check_writer(task.spark)
@@ -140,15 +142,15 @@ class Gathered:
 def whole_table(attempt: Attempt) -> Whole | None:
     """The table itself, where it is small enough to be met and written without Spark."""
     store, base = attempt.store, attempt.base
-    return store.whole(base) if base and store.whole and attempt.meets_in_memory else None
+    return store.in_memory(base) if base and attempt.meets_in_memory else None
 
 
 def part_met(attempt: Attempt, prepared: Prepared) -> Whole | None:
     """What of the table the change can meet, where that is small enough."""
-    store, base = attempt.store, attempt.base
-    if base is None or not _by_key(prepared) or store.part is None or not attempt.meets_in_memory:
+    base, ranges = attempt.base, prepared.change.profile.ranges
+    if base is None or not ranges or not _by_key(prepared) or not attempt.meets_in_memory:
         return None
-    return store.part(base, prepared.change.profile.ranges)
+    return attempt.store.in_memory(base, ranges)
 
 
 def held_rows(attempt: Attempt, spark: SparkSession, whole: Whole | None = None) -> HeldRows | None:
@@ -162,7 +164,7 @@ def held_rows(attempt: Attempt, spark: SparkSession, whole: Whole | None = None)
     return HeldRows(rows.schema, lambda: rows)
 
 
-def highest_held(spark: SparkSession, store: AnyStore, table: Table, snapshot: Snapshot, version: int) -> Cursor | None:
+def highest_held(spark: SparkSession, store: Store, table: Table, snapshot: Snapshot, version: int) -> Cursor | None:
     """The highest time that a version holds, by a query: file statistics still know deleted rows."""
     assert table.window is not None  # noqa: S101  asked only of a table with a time column
     held = store.read(spark, None if version == snapshot.version else version)
@@ -188,7 +190,6 @@ def target_of(attempt: Attempt, gathered: Gathered, held: DataFrame) -> Target:
     if attempt.plan.rebuilds:
         return Target(attempt.table.name, held, snapshot, store.log.reach)
     record, beyond = snapshot.record, window.beyond if window else None
-    stages = not attempt.plan.dry_run and not attempt.table.checks
     return Target(
         name=attempt.table.name,
         rows=held,
@@ -198,9 +199,16 @@ def target_of(attempt: Attempt, gathered: Gathered, held: DataFrame) -> Target:
         since=window.start if window else None,
         highest=record.highest if record and not snapshot.foreign_adds else None,
         beyond=f"{of(HELD, window.column)} >= {beyond.literal()}" if window and beyond else None,
-        near=store.nearby(held.sparkSession),
-        bring=store.bring if stages else None,
+        near=store.near(held.sparkSession),
     )
+
+
+def match_in_store(attempt: Attempt, strategy: Strategy, change: Change, target: Target) -> Compiled | None:
+    """A small change that the store matches and stages by itself, where it can; that removes no row."""
+    stages = not attempt.plan.dry_run and not attempt.plan.rebuilds and not attempt.table.checks
+    matched = small_match(strategy, change, target) if stages else None
+    result = attempt.store.match(match_rows(matched), target.snapshot) if matched else None
+    return compile_matched(matched, result) if matched and result else None
 
 
 def count_before(attempt: Attempt) -> int:
@@ -230,7 +238,8 @@ def commit_change(attempt: Attempt, compiled: Compiled, record: Record) -> Commi
         if attempt.snapshot is not None:
             keep_anchor(store, spark, attempt.snapshot)
         return None
-    result = store.commit(spark, compiled.operation, record, attempt.snapshot)
+    staged = compiled.staged or store.stage(spark, compiled.operation, attempt.snapshot, rows=record.rows)
+    result = staged.commit(record, Requirements.of(attempt.snapshot))
     keep_anchor(store, spark, store.snapshot())
     return result
 

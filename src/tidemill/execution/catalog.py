@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.execution.views import drop_view, is_name_of, make_view
 from tidemill.formats.log import format_at, log_at
-from tidemill.formats.parquet.catalog import refresh_dataset, register_dataset
-from tidemill.model.names import DELTA, PARQUET, Naming, quote, quoted_name, quoted_text
+from tidemill.formats.table_formats import format_named
+from tidemill.model.format import Capability, can
+from tidemill.model.names import Naming, quote, quoted_name
 from tidemill.model.query import by_name
 from tidemill.sources.protocol import sum_of_known
 from tidemill.spark.session import step_session
@@ -196,7 +197,8 @@ class Catalog:
         if key in self.outside:
             return self.outside[key].delta_path
         path = self.path_of(key)
-        return path if path is not None and format_at(path) == DELTA else None
+        kind = format_at(path) if path is not None else None
+        return path if kind is not None and can(kind, Capability.READ_BY_PATH) else None
 
     def size(self, name: str, ranges: Sequence[KeyRange] = ()) -> int | None:
         """The bytes of a table's files that may hold rows within all ranges, or of all that a view reads.
@@ -270,8 +272,7 @@ class Catalog:
         elif path := outside.delta_path if outside else self.path_of(name):
             self._make_schema(spark, name.partition(".")[0])
             NAMES.give(key, lambda: _registered(spark, name, path))
-            if format_at(path) == PARQUET:  # Spark keeps its files in mind, and a step before may have changed them
-                refresh_dataset(spark, quoted_name(name), path)
+            format_named(format_at(path)).refresh(spark, quoted_name(name), path)
 
     def _made(self, spark: SparkSession, view: View) -> Removing:
         make_view(spark, view, self.bind(view.query.text, self.delta_path).text)
@@ -291,10 +292,7 @@ def _registered(spark: SparkSession, name: str, path: str) -> Removing | None:
         if is_name_of(spark, quoted, path):
             return None
         raise _taken(name, path)
-    if format_at(path) == PARQUET:
-        register_dataset(spark, quoted, path)
-    else:
-        spark.sql(f"CREATE TABLE {quoted} USING delta LOCATION {quoted_text(path)}")
+    format_named(format_at(path)).register(spark, quoted, path)
     return lambda: _drop(spark, quoted)
 
 

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from tidemill.changes.apply import entering
 from tidemill.changes.check_results import Place, Verdict
 from tidemill.changes.checks import Checking
@@ -26,6 +23,7 @@ from tidemill.model.query import View
 from tidemill.planning.strategies import keys_of
 from tidemill.sources.protocol import Reading
 from tidemill.spark.errors import as_tidemill, file_is_gone, is_conflict, one_line
+from tidemill.spark.failures import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,7 +131,7 @@ def _total(operation: Operation, compiled: Compiled, prepared: Prepared, held: i
 def _running(table: str) -> Iterator[None]:
     try:
         yield
-    except (PySparkException, Py4JError) as failure:
+    except SPARK_FAILURES as failure:
         if is_conflict(failure) or file_is_gone(failure):
             raise Conflict(one_line(failure)) from failure
         raise CheckError(

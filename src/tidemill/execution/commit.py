@@ -23,6 +23,7 @@ from tidemill.execution.attempt import (
     count_before,
     drop_columns,
     is_small,
+    match_in_store,
     no_rows,
     part_met,
     target_of,
@@ -140,8 +141,11 @@ def _rebuilt(attempt: Attempt, gathered: Gathered, held: HeldRows) -> Compiled:
 
 def _by_spark(attempt: Attempt, gathered: Gathered, strategy: Strategy, held: HeldRows) -> Compiled:
     """Every operation of Spark's on a table that is there: where its history is protected, none loses any of it."""
-    target = target_of(attempt, gathered, held.rows)
-    found, change = protection(target.snapshot, attempt.table), gathered.prepared.change
+    target, change = target_of(attempt, gathered, held.rows), gathered.prepared.change
+    matched = match_in_store(attempt, strategy, change, target)
+    if matched is not None:
+        return matched
+    found = protection(target.snapshot, attempt.table)
     if found is None:
         return compile_change(strategy, change, target)
     return compile_protected(strategy, change, target, found[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import AppendRows, CommitResult
 from tidemill.formats.history import completed
-from tidemill.formats.parquet.store import ParquetStore
+from tidemill.model.format import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ def count_change(attempt: Attempt, compiled: Compiled, record: Record) -> tuple[
     files = attempt.snapshot.files if attempt.snapshot else 0
     if operation is None:
         return None, f"would write nothing: {files:,} {'file stays' if files == 1 else 'files stay'}"
-    if not isinstance(store, ParquetStore):
+    if not store.can(Capability.REHEARSAL):
         return _counted(attempt, compiled, operation, record)
     result, read = store.rehearse(operation, record, attempt.snapshot)
     return result, f"would read {read:,} of {files:,} files and rewrite {result.files_rewritten:,}"
@@ -39,7 +39,7 @@ def refuse_dropping(name: str, columns: Sequence[str]) -> ArgumentError:
 
 
 def _counted(attempt: Attempt, compiled: Compiled, operation: Operation, record: Record) -> tuple[CommitResult, str]:
-    """Of a Delta table only the rows are reported: which files it rewrites, Delta finds while it writes."""
+    """Only the rows are reported where the store finds the files that it rewrites while it writes."""
     appends = isinstance(operation, AppendRows)
     counts = completed(record, {"inserted": operation.rows.count()}) if appends else compiled.counts
     before = attempt.snapshot.version if attempt.snapshot else -1

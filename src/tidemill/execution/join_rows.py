@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from tidemill.changes.compare import settle
 from tidemill.changes.profile import exact, highest
 from tidemill.errors import ArgumentError
 from tidemill.execution.joins import Tally
@@ -19,6 +18,7 @@ from tidemill.model.join import WAITED as OWN_WAITED
 from tidemill.model.join import JoinStatus, at_tick, waits_of
 from tidemill.model.names import of, quote, spelled
 from tidemill.spark.errors import one_line
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from tidemill.changes.apply import apart, applied, from_two_sources, in_one, met_in, newest_of_all, not_as_stored
 from tidemill.changes.columns import align, require
-from tidemill.changes.compare import held_twice, settle
+from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import profile
 from tidemill.execution.prepare import Prepared, prepare
@@ -27,6 +27,7 @@ from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.gaps import Facts
 from tidemill.planning.strategies import appends, keys_of
 from tidemill.planning.table_windows import table_window
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

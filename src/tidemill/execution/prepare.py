@@ -28,19 +28,20 @@ from tidemill.changes.compare import (
     newest_versions,
     null_keys,
     one_per_key,
-    settle,
     without_copies,
 )
 from tidemill.changes.profile import kind_of, profile
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
 from tidemill.formats.base import Change, KeyRange, Profile
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.names import COLUMN_MAPPING, PARQUET, field_names, needs_mapping, spelled
+from tidemill.model.format import Capability, can
+from tidemill.model.names import COLUMN_MAPPING, field_names, needs_mapping, spelled
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
 from tidemill.planning.strategies import keys_of, predicate_of, replaces_all
 from tidemill.sources.protocol import OfFiles
 from tidemill.spark.errors import one_line
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -325,8 +326,8 @@ def _aligned(
 
 
 def _partitions(table: Table, snapshot: Snapshot | None) -> set[str]:
-    """The columns whose values Delta keeps as names of partitions; a dataset is checked where it is written."""
-    if table.format == PARQUET:
+    """The columns whose values are checked here, because their partitions are named by them unseen."""
+    if can(table.format, Capability.PARTITION_VALUES):
         return set()
     return {*table.partition_by, *(snapshot.partition_columns if snapshot else ())}
 

@@ -6,9 +6,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from tidemill.changes.columns import require
 from tidemill.changes.profile import time_kind
 from tidemill.errors import DatasetFileError, FilesGoneError, SourceError
@@ -29,6 +26,7 @@ from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import failures_of
 from tidemill.spark.errors import one_line
+from tidemill.spark.failures import SPARK_FAILURES
 from tidemill.spark.session import paced_session
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import HeldRows, Profile, Whole
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor, CursorKind
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
@@ -64,7 +62,7 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
         if isinstance(failure, FilesGoneError) and not isinstance(source, FrameSource):  # it can be read again
             raise Conflict(failure.problem) from failure
         raise _unreadable(table, source, failure.problem, failure.remedy) from failure
-    except (PySparkException, Py4JError) as failure:
+    except SPARK_FAILURES as failure:
         what = "query, or what it reads," if isinstance(producer, Query) else "source"
         raise _unreadable(table, source, one_line(failure), f"Fix the {what} and run again.") from failure
 
@@ -186,7 +184,7 @@ def facts_of(attempt: Attempt, schema: StructType) -> Facts:
 
 def table_facts(
     spark: SparkSession,
-    store: AnyStore,
+    store: Store,
     table: Table,
     snapshot: Snapshot | None,
     schema: StructType | None = None,
@@ -207,7 +205,7 @@ def table_facts(
 
 def window_of(
     spark: SparkSession,
-    store: AnyStore,
+    store: Store,
     table: Table,
     schema: StructType,
     snapshot: Snapshot | None,

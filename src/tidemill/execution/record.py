@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.formats.delta.store import DeltaStore
 from tidemill.model.record import Record
 from tidemill.planning.starts import follows_variables
 from tidemill.planning.strategies import appends, deletes_missing, keys_of
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from tidemill.execution.joins import Tally
     from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import Compiled, Profile
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
@@ -142,34 +140,22 @@ def explained(record: Record, table: Table) -> tuple[object, ...]:
     return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs
 
 
-_DEFAULT_RETENTION = timedelta(days=30)
 _SHARE = 4  # a copy older than a quarter of the retention is replaced
-_INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
-_UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
 
 
-def keep_anchor(store: AnyStore, spark: SparkSession, snapshot: Snapshot | None) -> None:
-    """Copies the last record into a table property when the log may lose it before the next look; only Delta's does."""
-    if (
-        not isinstance(store, DeltaStore)
-        or snapshot is None
-        or snapshot.record is None
-        or snapshot.record_version is None
-    ):
+def keep_anchor(store: Store, spark: SparkSession, snapshot: Snapshot | None) -> None:
+    """Copies the last record to where it stays, when the log may lose it before the next look."""
+    if snapshot is None or snapshot.record is None or snapshot.record_version is None:
         return
     if snapshot.anchored == snapshot.record_version or not _is_due(store, snapshot):
         return
     store.anchor(spark, snapshot.record, snapshot.record_version)
 
 
-def _is_due(store: DeltaStore, snapshot: Snapshot) -> bool:
-    oldest_safe = datetime.now(UTC) - _retention(snapshot) / _SHARE
+def _is_due(store: Store, snapshot: Snapshot) -> bool:
+    retained = store.retention(snapshot)
+    if retained is None:
+        return False
     last_copied = snapshot.anchored if snapshot.anchored is not None else 0
     commit = store.log.commit(last_copied)
-    return commit is None or datetime.fromisoformat(commit.at) <= oldest_safe
-
-
-def _retention(snapshot: Snapshot) -> timedelta:
-    found = _INTERVAL.fullmatch(snapshot.properties.get("delta.logRetentionDuration", "").strip())
-    unit = _UNITS.get(found.group(2).lower()) if found else None
-    return timedelta(**{unit: int(found.group(1))}) if found and unit else _DEFAULT_RETENTION
+    return commit is None or datetime.fromisoformat(commit.at) <= datetime.now(UTC) - retained / _SHARE

@@ -68,14 +68,13 @@ def make_view(spark: SparkSession, view: View, text: str) -> None:
 
     A query that is wrong is an error at its line.
     """
-    from py4j.protocol import Py4JError  # noqa: PLC0415  plan imports this module, and no Spark
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from tidemill.spark.failures import SPARK_FAILURES  # noqa: PLC0415  plan imports this module, and no Spark
 
     name = quoted_name(view.name)
     try:
         _make_room(spark, name, view)
         spark.sql(f"CREATE OR REPLACE VIEW {name} COMMENT {quoted_text(OURS)} AS\n{text}")
-    except (PySparkException, Py4JError) as failure:
+    except SPARK_FAILURES as failure:
         raise SourceError(
             "view.bad_query",
             f"The query of the view {view.name} cannot be analysed: {one_line(failure)}",

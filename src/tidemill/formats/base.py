@@ -1,4 +1,4 @@
-"""The port behind which formats are: changes, the operations of one commit, stores and conflicts."""
+"""What passes through the port of table formats: changes, the operations of one commit, results and conflicts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from tidemill.model.cursor import Cursor
-    from tidemill.model.record import Commit, Record, Snapshot
+    from tidemill.model.record import Record, Snapshot
 
+MOST_ROWS = 10_000  # of a table, and of a change, that meet in memory
 HELD = "__held"
 COMING = "__coming"
 PLACE = ("__tidemill_file", "__tidemill_row")  # the file and the place in it in which a stored row stands
@@ -45,14 +46,14 @@ class Placed:
 class UpsertRows:
     """Rows that enter by key: they replace those where `match` holds and, unless they are `picked`, also `changed`.
 
-    Both conditions call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows, and just
-    those that are new or differ. `staged` is what the store has staged of them already. Where it `collapses`, one of
-    several stored rows of a key stays, and the others go. `spreads` when every file of the table holds a row that goes.
+    Both conditions are SQL, and call the table's rows HELD and the change's rows COMING. `picked` rows are whole rows,
+    and just those that are new or differ. Where it `collapses`, one of several stored rows of a key stays, and the
+    others go. `spreads` when every file of the table holds a row that goes.
     """
 
     rows: DataFrame
     match: str
-    changed: Column
+    changed: str
     columns: tuple[str, ...]
     picked: bool = False
     inserts: bool = True
@@ -62,7 +63,6 @@ class UpsertRows:
     keys: tuple[str, ...] = ()
     ranges: tuple[KeyRange, ...] = ()
     placed: Placed | None = None
-    staged: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,22 @@ class RewriteRows:
     ranges: tuple[KeyRange, ...] = ()
 
 
-Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows | RewriteRows
+@dataclass(frozen=True, slots=True)
+class DropRows:
+    """Stored rows go, by their PLACE; what repairs a table, and no strategy does."""
+
+    rows: DataFrame
+
+
+Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows | RewriteRows | DropRows
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A change turned into one operation, or None when nothing differs; with the counts known so far.
 
-    Of the rows counted as deleted, `collapsed` are further rows of a key that stays.
+    Of the rows counted as deleted, `collapsed` are further rows of a key that stays. `staged` is the operation as the
+    store has staged it already, where it has matched the change by itself.
     """
 
     operation: Operation | None
@@ -109,6 +117,7 @@ class Compiled:
     unique: bool = False
     notices: tuple[str, ...] = ()
     collapsed: int = 0
+    staged: Staged | None = None
 
     def record_counts(self) -> dict[str, int]:
         return {name: value for name, value in asdict(self.counts).items() if name in self.known}
@@ -198,8 +207,7 @@ class Target:
     `reach` tells how much of it a change can meet, `window` is the run's window as a filter and `since` its start,
     `highest` the highest time that the table can hold, where known. `beyond` holds for rows that the window ends
     before: they stay as they are. `near` gives the rows of those files only that a change with such keys can meet, with
-    their PLACE, where the store can tell them. `bring` lets the store meet a small change by itself, where it can: None
-    where it has to be Spark.
+    their PLACE, where the store can tell them.
     """
 
     name: str
@@ -211,12 +219,11 @@ class Target:
     highest: Cursor | None = None
     beyond: str | None = None
     near: Callable[[Sequence[KeyRange]], DataFrame] | None = None
-    bring: Callable[[Bringing], Brought | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Bringing:
-    """A change of `count` rows, no two with the same keys, for a store that takes it to its files by itself.
+class MatchRows:
+    """A change of `count` rows, no two with the same keys, for a store that matches it with its rows by itself.
 
     Known rows that differ in a `compared` column are updated, and new ones inserted, or not.
     """
@@ -231,13 +238,35 @@ class Bringing:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class MatchResult:
     """How many rows of how many keys of a change a store holds, how many are the same, and what it has staged."""
 
     rows: int
     keys: int
     same: int
-    staged: object
+    staged: Staged
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What must still hold when a change is committed: nobody has changed the rows, or taken the sequence number.
+
+    `version` is None where no table may be there yet.
+    """
+
+    version: int | None
+    sequence: int
+
+    @classmethod
+    def of(cls, snapshot: Snapshot | None) -> Requirements:
+        return cls(snapshot.version, snapshot.sequence) if snapshot else cls(None, 0)
+
+
+class Staged(Protocol):
+    """An operation that is ready to be committed. Files may be written for it, and none of them is in the table yet."""
+
+    def commit(self, record: Record, required: Requirements) -> CommitResult:
+        """The operation and its record in one commit; `Conflict` when what is expected does not hold any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,27 +282,3 @@ class CommitResult:
 
 class Conflict(Exception):  # noqa: N818  an event that `execution` answers by planning again, not an error a user sees
     """Another writer committed first; nothing of this step is in the table."""
-
-
-class Store(Protocol):
-    """A table format. A store implements four operations and keeps the record in the same commit."""
-
-    def snapshot(self) -> Snapshot | None:
-        """The table as it is now, or None when there is none. Only the store says "first run"."""
-
-    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The rows of the last commit, or of the one given."""
-
-    def schema(self, spark: SparkSession) -> StructType:
-        """The columns of the table."""
-
-    def commit(
-        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
-    ) -> CommitResult:
-        """The operation and its record in one commit; `Conflict` when another writer came first.
-
-        Without a snapshot the table is made by this commit.
-        """
-
-    def commits(self, limit: int | None = None) -> Iterator[Commit]:
-        """The commits that the log still holds, newest first."""

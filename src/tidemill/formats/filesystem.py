@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TextIO
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
 
 from tidemill.errors import ArgumentError, TableError
 from tidemill.model.names import local_path
@@ -135,22 +135,14 @@ FOLDER = "_tidemill"  # readers of the table skip names that begin with an under
 def only_writer(path: str) -> Iterator[None]:
     """Waits until no other process writes to the table; the kernel frees the lock of one that dies."""
     folder = local_path(path)
-    if fcntl is None or folder is None:
+    with ExitStack() as held:
+        if folder is not None:
+            try:
+                held.enter_context(WriterLock(folder / FOLDER / "lock"))
+            except OSError as failure:
+                raise TableError(
+                    "table.not_writable",
+                    f"{folder} cannot be written: {failure.strerror}.",
+                    "Make its folder writable, or give another path. Nothing was written.",
+                ) from failure
         yield
-        return
-    with _lock_file(folder) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _lock_file(path: Path) -> TextIO:
-    folder = path / FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return (folder / "lock").open("a")
-    except OSError as failure:
-        raise TableError(
-            "table.not_writable",
-            f"{path} cannot be written: {failure.strerror}.",
-            "Make its folder writable, or give another path. Nothing was written.",
-        ) from failure

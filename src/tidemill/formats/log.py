@@ -7,111 +7,72 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError, TableError
 from tidemill.formats.filesystem import file_system
 from tidemill.formats.parquet.files import unopened
-from tidemill.formats.parquet.folder import Folder, is_data, is_skipped
+from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.table_formats import format_named, recognised
 from tidemill.model.cursor import CursorKind
-from tidemill.model.names import DELTA, PARQUET
 from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidemill.errors import Origin
-    from tidemill.formats.delta.log import DeltaLog
-    from tidemill.formats.parquet.log import DatasetLog
+    import pyarrow as pa
+
+    from tidemill.formats.port import TableLog
     from tidemill.model.cursor import Cursor
+    from tidemill.model.format import FormatTraits
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
 
-    AnyLog = DeltaLog | DatasetLog
-
 
 def format_at(path: str) -> str | None:
-    """The format of what is at a path, by what lies there; None where nothing does that tells."""
+    """The name of the format of what is at a path, by what lies there; None where nothing does that tells."""
     try:
-        return _format_at(path)
+        found = recognised(path)
     except OSError as failure:  # it may not be looked at, or its name is too long
         raise unopened(path, failure) from failure
+    return found.traits.name if found else None
 
 
-def _format_at(path: str) -> str | None:
-    root = Path(path)
-    if "://" in path or (root / "_delta_log").is_dir():
-        return DELTA
-    folder = Folder(path)
-    if folder.newest() is not None or _holds_parquet(root):
-        return PARQUET
-    return None
+def log_at(path: str) -> TableLog:
+    """The log of what is at a path; nothing there is no table of any format."""
+    return format_named(format_at(path)).log(path)
 
 
-def log_at(path: str) -> AnyLog:
-    """The log of what is at a path; nothing there is no table of either format."""
-    return _log(path, format_at(path))
-
-
-def log_of(table: Table) -> AnyLog:
-    """The log of a declared table; a Delta table in the place of a dataset is an error, and so is the reverse."""
-    if table.format == PARQUET:
-        check_place(table.path, table.origin)
+def log_of(table: Table) -> TableLog:
+    """The log of a declared table; a table of another format in its place is an error."""
+    declared = format_named(table.format)
+    declared.check_place(table.path, table.origin)
     there = format_at(table.path)
     if there is None:
         Folder(table.path).check_alone()
-    if table.format == PARQUET and there == DELTA:
-        raise _other_format(table, "Delta table", DELTA)
-    # Parquet files alone may be what is left of a first write to a Delta table that was killed.
-    if table.format != PARQUET and Folder(table.path).newest() is not None and there == PARQUET:
-        raise _other_format(table, "Parquet dataset", PARQUET)
-    return _log(table.path, table.format)
+    elif there != declared.traits.name and format_named(there).is_kept(table.path):
+        raise _other_format(table, declared.traits, format_named(there).traits)
+    return declared.log(table.path)
 
 
-def check_place(path: str, origin: Origin | None = None) -> None:
-    """A dataset is a folder of a file system."""
-    if "://" not in path and not Path(path).is_file():
-        return
-    raise TableError(
-        "dataset.no_folder",
-        f"{path} is {'an address' if '://' in path else 'a file'}, and a Parquet dataset is a folder.",
-        "Give the path of a folder on a disk of this machine, or one that is mounted here.",
-        origin=origin,
-    )
-
-
-def _other_format(table: Table, called: str, held: str) -> TableError:
+def _other_format(table: Table, declared: FormatTraits, held: FormatTraits) -> TableError:
     return TableError(
         "table.other_format",
-        f"{table.path} is a {called}, and {table.name} is declared with the format {table.format or DELTA}.",
-        f"Use the format {held}, or another path.",
+        f"{table.path} is a {held.noun}, and {table.name} is declared with the format {declared.name}.",
+        f"Use the format {held.name}, or another path.",
         origin=table.origin,
     )
 
 
-def _log(path: str, kind: str | None) -> AnyLog:
-    if kind == PARQUET:
-        from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415  needs pyarrow.parquet
+def some_rows(path: str, limit: int) -> pa.Table | None:
+    """Rows of the last commit, without those that it marks as deleted; None where only Spark can read the table.
 
-        return DatasetLog(path)
-    from tidemill.formats.delta.log import DeltaLog  # noqa: PLC0415
-
-    return DeltaLog(path)
+    Which rows come first is up to the table's files.
+    """
+    return format_named(format_at(path)).some_rows(path, limit)
 
 
-def _holds_parquet(root: Path) -> bool:
-    """Looks into the first folder of partitions only."""
-    if not root.is_dir():
-        return False
-    inside = sorted(each for each in root.iterdir() if not is_skipped(each.name))
-    if any(each.is_file() and is_data(str(each)) for each in inside):
-        return True
-    folders = [each for each in inside if each.is_dir() and "=" in each.name]
-    return any(_holds_parquet(folder) for folder in folders)
-
-
-def changed_at(log: AnyLog, snapshot: Snapshot) -> str:
+def changed_at(log: TableLog, snapshot: Snapshot) -> str:
     """The time of the commit by which rows last came or went, ours or of others; what is noted on it is no change."""
     moments = [commit.at for commit in snapshot.foreign if commit.adds_rows or commit.removes_rows]
     record, version = snapshot.record, snapshot.record_version

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.execution.retry import with_retries
 from tidemill.formats.base import AppendRows, OverwriteRows
-from tidemill.formats.delta.store import DeltaStore
 from tidemill.formats.log import format_at, log_at
 from tidemill.formats.registry import store_at
-from tidemill.model.names import COLUMN_MAPPING, KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.model.format import Capability
+from tidemill.model.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.formats.log import AnyLog
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.port import Store, TableLog
     from tidemill.model.record import Snapshot
 
 
@@ -59,7 +58,7 @@ def restore_table(spark: SparkSession, path: str, *, to: int, single_writer: boo
     return RestoreResult(snapshot.version, to, total, watermark, time.monotonic() - began, undo=before.version)
 
 
-def version_at(log: AnyLog, moment: datetime) -> int:
+def version_at(log: TableLog, moment: datetime) -> int:
     """The version that the table had at a moment, by the times that its log tells; reads no rows."""
     oldest = None
     for commit in log.commits():
@@ -79,15 +78,15 @@ def signed(record: Record | None, table: str, *, sequence: int, what: str, attem
     return _signed(record, table, f"{uuid.uuid4().hex}-{attempt}", sequence, _now(), what)
 
 
-def _store(path: str, *, single_writer: bool) -> DeltaStore:
+def _store(path: str, *, single_writer: bool) -> Store:
     """The table's store, if it holds older versions."""
     store = store_at(path, single_writer=single_writer)
-    if isinstance(store, DeltaStore):
+    if store.can(Capability.TIME_TRAVEL):
         return store
     raise store.no_older_versions()
 
 
-def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> tuple[Record, Snapshot]:
+def _restore(spark: SparkSession, store: Store, to: int, attempt: int) -> tuple[Record, Snapshot]:
     """Takes a sequence number before and after, so that a run planned on the old rows conflicts wherever it stands."""
     snapshot = store.snapshot()
     if snapshot is None:
@@ -97,13 +96,13 @@ def _restore(spark: SparkSession, store: DeltaStore, to: int, attempt: int) -> t
     store.check_files(spark, to)
     begins = _signed(snapshot.record, store.path, f"{run_id}-begins", snapshot.sequence + 1, now, "restore begins")
     ends = _signed(then, store.path, run_id, snapshot.sequence + 2, now, "restore").with_(restored_from=to)
-    store.add_nothing(spark, begins, after=snapshot.version)
+    store.commit_record(spark, begins, after=snapshot.version)
     store.restore(spark, to, ends)
-    store.add_nothing(spark, ends, after=snapshot.version)
+    store.commit_record(spark, ends, after=snapshot.version)
     return ends, snapshot
 
 
-def _keep_protected(spark: SparkSession, store: DeltaStore, before: Snapshot) -> None:
+def _keep_protected(spark: SparkSession, store: Store, before: Snapshot) -> None:
     """An older version has its own properties; those that keep a table from being dropped are not lifted by it."""
     now = store.snapshot()
     held = now.properties if now else {}
@@ -124,7 +123,7 @@ def _signed(record: Record | None, path: str, run_id: str, sequence: int, now: s
     return record.with_(rows=0, counts={}, window={}, restored_from=None, base=None, held=None, **signature)
 
 
-def _record_at(store: DeltaStore, snapshot: Snapshot, version: int) -> Record | None:
+def _record_at(store: Store, snapshot: Snapshot, version: int) -> Record | None:
     """What the table had processed at a version. After foreign commits only the rows can tell: no progress."""
     foreign = False
     for number in range(version, -1, -1):
@@ -144,11 +143,10 @@ def _record_at(store: DeltaStore, snapshot: Snapshot, version: int) -> Record | 
     return None
 
 
-def _oldest(store: DeltaStore) -> int:
+def _oldest(store: Store) -> int:
     return min(commit.version for commit in store.commits())
 
 
-_NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
 _NO_COUNTS = {"inserted": 0, "updated": 0, "deleted": 0, "unchanged": 0}
 
 
@@ -187,7 +185,7 @@ def backup_table(spark: SparkSession, path: str, to: str, *, single_writer: bool
     snapshot = held.snapshot()
     if snapshot is None:
         raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
-    store = _like(held, to, snapshot)
+    store = held.like(to, snapshot)
     record = signed(state_of(snapshot), path, sequence=1, what="backup").with_(held=0)
     store.commit(spark, AppendRows(held.read(spark, snapshot.version)), record, None)
     return BackupResult(to, snapshot.version, _total(store, spark), _watermark(record), time.monotonic() - began)
@@ -205,12 +203,13 @@ def restore_backup(spark: SparkSession, path: str, backup: str, *, single_writer
             "restore.no_backup", f"There is no table at {backup}.", "Give the name or the path of a backup."
         )
     copy = store_at(backup, single_writer=single_writer)
-    store = _like(store_at(path, single_writer=single_writer) if format_at(path) else copy, path, kept)
+    there = store_at(path, single_writer=single_writer) if format_at(path) else copy
+    store = there.like(path, kept)
     return with_retries(path, lambda attempt: _restore_from(spark, store, copy, kept, began, attempt))
 
 
 def _restore_from(
-    spark: SparkSession, store: AnyStore, copy: AnyStore, kept: Snapshot, began: float, attempt: int
+    spark: SparkSession, store: Store, copy: Store, kept: Snapshot, began: float, attempt: int
 ) -> RestoreResult:
     path, backup = store.path, copy.path
     snapshot, rows = store.snapshot(), copy.read(spark, kept.version)
@@ -234,21 +233,10 @@ def state_of(snapshot: Snapshot) -> Record | None:
     return snapshot.record.with_(progress={}, unique=False, highest=None)
 
 
-def _like(store: AnyStore, path: str, snapshot: Snapshot) -> AnyStore:
-    """A table of the same format as the store's, laid out as the snapshot."""
-    return store.like(path, properties=_properties(snapshot), partition_by=snapshot.partition_columns)
-
-
-def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """Delta's own ones. A backup is not kept from being dropped, and Delta numbers its columns itself."""
-    own = {name: value for name, value in snapshot.properties.items() if name.startswith("delta.")}
-    return {name: own[name] for name in own if name == COLUMN_MAPPING or not name.startswith(_NUMBERED_COLUMNS)}
-
-
 def _watermark(record: Record) -> str | None:
     return next((str(value) for value in record.progress.values()), None)
 
 
-def _total(store: AnyStore, spark: SparkSession) -> int:
+def _total(store: Store, spark: SparkSession) -> int:
     snapshot = store.snapshot()
     return snapshot.rows if snapshot and snapshot.rows is not None else store.count(spark)

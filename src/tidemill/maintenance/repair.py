@@ -16,9 +16,9 @@ from tidemill.changes.columns import require
 from tidemill.changes.compare import descending, held_twice, shown_keys
 from tidemill.errors import ArgumentError, StateError
 from tidemill.execution.retry import look, with_retries
-from tidemill.formats.parquet.store import ParquetStore
-from tidemill.formats.parquet.worker.rewriting import FILE, ROW
+from tidemill.formats.base import PLACE, DropRows
 from tidemill.formats.registry import attempting_at, store_at, store_of
+from tidemill.model.format import FORMATS, Capability, formats_that
 from tidemill.model.names import quote
 from tidemill.model.record import Record
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
@@ -97,21 +97,23 @@ def dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequenc
 
 def _dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequence[str], began: float) -> Repaired:
     store, snapshot = _there(path)
-    if not isinstance(store, ParquetStore):
+    near = store.near(spark)
+    if near is None:
+        nouns = " and ".join(f"{FORMATS[name].noun}s" for name in formats_that(Capability.ROWS_BY_PLACE))
         raise ArgumentError(
             "dataset.only_parquet",
-            f"{path} is a Delta table; dedup repairs Parquet datasets.",
+            f"{path} is a {store.traits.noun}; dedup repairs {nouns}.",
             "Merge a source with the strategy deduplicate instead: it leaves one row of each of its keys.",
         )
-    rows = store.placed(spark)
-    columns = [name for name in rows.columns if name not in (FILE, ROW)]
+    rows = near(())
+    columns = [name for name in rows.columns if name not in PLACE]
     keys = require(keys, columns, "The key column", path)
     order_by = require(order_by, columns, "The order-by column", path)
     surplus = _surplus(rows, keys, order_by, columns)
     held = rows.count() if snapshot.rows is None else snapshot.rows
     if not surplus.take(1):
         return Repaired(0, held, 0, snapshot.files, snapshot.version, time.monotonic() - began)
-    result = store.drop(surplus, _record(path, snapshot, keys, held), snapshot)
+    result = store.commit(spark, DropRows(surplus), _record(path, snapshot, keys, held), snapshot)
     gone = result.counts.deleted
     seconds = time.monotonic() - began
     return Repaired(gone, held - gone, result.files_rewritten, result.files_kept, result.version, seconds)
@@ -124,14 +126,14 @@ def _has_key(keys: Sequence[str]) -> Column:
 
 def _surplus(rows: DataFrame, keys: Sequence[str], order_by: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """All rows of a key but the one that stays, by their place."""
-    place: list[Column] = [F.col(FILE), F.col(ROW)]
+    place = [F.col(name) for name in PLACE]
     order = [*descending(rows, order_by), *descending(rows, columns), *place]
     known = rows.where(_has_key(keys))
     ranked = known.withColumn(_RANK, F.row_number().over(Window.partitionBy(*map(quote, keys)).orderBy(*order)))
     return ranked.where(F.col(_RANK) > 1).select(*place)
 
 
-def _there(path: str) -> tuple[AnyStore, Snapshot]:
+def _there(path: str) -> tuple[Store, Snapshot]:
     store = store_at(path)
     snapshot = store.snapshot()
     if snapshot is None:
@@ -172,7 +174,7 @@ def _commit(spark: SparkSession, table: Table, value: Cursor | None, attempt: in
     snapshot = store.snapshot()
     if snapshot is None:
         raise never_run(table)
-    store.add_nothing(spark, _watermark_record(table, snapshot, value, attempt), after=snapshot.version)
+    store.commit_record(spark, _watermark_record(table, snapshot, value, attempt), after=snapshot.version)
 
 
 def _watermark_record(table: Table, snapshot: Snapshot, value: Cursor | None, attempt: int) -> Record:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidemill.errors import ArgumentError, Origin, did_you_mean
+from tidemill.model.format import PARQUET
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.mistakes import offset_of
-from tidemill.model.names import PARQUET
 from tidemill.model.source import Loads
 from tidemill.model.strategy import Replace
 from tidemill.model.variables import Masking, secrets_in
@@ -181,4 +181,4 @@ class Export:
     @property
     def merges_files(self) -> bool:
         """Whether it changes rows of a folder of Parquet files by their keys."""
-        return bool(self.mode.keys) and self.kind.lower() == PARQUET
+        return bool(self.mode.keys) and self.kind.lower() == PARQUET.name

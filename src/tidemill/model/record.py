@@ -10,7 +10,7 @@ from typing import Any
 
 from tidemill.errors import StateError
 from tidemill.model.cursor import Cursor, cursor
-from tidemill.model.names import COLUMN_MAPPING, RESET_ALLOWED
+from tidemill.model.names import RESET_ALLOWED
 
 # A field that is renamed in the JSON, removed, or given another meaning needs the next number, with a golden record in
 # tests/model/golden_records; a field that is added, and may be missing, does not.
@@ -225,7 +225,8 @@ class Commit:
     """One commit of a table's log, as it stands there.
 
     `id` is its own, whatever its number: another commit that took the same number has another one. `numbered` when it
-    took a sequence number of ours, `prepares` when it is ours and changes no rows.
+    took a sequence number of ours, `prepares` when it is ours and changes no rows. `seen` has the rows that it
+    inserted, updated and deleted, by the log alone.
 
     >>> commit = tidemill.history("lake/orders")[0]
     >>> commit.version, commit.record.strategy
@@ -243,6 +244,7 @@ class Commit:
     adds_rows: bool = False
     removes_rows: bool = False
     id: str = ""
+    seen: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,9 @@ class Snapshot:
     `foreign` holds what others committed since the version that our last record was planned on, newest first.
     `rows` is how many rows it holds, where the log tells. `fills` are the columns, in lower case, that it fills itself
     where rows come without them. `content_id` is the id of the commit in which its rows or columns may have changed
-    last, where the log still holds it.
+    last, where the log still holds it. `maps_columns`: its files may have other names for its columns, so these can
+    be any, and can go. `marks_rows`: rows leave its files by a mark; without, the files are rewritten.
+    `updates_matter`: somebody asks how a row has come to be as it is, by a change feed or the identity of rows.
     """
 
     version: int
@@ -268,6 +272,9 @@ class Snapshot:
     table_id: str = ""
     fills: frozenset[str] = frozenset()
     content_id: str = ""
+    maps_columns: bool = False
+    marks_rows: bool = False
+    updates_matter: bool = False
 
     @property
     def content(self) -> str:
@@ -303,24 +310,6 @@ class Snapshot:
         ours = -1 if self.record_version is None else self.record_version
         removals = (commit.version for commit in self.foreign if commit.removes_rows)
         return tuple({version if version < ours else self.version for version in removals})
-
-    @property
-    def maps_columns(self) -> bool:
-        """Whether its files may have other names for its columns, so that these can be any, and can go."""
-        return self.properties.get(COLUMN_MAPPING, "none").lower() != "none"
-
-    @property
-    def marks_rows(self) -> bool:
-        """Rows leave its files by a mark; without, the files are rewritten."""
-        return self._is_on("delta.enableDeletionVectors")
-
-    @property
-    def updates_matter(self) -> bool:
-        """Somebody asks how a row has come to be as it is: a change feed, or the identity of rows."""
-        return self._is_on("delta.enableChangeDataFeed") or self._is_on("delta.enableRowTracking")
-
-    def _is_on(self, name: str) -> bool:
-        return self.properties.get(name, "false").lower() == "true"
 
     @property
     def resists_reset(self) -> bool:

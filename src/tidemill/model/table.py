@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError, Origin, SchemaError
 from tidemill.model.cursor import Duration, duration
+from tidemill.model.format import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
 from tidemill.model.function import Function
-from tidemill.model.names import DELTA, PARQUET
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Load, Loads
 from tidemill.model.strategy import MergeStrategy
@@ -117,7 +117,7 @@ class Table:
     tags: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
-    format: str = DELTA
+    format: str = DEFAULT_FORMAT
     file: str | None = None
     single_writer: bool = False
     kept_rows: KeptRows | None = None
@@ -252,11 +252,12 @@ class Table:
                 "Keep one of them: cluster_by can be changed later, partition_by cannot.",
                 origin=self.origin,
             )
-        if self.cluster_by and self.format == PARQUET:
+        if self.cluster_by and not can(self.format, Capability.CLUSTERING):
             raise ArgumentError(
                 "dataset.no_clustering",
-                f"{self.name} is kept as a Parquet dataset, which cannot be clustered by {', '.join(self.cluster_by)}.",
-                "Use partition_by, or the format delta.",
+                f"{self.name} is kept as a {FORMATS[self.format].noun}, which cannot be clustered by "
+                f"{', '.join(self.cluster_by)}.",
+                f"Use partition_by, or the format {' or '.join(formats_that(Capability.CLUSTERING))}.",
                 origin=self.origin,
             )
         if len(self.cluster_by) > MOST_CLUSTERED:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, StateError
-from tidemill.formats.log import format_at, log_of
+from tidemill.formats.log import log_at, log_of
 from tidemill.model.cursor import Cursor, CursorKind, cursor
 from tidemill.model.join import Join, at_tick, tick_of
-from tidemill.model.names import DELTA
 from tidemill.model.table import NullTime
 from tidemill.model.window import StartVariable, first_behind
 from tidemill.planning.gaps import GapError, ask_no_rows
@@ -132,9 +131,7 @@ def side_by_log(
     side: JoinSide, table: Table | None, path: str | None, name: str
 ) -> tuple[SideState | None, Cursor | None]:
     """How far a side goes and where it begins, by logs alone; None for what they do not tell."""
-    from tidemill.formats.delta.statistics import times_of  # noqa: PLC0415  slow to import
-
-    found = times_of(path, side.time) if path and format_at(path) == DELTA else None
+    found = log_at(path).times(side.time) if path else None
     lowest, newest = found or (None, None)
     told = side_by_progress(table, name, side.time)
     return told or (SideState(name, newest, newest) if newest else None), lowest

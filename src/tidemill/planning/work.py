@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from tidemill.formats.base import KeyRange
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.names import DELTA, absolute, spelled
+from tidemill.model.format import DELTA
+from tidemill.model.names import absolute, spelled
 from tidemill.planning.strategies import deletes_missing, keys_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def is_small(source: FileSource, table: Table) -> bool:
 
 def meets_little(table: Table, ranges: Sequence[KeyRange] = ()) -> bool:
     """Whether a change with keys in these ranges meets little of the table, by how it will be written."""
-    log = DeltaLog(absolute(table.path)) if table.format == DELTA else None
+    log = DeltaLog(absolute(table.path)) if table.format == DELTA.name else None
     snapshot = log.snapshot() if log else None
     if log is None or snapshot is None:
         return True

@@ -48,9 +48,9 @@ def spelling(name: str, columns: Sequence[str], source: object) -> str:
 
 def kept(rows: DataFrame) -> DataFrame:
     """The same rows, on disk beside the executors until nobody refers to the frame any more."""
-    from pyspark import StorageLevel  # noqa: PLC0415  slow to import
+    from tidemill.spark.frames import settle  # noqa: PLC0415  imports PySpark
 
-    return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+    return settle(rows)
 
 
 def spark_source(source: Source) -> SparkSource:

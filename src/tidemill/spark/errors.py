@@ -147,15 +147,14 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Errors of Spark's, Delta's and Java's that leave the block are ours."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to import
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from tidemill.spark.failures import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
 
     try:
         yield
-    except (PySparkException, Py4JError, ConnectionError) as error:
+    except SPARK_FAILURES as error:
         raise as_tidemill(error, doing=doing) from error
     except OSError as error:
-        if no_room(error):  # PySpark writes the rows of a frame to a file
+        if isinstance(error, ConnectionError) or no_room(error):  # PySpark writes the rows of a frame to a file
             raise as_tidemill(error, doing=doing) from error
         raise
 
@@ -190,8 +189,15 @@ def _java_chain(throwable: Any) -> Iterator[tuple[str, str, str]]:
         if throwable is None:
             return
         text = str(throwable.getMessage() or "")
-        yield throwable.getClass().getName(), _tag(text), text
+        yield throwable.getClass().getName(), _java_condition(throwable) or _tag(text), text
         throwable = throwable.getCause()
+
+
+def _java_condition(throwable: Any) -> str:
+    """What a Java error of Spark's says itself; others have no such method."""
+    with contextlib.suppress(Exception):
+        return str(throwable.getCondition() or "")
+    return ""
 
 
 def _java_origin(error: BaseException) -> Any:

@@ -10,6 +10,7 @@ import socket
 import sys
 import tempfile
 import threading
+import uuid
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +26,12 @@ from tidemill.spark import jvm as gateway
 from tidemill.spark.archive import archive_options
 from tidemill.spark.jars import JARS, drivers_at_hand, ensure_jars, find_java, jar_paths
 from tidemill.spark.jvm import driver_memory, handler_kept
-from tidemill.spark.settings import DELTA, LARGE, SMALL, carried_settings, engine_settings
+from tidemill.spark.settings import DELTA, LARGE, SMALL, STATEMENTS, carried_settings, engine_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.spark.jars import Jar
 
@@ -141,6 +142,35 @@ def step_session(spark: SparkSession) -> SparkSession:
             own.conf.set(name, value)
     _of_steps.add(own)
     return own
+
+
+@contextlib.contextmanager
+def statements(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session of our own for statements, with these settings and STATEMENTS; all are taken back at the end.
+
+    It is the given one where that is a step's own; a session of the caller's is left as it is.
+    """
+    own = spark if spark in _of_steps else step_session(spark)
+    wanted = {**STATEMENTS, **settings}
+    before = {name: own.conf.get(name, None) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            own.conf.set(name, value)
+        yield own
+    finally:
+        for name, found in before.items():
+            own.conf.unset(name) if found is None else own.conf.set(name, found)
+
+
+@contextlib.contextmanager
+def shared_view(rows: DataFrame) -> Iterator[str]:
+    """The rows under a name that all sessions of their Spark know: a frame itself belongs to one of them."""
+    spark, name = rows.sparkSession, f"tidemill_{uuid.uuid4().hex}"
+    rows.createGlobalTempView(name)
+    try:
+        yield f"{spark.conf.get('spark.sql.globalTempDatabase', 'global_temp')}.{name}"
+    finally:
+        spark.catalog.dropGlobalTempView(name)
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:

@@ -76,6 +76,7 @@ _CARRIED = (
     "spark.sql.variable.",
     "spark.databricks.delta.",
     "spark.databricks.io.",
+    "spark.tidemill.",
     "spark.hadoop.",
     "fs.",
 )
@@ -83,6 +84,16 @@ _NOT_CARRIED = (
     "spark.databricks.delta.commitInfo.",
     "spark.databricks.delta.write.txn",
 )
+
+CHECKPOINTS = "spark.tidemill.checkpoint.storageLevel"  # where settled rows are kept; DISK_ONLY_2 survives an executor
+# The settings under which our own statements run, whatever the session has that they are sent from: texts are quoted
+# in one way, no file that is missing or damaged is left out, and commits count their rows.
+STATEMENTS = {
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.databricks.delta.history.metricsEnabled": "true",
+}
 
 
 def engine_settings(

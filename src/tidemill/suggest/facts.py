@@ -10,7 +10,6 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.compare import settle
 from tidemill.changes.profile import kind_of
 from tidemill.errors import TidemillError
 from tidemill.model.cursor import CursorKind
@@ -18,6 +17,7 @@ from tidemill.model.names import quote
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
 from tidemill.spark.errors import as_tidemill
+from tidemill.spark.frames import settle
 from tidemill.suggest.advice import Suggestion, Verdict, like_a_key, suggestion
 
 if TYPE_CHECKING:

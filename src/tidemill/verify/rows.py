@@ -13,8 +13,9 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.compare import canonical, comparable, settle
+from tidemill.changes.compare import canonical, comparable
 from tidemill.model.names import of, quote
+from tidemill.spark.frames import settle
 from tidemill.verify.result import Found, Kind, Sample
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def canonical_kind(kind: t.DataType) -> t.DataType:
             return kind
 
 
-def same(ours: Column, theirs: Column, kind: t.DataType) -> Column:
-    """A condition, never NULL: two values of one type are the same."""
-    return close(canonical(ours, kind), canonical(theirs, kind), canonical_kind(kind))
+def same(ours: str, theirs: str, kind: t.DataType) -> Column:
+    """A condition, never NULL: two columns of one type are the same."""
+    return close(F.expr(canonical(ours, kind)), F.expr(canonical(theirs, kind)), canonical_kind(kind))
 
 
 def close(ours: Column, theirs: Column, kind: t.DataType) -> Column:
@@ -196,7 +197,7 @@ def _ignored(rule: Rule) -> Column:
 def _values_same(sides: Sides, rule: Rule) -> list[Column]:
     left_out = sides.volatile | {key.lower() for key in rule.keys}
     return [
-        same(F.col(of("s", field.name)), F.col(of("t", field.name)), field.dataType)
+        same(of("s", field.name), of("t", field.name), field.dataType)
         for field in sides.full.schema.fields
         if field.name.lower() not in left_out
     ]

@@ -6,9 +6,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from tidemill.changes.columns import align, require, widened
 from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
@@ -36,6 +33,7 @@ from tidemill.planning.starts import start_variable, table_for, without_moving_s
 from tidemill.planning.windows import known_of
 from tidemill.sources.protocol import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
+from tidemill.spark.failures import SPARK_FAILURES
 from tidemill.spark.settings import in_zone_of
 from tidemill.verify.result import WRONG, Found, Kind, Verified
 from tidemill.verify.rows import TOLERANCE, Sides, compared, has_floats
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.formats.registry import AnyStore
+    from tidemill.formats.port import Store
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
     from tidemill.model.variables import Masking
@@ -67,7 +65,7 @@ class Verifying:
         spark: SparkSession,
         table: Table,
         source: Connector,
-        store: AnyStore,
+        store: Store,
         snapshot: Snapshot,
         now: datetime,
         variables: Mapping[str, str],
@@ -126,7 +124,7 @@ class Verifying:
             if window is None or window.start is None:
                 return self.source.read(reading)
             return self.source.read_since(replace(reading, until=window.end), window.column, window.start)
-        except (PySparkException, Py4JError) as failure:
+        except SPARK_FAILURES as failure:
             raise SourceError(
                 "source.unreadable",
                 f"{self.source} could not be read: {one_line(failure)}",

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from pyspark import StorageLevel
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
@@ -19,6 +18,7 @@ from tidemill.execution.exports.options import Options
 from tidemill.model.names import quote, spelled
 from tidemill.model.strategy import Append, Merge, Replace
 from tidemill.sources.jdbc import identifier, read_address
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,8 +83,7 @@ class PostgresTable:
 
     def write(self, rows: DataFrame) -> int:
         """The rows are computed before the transaction begins, so that it is short."""
-        lines = rows.select(_line(rows.schema).alias("line"))
-        lines = lines.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+        lines = settle(rows.select(_line(rows.schema).alias("line")))
         with self._connect() as connection, connection.cursor() as cursor:
             stage = self._stage(cursor, rows.schema)
             with cursor.copy(f"COPY {_STAGE} ({stage.columns}) FROM STDIN") as copy:

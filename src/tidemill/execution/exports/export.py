@@ -14,7 +14,7 @@ from tidemill.execution.exports.files import folder_of, write_files
 from tidemill.execution.exports.memory import place_of
 from tidemill.execution.exports.options import Options
 from tidemill.execution.step import run_step
-from tidemill.model.names import COMPRESSION, PARQUET, known_codec
+from tidemill.model.format import COMPRESSION, PARQUET, known_codec
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.table import Table
 from tidemill.sources.frames import FrameSource
@@ -79,7 +79,7 @@ def _merge_files(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[
     path = str(folder_of(export))
     partitions, codec = options.names("partition_by"), options.text("compression")
     properties = {COMPRESSION: known_codec(codec)} if codec else {}
-    table = Table(export.name, path, export.mode, format=PARQUET, partition_by=partitions, properties=properties)
+    table = Table(export.name, path, export.mode, format=PARQUET.name, partition_by=partitions, properties=properties)
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 

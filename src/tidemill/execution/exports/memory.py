@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.filesystem import file_system, is_hidden
+from tidemill.formats.log import log_at
 from tidemill.model.names import absolute, local_path
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 
@@ -102,7 +102,7 @@ def _left(export: Export) -> str | None:
         return _UNSEEN
     if kind in FILE_KINDS:
         return _files_left(Path(place))
-    log = DeltaLog(place)
+    log = log_at(place)
     return log.identity() if log.exists() else None
 
 

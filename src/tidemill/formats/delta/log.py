@@ -10,23 +10,30 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import deltalake
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from tidemill.errors import TableError
+from tidemill.formats.delta.metrics import rows_seen
+from tidemill.formats.delta.opened import newest_version, open_table
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.history import counts_of
+from tidemill.formats.port import TableLog
+from tidemill.model.names import COLUMN_MAPPING, local_path
 from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import deltalake
+
     from tidemill.formats.base import KeyRange, Reach
+    from tidemill.model.cursor import Cursor
 
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
 ANCHOR_VERSION = "tidemill.record.version"
+_HISTORIES = ("delta.enableChangeDataFeed", "delta.enableRowTracking")
 
 
 _NUMBERS = re.compile(r"delta\.identity\.")  # in the metadata of a column whose values nobody gives
@@ -44,7 +51,7 @@ class _Last(NamedTuple):
     foreign: tuple[Commit, ...] = ()
 
 
-class DeltaLog:
+class DeltaLog(TableLog):
     """The log of the Delta table at one path."""
 
     def __init__(self, path: str) -> None:
@@ -89,7 +96,7 @@ class DeltaLog:
 
     def commits(self, limit: int | None = None) -> Iterator[Commit]:
         """The commits that the log still holds, newest first."""
-        newest = self._open().version()
+        newest = self.version()
         oldest = -1 if limit is None else newest - limit
         for version in range(newest, oldest, -1):
             commit = self.commit(version)
@@ -128,7 +135,7 @@ class DeltaLog:
 
     def files(self) -> list[str]:
         """The data files of the last version, as the log spells them."""
-        return [str(path) for path in self._open().get_add_actions(flatten=True)["path"].to_pylist()]
+        return [str(path) for path in self._open().get_add_actions()["path"].to_pylist()]
 
     def numbering(self) -> tuple[str, ...]:
         """The columns by which the table numbers its rows."""
@@ -139,6 +146,12 @@ class DeltaLog:
         from tidemill.formats.delta.statistics import reach  # noqa: PLC0415  slow to import, and metadata commands need it not
 
         return reach(self._open(), ranges)
+
+    def times(self, column: str) -> tuple[Cursor, Cursor] | None:
+        """By the statistics of its files, which still know rows that were deleted."""
+        from tidemill.formats.delta.statistics import times_of  # noqa: PLC0415  slow to import
+
+        return times_of(self._open(), column)
 
     def _snapshot_of(self, table: deltalake.DeltaTable) -> Snapshot:
         version, metadata = table.version(), table.metadata()
@@ -153,11 +166,14 @@ class DeltaLog:
             foreign=foreign,
             properties=properties,
             partition_columns=tuple(metadata.partition_columns),
-            files=table.get_add_actions(flatten=True).num_rows,
+            files=table.get_add_actions().num_rows,
             anchored=_anchored(properties),
             rows=rows,
             table_id=str(metadata.id),
             fills=frozenset(name.lower() for name in _marked(table, _FILLS)),
+            maps_columns=properties.get(COLUMN_MAPPING, "none").lower() != "none",
+            marks_rows=_is_on(properties, "delta.enableDeletionVectors"),
+            updates_matter=any(_is_on(properties, name) for name in _HISTORIES),
         )
 
     def _last_record(self, version: int, sequence: int | None, properties: dict[str, str]) -> _Last:
@@ -184,7 +200,9 @@ class DeltaLog:
 
     def version(self) -> int:
         """The number of the last commit."""
-        return self._open().version()
+        folder = local_path(self.path)
+        newest = newest_version(folder) if folder else None
+        return self._open().version() if newest is None else newest
 
     def moved_since(self, version: int) -> bool:
         """Whether rows were added or removed after a version."""
@@ -199,7 +217,7 @@ class DeltaLog:
 
     def _open(self) -> deltalake.DeltaTable:
         try:
-            return deltalake.DeltaTable(self.path)
+            return open_table(self.path, local_path(self.path))
         except DeltaError as failure:
             raise TableError(
                 "table.unreadable",
@@ -239,18 +257,21 @@ def _commit_of(version: int, actions: list[dict[str, Any]]) -> Commit:
     said = None if info.get("operation") == "OPTIMIZE" else info.get("userMetadata")  # what its session was about
     removed = {a["remove"]["path"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)}
     added = {a["add"]["path"] for a in actions if "add" in a and a["add"].get("dataChange", True)}
+    operation, metrics = info.get("operation", "unknown"), info.get("operationMetrics", {})
+    record = Record.from_json(said)
     return Commit(
         version=version,
         at=_moment(info.get("timestamp")),
-        operation=info.get("operation", "unknown"),
-        metrics=info.get("operationMetrics", {}),
-        record=Record.from_json(said),
+        operation=operation,
+        metrics=metrics,
+        record=record,
         read_version=info.get("readVersion"),
         prepares=info.get("userMetadata") == PREPARES,
         numbered=any(action["txn"]["appId"] == APP_ID for action in actions if "txn" in action),
         adds_rows=bool(added - removed),  # a file that stays, with rows marked as deleted, is in both
         removes_rows=bool(removed),
         id=str(info.get("txnId") or _digest(info, added, removed)),  # not every writer gives the first
+        seen=rows_seen(operation, metrics, keyed=bool(record and record.keys)),
     )
 
 
@@ -278,6 +299,10 @@ def _marked(table: deltalake.DeltaTable, mark: re.Pattern[str]) -> tuple[str, ..
     """The columns that have such a thing in their metadata."""
     fields = json.loads(table.schema().to_json())["fields"]
     return tuple(field["name"] for field in fields if any(map(mark.match, field["metadata"])))
+
+
+def _is_on(properties: dict[str, str], name: str) -> bool:
+    return properties.get(name, "false").lower() == "true"
 
 
 def _anchored(properties: dict[str, str]) -> int | None:

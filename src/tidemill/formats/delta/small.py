@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql.types import StructType
 
+from tidemill.formats import base
 from tidemill.formats.base import Conflict
 from tidemill.formats.delta.log import APP_ID
 from tidemill.model.cursor import CursorKind
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from tidemill.formats.base import KeyRange
     from tidemill.model.record import Record, Snapshot
 
-MOST_ROWS = 10_000
 MOST_BYTES = 1024 * 1024
 PART_BYTES = 8 * MOST_BYTES  # of files that are rewritten sooner by delta-rs than by a job of Spark's
 _FLAT = {"boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date", "timestamp"}
@@ -39,7 +39,7 @@ _CHECKPOINTS = 10  # commits from one checkpoint to the next, by Delta's default
 
 
 @dataclass(frozen=True)
-class WholeTable:
+class SmallTable:
     """One version of a small table, or of what a table holds within ranges of its keys."""
 
     table: deltalake.DeltaTable
@@ -90,31 +90,23 @@ class WholeTable:
         return int(self.table.metadata().configuration.get("delta.checkpointInterval", _CHECKPOINTS))
 
 
-def whole_table(path: str, snapshot: Snapshot) -> WholeTable | None:
-    """The table as it was looked at, where it is small and has nothing that only Spark's Delta keeps."""
-    if "://" in path or snapshot.partition_columns or snapshot.fills or not _is_plain(snapshot):
-        return None
-    table = deltalake.DeltaTable(path, version=snapshot.version)
-    if not _has_known_features(table) or not _is_flat(table):
-        return None
-    files = pa.table(table.get_add_actions(flatten=True))
-    return WholeTable(table) if _is_small(files) and _has_certain_times(files, table) else None
+def small_table(path: str, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) -> SmallTable | None:
+    """The table as it was looked at, or what it holds within ranges, where that is little and delta-rs can write it.
 
-
-def part_of_table(path: str, snapshot: Snapshot, ranges: Sequence[KeyRange]) -> WholeTable | None:
-    """What the table holds within the ranges, where it is in few bytes of a table that delta-rs writes as Spark does.
-
-    Not of tables with deletion vectors: there, Spark marks rows sooner than their files are rewritten here.
+    Of tables with deletion vectors only the whole: Spark marks rows sooner than their files are rewritten here.
     """
     numbers = tuple(span for span in ranges if span.low.kind is CursorKind.INTEGER)
-    if not numbers or "://" in path or snapshot.partition_columns or snapshot.fills or not _is_plain(snapshot):
+    if (ranges and not numbers) or "://" in path or snapshot.partition_columns or snapshot.fills:
+        return None
+    if not _is_plain(snapshot):
         return None
     table = deltalake.DeltaTable(path, version=snapshot.version)
-    if "deletionVectors" in _features(table) or not _has_known_features(table) or not _is_flat(table):
+    if not _has_known_features(table) or not _is_flat(table) or (numbers and "deletionVectors" in _features(table)):
         return None
     files = _within(pa.table(table.get_add_actions(flatten=True)), numbers)
-    is_small = files is not None and files.num_rows > 0 and sum(files.column("size_bytes").to_pylist()) <= PART_BYTES
-    return WholeTable(table, numbers) if files is not None and is_small and _has_certain_times(files, table) else None
+    if files is None or not (_is_small_part(files) if numbers else _is_small(files)):
+        return None
+    return SmallTable(table, numbers) if _has_certain_times(files, table) else None
 
 
 def _within(files: pa.Table, ranges: Sequence[KeyRange]) -> pa.Table | None:
@@ -133,8 +125,16 @@ def _is_plain(snapshot: Snapshot) -> bool:
 
 
 def _is_small(files: pa.Table) -> bool:
-    sizes, rows = files.column("size_bytes").to_pylist(), files.column("num_records").to_pylist()
-    return sum(sizes) <= MOST_BYTES and None not in rows and sum(rows) <= MOST_ROWS
+    rows = files.column("num_records")
+    return _size(files) <= MOST_BYTES and not rows.null_count and (pc.sum(rows).as_py() or 0) <= base.MOST_ROWS
+
+
+def _is_small_part(files: pa.Table) -> bool:
+    return files.num_rows > 0 and _size(files) <= PART_BYTES
+
+
+def _size(files: pa.Table) -> int:
+    return int(pc.sum(files.column("size_bytes")).as_py() or 0)
 
 
 def _has_certain_times(files: pa.Table, table: deltalake.DeltaTable) -> bool:

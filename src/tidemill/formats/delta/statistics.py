@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +17,8 @@ from tidemill.model.cursor import Cursor, CursorKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import deltalake
 
     from tidemill.formats.base import KeyRange
 
@@ -28,14 +29,10 @@ def reach(table: deltalake.DeltaTable, ranges: Sequence[KeyRange]) -> Reach:
     """The files that may hold a row within all ranges; a file without statistics may hold anything."""
     files = pa.table(table.get_add_actions())
     names, padded = physical_names(table), _padded(table)
-    chosen = [True] * files.num_rows
     for span in ranges:
-        if span.column.lower() in padded:
-            continue
-        bounds = zip(*(_bounds(files, end, names[span.column.lower()]) for end in ("min", "max")), strict=True)
-        chosen = [kept and _may_hold(low, high, span) for kept, (low, high) in zip(chosen, bounds, strict=True)]
-    sizes = files.column("size_bytes").to_pylist()
-    return Reach(sum(chosen), sum(size for size, kept in zip(sizes, chosen, strict=True) if kept))
+        if span.column.lower() not in padded:
+            files = _holding(files, names[span.column.lower()], span)
+    return Reach(files.num_rows, pc.sum(files.column("size_bytes")).as_py() or 0)
 
 
 def physical_names(table: deltalake.DeltaTable) -> dict[str, str]:
@@ -54,38 +51,32 @@ def _fields(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
     return fields
 
 
-def _bounds(files: pa.Table, end: str, name: str) -> list[Any]:
+def _holding(files: pa.Table, name: str, span: KeyRange) -> pa.Table:
+    """The files that may hold a value of the range, by Arrow: a table may have a hundred thousand files."""
+    low, high = (_bound(files, end, name) for end in ("min", "max"))
+    if low is None or high is None:
+        return files
+    lowest = span.low.value - _CUT if _can_be_cut(span.low.value) else span.low.value
+    try:
+        within = pc.and_(pc.less_equal(low, span.high.value), pc.greater_equal(high, lowest))
+    except (pa.ArrowException, OverflowError, TypeError):  # statistics of another type tell nothing
+        return files
+    return files.filter(pc.fill_null(within, True))  # noqa: FBT003
+
+
+def _bound(files: pa.Table, end: str, name: str) -> pa.ChunkedArray | None:
     statistics = files.column(end) if end in files.column_names else None
     if statistics is None or statistics.type.get_field_index(name) < 0:
-        return [None] * files.num_rows
-    return [_known(bound) for bound in pc.struct_field(statistics, [name])]
-
-
-def _known(bound: pa.Scalar) -> Any:
-    """The value in Python; None where Python cannot hold it, such as a date before the year 1."""
-    try:
-        return bound.as_py()
-    except (OverflowError, ValueError):
         return None
+    return pc.struct_field(statistics, [name])
 
 
-def _may_hold(low: Any, high: Any, span: KeyRange) -> bool:
-    if low is None or high is None:
-        return True
-    try:
-        return bool(low <= span.high.value and _uncut(high) >= span.low.value)
-    except TypeError:  # statistics of another type tell nothing
-        return True
+def _can_be_cut(value: object) -> TypeGuard[datetime]:
+    return isinstance(value, datetime) and value.replace(tzinfo=None) > datetime.min + _CUT  # noqa: DTZ901
 
 
-def _uncut(high: Any) -> Any:
-    last = isinstance(high, datetime) and high.year == datetime.max.year  # noqa: DTZ901  its year only
-    return high + _CUT if isinstance(high, datetime) and not last else high
-
-
-def times_of(path: str, column: str) -> tuple[Cursor, Cursor] | None:
+def times_of(table: deltalake.DeltaTable, column: str) -> tuple[Cursor, Cursor] | None:
     """None where the table is empty, or its log does not tell."""
-    table = deltalake.DeltaTable(path)
     name = physical_names(table).get(column.lower())
     files = pa.table(table.get_add_actions())
     lows = [value for part in ("min", "partition") for value in _values(files, part, name)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, EngineError, SchemaError
 from tidemill.formats.base import (
@@ -20,23 +23,25 @@ from tidemill.formats.base import (
 )
 from tidemill.formats.delta.guards import refuse_unguarded, room_for
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
-from tidemill.formats.delta.small import part_of_table, whole_table
+from tidemill.formats.delta.metrics import files_removed
+from tidemill.formats.delta.small import small_table
 from tidemill.formats.filesystem import only_writer
 from tidemill.formats.history import counts_of
+from tidemill.formats.port import Store
+from tidemill.model.format import DELTA
 from tidemill.model.names import COLUMN_MAPPING, field_names, local_path, needs_mapping, of, quote, quoted_text
 from tidemill.model.record import PREPARES
 from tidemill.spark.errors import has_lost_files, is_conflict, one_line
-from tidemill.spark.session import delta_version, step_session
+from tidemill.spark.session import delta_version, shared_view, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from delta.tables import DeltaMergeBuilder
-    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.formats.base import KeyRange, Operation
-    from tidemill.formats.delta.small import WholeTable
+    from tidemill.formats.base import KeyRange, Operation, Requirements
+    from tidemill.formats.delta.small import SmallTable
     from tidemill.model.record import Commit, Record, Snapshot
 
 _OURS = {"delta.isolationLevel": "Serializable", "delta.enableDeletionVectors": "true"}
@@ -47,13 +52,19 @@ _MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVe
 _REPLACES_ON = (4, 4)
 _NAIVE_TIMES = "timestampNtz"
 _STATISTICS = "spark.databricks.delta.stats.collect"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_SHORT_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
+_NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
+_DEFAULT_RETENTION = timedelta(days=30)
+_INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
+_UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
 _METRICS = "spark.databricks.delta.history.metricsEnabled"
 
 
-class DeltaStore:
+class DeltaStore(Store):
     """The Delta table at one path."""
 
-    bring = None  # Delta has its MERGE
+    traits = DELTA
 
     def __init__(
         self,
@@ -65,19 +76,21 @@ class DeltaStore:
     ) -> None:
         self.path = path
         self.single_writer = single_writer
-        self.log = DeltaLog(path)
+        self._log = DeltaLog(path)
         self._properties = dict(properties or {})
         self._partition_by = tuple(partition_by)
 
-    def like(self, path: str, *, properties: Mapping[str, str], partition_by: Sequence[str]) -> DeltaStore:
-        """A table of the same format elsewhere."""
-        return DeltaStore(path, properties=properties, partition_by=partition_by, single_writer=self.single_writer)
+    @property
+    def log(self) -> DeltaLog:
+        return self._log
 
-    def snapshot(self) -> Snapshot | None:
-        return self.log.snapshot()
-
-    def commits(self, limit: int | None = None) -> Iterator[Commit]:
-        return self.log.commits(limit)
+    def like(self, path: str, snapshot: Snapshot) -> DeltaStore:
+        """With Delta's own properties: a copy is not kept from being dropped, and Delta numbers its columns itself."""
+        own = {name: value for name, value in snapshot.properties.items() if name.startswith("delta.")}
+        kept = {name: own[name] for name in own if name == COLUMN_MAPPING or not name.startswith(_NUMBERED_COLUMNS)}
+        return DeltaStore(
+            path, properties=kept, partition_by=snapshot.partition_columns, single_writer=self.single_writer
+        )
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
         """The rows as they are, never those that somebody has cached of the table: Spark keeps them as they were."""
@@ -89,29 +102,23 @@ class DeltaStore:
             rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
         return rows
 
-    def count(self, spark: SparkSession) -> int:
-        """How many rows there are."""
-        return self.read(spark).count()
+    def in_memory(self, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) -> SmallTable | None:
+        return small_table(self.path, snapshot, ranges)
 
-    def whole(self, snapshot: Snapshot) -> WholeTable | None:
-        """The table in memory, where it is small and Spark is not needed to write it."""
-        return whole_table(self.path, snapshot)
+    def stage(
+        self, spark: SparkSession, operation: Operation, snapshot: Snapshot | None, *, rows: int = 0
+    ) -> StagedWrite:
+        """Delta writes the files of an operation while it commits it, so nothing is written yet."""
+        del rows
+        return StagedWrite(self, spark, operation, snapshot)
 
-    def part(self, snapshot: Snapshot, ranges: Sequence[KeyRange]) -> WholeTable | None:
-        """What it holds within the ranges, in memory, where that is little and Spark is not needed to write it."""
-        return part_of_table(self.path, snapshot, ranges)
-
-    def nearby(self, spark: SparkSession) -> None:
-        """Delta skips files by itself."""
-
-    def close(self) -> None:
-        """Nothing is staged but by a commit."""
-
-    def schema(self, spark: SparkSession) -> StructType:
-        return self.read(spark).schema
-
-    def commit(
-        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    def commit_operation(
+        self,
+        spark: SparkSession,
+        operation: Operation,
+        record: Record,
+        snapshot: Snapshot | None,
+        required: Requirements,
     ) -> CommitResult:
         """One commit, or `Conflict`.
 
@@ -122,7 +129,7 @@ class DeltaStore:
             _check_metrics(operation.rows.sparkSession)
             self._admit_naive_times(spark, operation.rows.schema, snapshot)
         with self._writing(spark):
-            self._unmoved(snapshot)
+            self._check_unmoved(required)
             if snapshot is None:
                 self._create(operation.rows, record)
             else:
@@ -138,9 +145,15 @@ class DeltaStore:
             raise _keeps_its_features(self.path)
         self.set_properties(spark, {f"delta.feature.{_NAIVE_TIMES}": "supported"})
 
-    def _unmoved(self, snapshot: Snapshot | None) -> None:
-        if snapshot is not None and self.log.moved_since(snapshot.version):
+    def _check_unmoved(self, required: Requirements) -> None:
+        moved = self.log.exists() if required.version is None else self.log.moved_since(required.version)
+        if moved:
             raise Conflict(f"{self.path} was changed since it was looked at")
+
+    def retention(self, snapshot: Snapshot) -> timedelta:
+        found = _INTERVAL.fullmatch(snapshot.properties.get("delta.logRetentionDuration", "").strip())
+        unit = _UNITS.get(found.group(2).lower()) if found else None
+        return timedelta(**{unit: int(found.group(1))}) if found and unit else _DEFAULT_RETENTION
 
     def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
         """Copies the record into a table property, which Delta's log clean-up keeps."""
@@ -149,47 +162,44 @@ class DeltaStore:
 
     def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
         pairs = ", ".join(f"{quoted_text(name)} = {quoted_text(value)}" for name, value in properties.items())
-        with self._writing(spark):
-            _preparing(spark).sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
+        self._prepare(spark, f"ALTER TABLE {self._name} SET TBLPROPERTIES ({pairs})")
 
     def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
-        """Files are laid out by these columns when they are compacted from now on; by none where none are given."""
         layout = f"({', '.join(map(quote, columns))})" if columns else "NONE"
-        with self._writing(spark):
-            _preparing(spark).sql(f"ALTER TABLE {self._name} CLUSTER BY {layout}")
+        self._prepare(spark, f"ALTER TABLE {self._name} CLUSTER BY {layout}")
 
     def compact(self, spark: SparkSession, target_size: int) -> tuple[int, int]:
         """Joins small files to such of about this many bytes; gives how many were joined, and to how many."""
-        session = _preparing(spark)
-        for name in ("minFileSize", "maxFileSize"):
-            session.conf.set(f"spark.databricks.delta.optimize.{name}", str(target_size))
-        with self._writing(spark):
-            done = session.sql(f"OPTIMIZE {self._name}").first()
-        assert done is not None  # noqa: S101  it always reports
+        sizes = {f"spark.databricks.delta.optimize.{name}": str(target_size) for name in ("minFileSize", "maxFileSize")}
+        done = self._prepare(spark, f"OPTIMIZE {self._name}", sizes)
         return int(done["metrics"]["numFilesRemoved"]), int(done["metrics"]["numFilesAdded"])
 
     def removable(self, spark: SparkSession, hours: float) -> list[str]:
         """The files that no version needs which was the last one within so many hours."""
-        return [str(row["path"]) for row in _vacuuming(spark).sql(f"{self._vacuum(hours)} DRY RUN").collect()]
+        with statements(spark, {_SHORT_RETENTION: "false"}) as session:
+            return [str(row["path"]) for row in session.sql(f"{self._vacuum(hours)} DRY RUN").collect()]
 
     def vacuum(self, spark: SparkSession, hours: float) -> None:
         """Removes them. Whether the time is long enough, the caller has asked."""
-        with self._writing(spark):
-            _vacuuming(spark).sql(self._vacuum(hours))
+        self._prepare(spark, self._vacuum(hours), {_SHORT_RETENTION: "false"})
 
     def _vacuum(self, hours: float) -> str:
         return f"VACUUM {self._name} RETAIN {hours:.6f} HOURS"
 
+    def _prepare(self, spark: SparkSession, statement: str, settings: Mapping[str, str] | None = None) -> Any:
+        """A commit of ours that changes no rows: the first row of what the statement reports."""
+        with self._writing(spark), statements(spark, {_USER_METADATA: PREPARES, **(settings or {})}) as session:
+            return session.sql(statement).first()
+
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
-        """Columns leave the table, and its files stay as they are; that needs Delta's column mapping."""
+        """The files stay as they are; that needs Delta's column mapping."""
         if not snapshot.maps_columns:
             self.set_properties(spark, {COLUMN_MAPPING: "name"})
         names = ", ".join(map(quote, columns))
-        with self._writing(spark):
-            _preparing(spark).sql(f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
+        self._prepare(spark, f"ALTER TABLE {self._name} DROP COLUMNS ({names})")
 
-    def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
-        """An empty append that takes the record's sequence number; who planned on an older one conflicts."""
+    def commit_record(self, spark: SparkSession, record: Record, after: int) -> None:
+        """An empty append that takes the record's sequence number."""
         nothing = self.read(spark).where("false").drop(*self.log.numbering())
         with self._writing(spark):
             _numbered(nothing.write, record).mode("append").save(self.path)
@@ -203,11 +213,9 @@ class DeltaStore:
             raise _files_gone(self.path, version)
 
     def restore(self, spark: SparkSession, version: int, record: Record) -> None:
-        """The rows of an older version with their record, in one commit; it takes no sequence number."""
-        session = step_session(spark)
-        session.conf.set("spark.sql.files.ignoreMissingFiles", "false")  # by it Delta would restore what is left
-        session.conf.set("spark.databricks.delta.commitInfo.userMetadata", record.to_json())
-        with self._writing(spark), _lost_files(self.path, version):
+        """It takes no sequence number."""
+        settings = {_USER_METADATA: record.to_json()}
+        with self._writing(spark), _lost_files(self.path, version), statements(spark, settings) as session:
             session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
 
     def check_writer(self, spark: SparkSession) -> None:
@@ -259,8 +267,7 @@ class DeltaStore:
 
     @_write.register(RewriteRows)
     def _(self, operation: RewriteRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:  # noqa: ARG002
-        ranges = operation.ranges
-        table = part_of_table(self.path, snapshot, ranges) if ranges else whole_table(self.path, snapshot)
+        table = small_table(self.path, snapshot, operation.ranges)
         if table is None:
             raise NotImplementedError(operation)
         table.write(operation.rows, record)
@@ -298,14 +305,15 @@ class DeltaStore:
         _overwriting(rows, record).option("mergeSchema", "true").save(self.path)
 
     def _merge(self, operation: UpsertRows, record: Record) -> None:
-        from delta.tables import DeltaTable  # noqa: PLC0415  slow to import
-
-        session = step_session(operation.rows.sparkSession)  # which is set to small or large work
-        for name, value in _merge_settings(record).items():
-            session.conf.set(name, value)
-        table = DeltaTable.forPath(session, self.path).alias(HELD)
-        builder = table.merge(operation.rows, operation.match).withSchemaEvolution()
-        _clauses(builder, operation).execute()
+        """A MERGE as SQL, in a session of our own: its settings, which make the commit ours, touch nobody else's."""
+        numbered = {
+            "spark.databricks.delta.write.txnAppId": APP_ID,
+            "spark.databricks.delta.write.txnVersion": str(record.sequence),
+            _USER_METADATA: record.to_json(),
+            "spark.databricks.delta.merge.materializeSource": "none",  # the change is settled already
+        }
+        with statements(operation.rows.sparkSession, numbered) as session, shared_view(operation.rows) as coming:
+            session.sql(merge_statement(self._name, coming, operation))
 
     def _own_commit(self, record: Record, after: int) -> Commit:
         """The commit above version `after` that holds this record and its sequence number."""
@@ -315,6 +323,19 @@ class DeltaStore:
             if commit.record is not None and commit.record.run_id == record.run_id and commit.numbered:
                 return commit
         raise Conflict(f"sequence number {record.sequence} of {self.path} was taken by another run")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedWrite:
+    """An operation that Delta writes and commits at once."""
+
+    store: DeltaStore
+    spark: SparkSession
+    operation: Operation
+    snapshot: Snapshot | None
+
+    def commit(self, record: Record, required: Requirements) -> CommitResult:
+        return self.store.commit_operation(self.spark, self.operation, record, self.snapshot, required)
 
 
 @contextmanager
@@ -359,19 +380,6 @@ def _is_cached(rows: DataFrame) -> bool:
     return level.useMemory or level.useDisk
 
 
-def _preparing(spark: SparkSession) -> SparkSession:
-    session = step_session(spark)
-    session.conf.set("spark.databricks.delta.commitInfo.userMetadata", PREPARES)
-    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")  # properties come as `quoted_text`
-    return session
-
-
-def _vacuuming(spark: SparkSession) -> SparkSession:
-    session = _preparing(spark)
-    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    return session
-
-
 def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
     return (
         writer.format("delta")
@@ -399,28 +407,23 @@ def _is_on(spark: SparkSession, name: str) -> bool:
     return str(spark.conf.get(name, "true")).lower() == "true"
 
 
-def _merge_settings(record: Record) -> dict[str, str]:
-    return {
-        "spark.databricks.delta.write.txnAppId": APP_ID,
-        "spark.databricks.delta.write.txnVersion": str(record.sequence),
-        "spark.databricks.delta.commitInfo.userMetadata": record.to_json(),
-        "spark.databricks.delta.merge.materializeSource": "none",  # the change is settled already
-    }
-
-
-def _clauses(builder: DeltaMergeBuilder, operation: UpsertRows) -> DeltaMergeBuilder:
-    values: dict[str, str | Column] = {quote(column): of(COMING, column) for column in operation.columns}
-    builder = builder.whenMatchedUpdate(condition=operation.changed, set=values)
+def merge_statement(table: str, coming: str, operation: UpsertRows) -> str:
+    """The MERGE of an upsert into a table, of rows that have a name."""
+    names, values = [quote(name) for name in operation.columns], [of(COMING, name) for name in operation.columns]
+    pairs = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+    lines = [
+        f"MERGE WITH SCHEMA EVOLUTION INTO {table} AS {HELD} USING {coming} AS {COMING} ON {operation.match}",
+        f"WHEN MATCHED AND ({operation.changed}) THEN UPDATE SET {pairs}",
+    ]
     if operation.inserts:
-        builder = builder.whenNotMatchedInsert(values=values)
+        lines.append(f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})")
     if operation.delete_missing:
-        builder = builder.whenNotMatchedBySourceDelete()
-    return builder
+        lines.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    return "\n".join(lines)
 
 
 def _result(commit: Commit, before: int, files_before: int) -> CommitResult:
-    names = ("numTargetFilesRemoved", "numRemovedFiles", "num_removed_files")  # the last is delta-rs's
-    removed = next((int(commit.metrics[name]) for name in names if name in commit.metrics), 0)
+    removed = files_removed(commit.metrics)
     return CommitResult(
         version=commit.version,
         alone=commit.version == before + 1,

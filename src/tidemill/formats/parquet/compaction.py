@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from tidemill.formats.parquet.worker.arrow import (
     with_times,
     without_notes,
 )
+from tidemill.formats.upkeep import Compacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,16 +39,6 @@ if TYPE_CHECKING:
 _ROW_GROUP_BYTES = 16 * 1024 * 1024
 _BARE_BYTES = ("INTERVAL", "BSON")
 _INT96_AS = {"coerce_int96_timestamp_unit": "us"}
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """How many files were joined to how many; none where all are large enough."""
-
-    joined: int
-    written: int
-    kept: int
-    version: int
 
 
 def compact(folder: Folder, target_size: int) -> Compacted:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.formats.base import Brought, Conflict
+from tidemill.formats.base import Conflict
 from tidemill.formats.parquet.files import values_of
 from tidemill.formats.parquet.reading import is_date
-from tidemill.formats.parquet.staging import PARTITION, Staged, Staging, in_arrow, plain
+from tidemill.formats.parquet.staging import PARTITION, StagedFiles, Staging, in_arrow, plain
 from tidemill.formats.parquet.worker.files import WRITTEN
 from tidemill.formats.parquet.worker.rewriting import KEPT, MET, Coming, keep, meet, write_some
 from tidemill.model.names import quote, spelled
@@ -18,7 +19,7 @@ from tidemill.model.names import quote, spelled
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from tidemill.formats.base import Bringing
+    from tidemill.formats.base import MatchRows
 
 _TASKS = 4  # for each that a shuffle has: files differ in size
 _KEYS = (
@@ -37,10 +38,19 @@ _KEYS = (
 _FLAT = (*_KEYS, t.FloatType, t.DoubleType)
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How many rows of how many keys are there, and how many of them are the same."""
+
+    rows: int
+    keys: int
+    same: int
+
+
 class Direct(Staging):
     """Staging of a change whose keys and values Arrow compares as Spark does."""
 
-    def can(self, change: Bringing) -> bool:
+    def can(self, change: MatchRows) -> bool:
         """Whether its columns are the dataset's, and of such types; others are for Spark."""
         kinds = {item.name: item.dataType for item in change.rows.schema.fields}
         return (
@@ -50,13 +60,13 @@ class Direct(Staging):
             and all(self._is_plain(name) for name in self.partition_by)
         )
 
-    def bring(self, change: Bringing, attempt: str) -> Brought:
+    def match(self, change: MatchRows, attempt: str) -> tuple[Met, StagedFiles]:
         """What of the change is there, and what was staged of it; no use where one key has several rows."""
-        staged = Staged(attempt)
+        staged = StagedFiles(attempt)
         if not self.near:
             if change.inserts:
                 self._write(change.rows, staged)
-            return Brought(0, 0, 0, staged)
+            return Met(0, 0, 0), staged
         coming = self._kept(change)
         met: list[int] = []
         arriving: list[int] = []
@@ -72,9 +82,9 @@ class Direct(Staging):
             arriving += (number for number in range(change.count) if number not in known)
         if arriving and len(known) == len(met):
             self._write_some(change.rows, coming, arriving, staged)
-        return Brought(len(met), len(known), same, staged)
+        return Met(len(met), len(known), same), staged
 
-    def _kept(self, change: Bringing) -> Coming:
+    def _kept(self, change: MatchRows) -> Coming:
         """The change in a file that all workers read."""
         folder, partitions = self.folder, self._marks
         texts = [F.col(quote(name)).cast("string").alias(mark) for mark, name in partitions.items()]
@@ -93,7 +103,7 @@ class Direct(Staging):
         numbers = spark.range(0, len(files), 1, tasks)
         return numbers.mapInArrow(lambda batches: meet(batches, files, coming, shape), MET).collect()
 
-    def _write_some(self, rows: DataFrame, coming: Coming, numbers: list[int], staged: Staged) -> None:
+    def _write_some(self, rows: DataFrame, coming: Coming, numbers: list[int], staged: StagedFiles) -> None:
         shape, folders = self._shape, self._folders
         one = rows.sparkSession.range(0, 1, 1, 1)
         written = one.mapInArrow(lambda batches: write_some(batches, coming, numbers, shape, folders), WRITTEN)

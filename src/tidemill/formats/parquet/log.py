@@ -12,6 +12,7 @@ from tidemill.formats.parquet.files import columns_of, unopened
 from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.parquet.footers import holding
 from tidemill.formats.parquet.protocol import opening, walk
+from tidemill.formats.port import TableLog
 from tidemill.model.record import Commit, Described, Record, Snapshot
 
 if TYPE_CHECKING:
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from tidemill.formats.base import KeyRange
     from tidemill.formats.parquet.folder import DataFile, Entry
     from tidemill.formats.parquet.protocol import State
+    from tidemill.model.cursor import Cursor
 
 DESCRIPTION = "comment"
 BY_HAND = "files changed by others"
+_COUNTED = ("inserted", "updated", "deleted")
 
 
-class DatasetLog:
+class DatasetLog(TableLog):
     """The log of the dataset at one path. Opening it finishes a commit that was interrupted."""
 
     def __init__(self, path: str) -> None:
@@ -114,6 +117,11 @@ class DatasetLog:
         found = self.near(self.state(), ranges)
         return Reach(len(found), sum(file.size for file in found))
 
+    def times(self, column: str) -> tuple[Cursor, Cursor] | None:
+        """Only its rows tell."""
+        del column
+        return None
+
     def near(self, state: State, ranges: Sequence[KeyRange]) -> list[DataFile]:
         """The files that may hold a row within all ranges, by the statistics in their footers."""
         wanted = {
@@ -148,7 +156,7 @@ def commit_of(entry: Entry) -> Commit:
         version=entry.number,
         at=entry.at,
         operation=entry.operation,
-        metrics={name: str(value) for name, value in entry.metrics.items()},
+        metrics={},
         record=record,
         read_version=entry.number - 1,
         numbered=record is not None,
@@ -156,7 +164,18 @@ def commit_of(entry: Entry) -> Commit:
         adds_rows=entry.foreign_came if entry.notes else bool(entry.add),
         removes_rows=entry.foreign_left if entry.notes else bool(entry.remove),
         id=entry.attempt,
+        seen=_rows_seen(entry, keyed=bool(record and record.keys)),
     )
+
+
+def _rows_seen(entry: Entry, *, keyed: bool) -> dict[str, int]:
+    """What a commit did to rows; entries call that as Delta does. Of a write by keys, as many as left have changed."""
+    came, gone = (entry.metrics.get(name, 0) for name in ("numOutputRows", "numDeletedRows"))
+    if entry.operation == "WRITE":
+        return {"inserted": came - gone, "updated": gone} if keyed else {"inserted": came, "deleted": gone}
+    if entry.operation != "MERGE":
+        return {}
+    return {name: entry.metrics.get(f"numTargetRows{name.capitalize()}", 0) for name in _COUNTED}
 
 
 def partition_columns(path: str, state: State) -> tuple[str, ...]:

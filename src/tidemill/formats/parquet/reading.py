@@ -18,8 +18,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.errors.exceptions import captured
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
@@ -30,6 +28,7 @@ from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.worker.rewriting import FILE, ROW
 from tidemill.model.names import quote
 from tidemill.spark.errors import condition_of, one_line, unread_file
+from tidemill.spark.failures import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -182,12 +181,12 @@ def _fields(spark: SparkSession, root: Path, schemas: Mapping[str, pa.Schema]) -
     try:
         try:
             return _read_as_one(spark, paths)
-        except (PySparkException, Py4JError) as failure:
+        except SPARK_FAILURES as failure:
             alone = zip(schemas.values(), paths, strict=True) if _is_unlike(failure) else ()
             if wide := _widened(_typed(_read_as_one(spark, [path]), schema) for schema, path in alone):
                 return wide
             raise
-    except (PySparkException, Py4JError) as failure:
+    except SPARK_FAILURES as failure:
         if not _is_unlike(failure):
             raise
         raise unlike(str(root), schemas, one_line(failure)) from failure

@@ -7,14 +7,14 @@ from functools import reduce, singledispatchmethod
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark import StorageLevel, cloudpickle
+from pyspark import cloudpickle
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidemill.errors import TableError
-from tidemill.formats.base import COMING, HELD, AppendRows, OverwriteRows, ReplaceRows, UpsertRows
+from tidemill.formats.base import COMING, HELD, AppendRows, DropRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.formats.parquet import worker
 from tidemill.formats.parquet.files import values_of
 from tidemill.formats.parquet.folder import Added, DataFile
@@ -24,6 +24,7 @@ from tidemill.formats.parquet.worker.arrow import has_room, only_int96, optional
 from tidemill.formats.parquet.worker.files import WRITTEN, Shape, local_path, write_rows
 from tidemill.formats.parquet.worker.rewriting import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, splice
 from tidemill.model.names import of, quote, spelled
+from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,15 +41,8 @@ _MOST_TASKS = 64
 PARTITION = "__tidemill_partition_"
 
 
-@dataclass(frozen=True, slots=True)
-class DropRows:
-    """Rows that go, by their FILE and ROW; what repairs a dataset, and no strategy does."""
-
-    rows: DataFrame
-
-
 @dataclass(slots=True)
-class Staged:
+class StagedFiles:
     """What a commit will add and remove, and what that does to the rows."""
 
     attempt: str
@@ -88,50 +82,50 @@ class Staging:
     rows: int
     compression: str | None = None
 
-    def stage(self, operation: Operation | DropRows, attempt: str) -> Staged:
+    def stage(self, operation: Operation, attempt: str) -> StagedFiles:
         """What the operation comes to. New files get names of the attempt."""
-        staged = Staged(attempt)
+        staged = StagedFiles(attempt)
         self._stage(operation, staged)
         return staged
 
     @singledispatchmethod
-    def _stage(self, operation: Operation | DropRows, staged: Staged) -> None:
+    def _stage(self, operation: Operation, staged: StagedFiles) -> None:
         raise NotImplementedError(operation)
 
     @_stage.register(AppendRows)
-    def _(self, operation: AppendRows, staged: Staged) -> None:
+    def _(self, operation: AppendRows, staged: StagedFiles) -> None:
         self._splice(None, operation.rows.sparkSession, staged)
         self._write(operation.rows, staged)
 
     @_stage.register(OverwriteRows)
-    def _(self, operation: OverwriteRows, staged: Staged) -> None:
+    def _(self, operation: OverwriteRows, staged: StagedFiles) -> None:
         self._write(operation.rows, staged)
         staged.remove = list(self.state.files.values())
 
     @_stage.register(ReplaceRows)
-    def _(self, operation: ReplaceRows, staged: Staged) -> None:
+    def _(self, operation: ReplaceRows, staged: StagedFiles) -> None:
         spark = operation.rows.sparkSession
         gone = self._placed(spark, self.state.files.values()).where(operation.predicate)
         self._splice(gone.select(FILE, ROW, F.lit(DROP).alias(FATE)), spark, staged)
         self._write(operation.rows, staged)
 
     @_stage.register(DropRows)
-    def _(self, operation: DropRows, staged: Staged) -> None:
+    def _(self, operation: DropRows, staged: StagedFiles) -> None:
         gone = operation.rows.select(FILE, ROW, F.lit(DROP).alias(FATE))
         self._splice(gone, operation.rows.sparkSession, staged)
 
     @_stage.register(UpsertRows)
-    def _(self, operation: UpsertRows, staged: Staged) -> None:
+    def _(self, operation: UpsertRows, staged: StagedFiles) -> None:
         if operation.placed is not None:
             self._stage_placed(operation.placed, staged)
             return
         spark = operation.rows.sparkSession
-        actions = _settled(self._deleting(operation) if operation.delete_missing else self._updating(operation))
+        actions = settle(self._deleting(operation) if operation.delete_missing else self._updating(operation))
         self._splice(actions, spark, staged)
         if operation.inserts or staged.moved:
             self._write(self._arriving(operation, actions), staged)
 
-    def _stage_placed(self, placed: Placed, staged: Staged) -> None:
+    def _stage_placed(self, placed: Placed, staged: StagedFiles) -> None:
         self._splice(placed.changed, placed.changed.sparkSession, staged)
         moving = placed.changed.where(F.col(FATE) == MOVE).drop(FILE, ROW, FATE) if staged.moved else None
         arriving = [rows for rows in (placed.new, moving) if rows is not None]
@@ -148,14 +142,14 @@ class Staging:
         met = held.join(operation.rows, F.expr(operation.match), "left")
         unknown = F.col(of(COMING, operation.keys[0])).isNull()
         goes = unknown | self._is_surplus(operation) if operation.collapses else unknown
-        fate = F.when(goes, F.lit(DROP)).when(operation.changed, self._fate(operation))
+        fate = F.when(goes, F.lit(DROP)).when(F.expr(operation.changed), self._fate(operation))
         judged = met.select(*self._place, fate.alias(FATE), *self._values(operation))
         return judged.where(F.col(FATE).isNotNull())
 
     def _is_surplus(self, operation: UpsertRows) -> Column:
         """Whether a stored row is one of several of its key, and not the one that stays: an equal one, if there is."""
         by_key = Window.partitionBy(*[F.col(of(HELD, key)) for key in operation.keys])
-        differs = F.coalesce(operation.changed, F.lit(False))  # noqa: FBT003
+        differs = F.coalesce(F.expr(operation.changed), F.lit(False))  # noqa: FBT003
         return F.row_number().over(by_key.orderBy(differs, *self._place)) > 1
 
     def _arriving(self, operation: UpsertRows, actions: DataFrame) -> DataFrame:
@@ -195,7 +189,7 @@ class Staging:
         assert self.held is not None  # noqa: S101  asked only of a dataset that is there
         return rows_of(spark, self.root, files, self.held, placed=True)
 
-    def _splice(self, actions: DataFrame | None, spark: SparkSession, staged: Staged) -> None:
+    def _splice(self, actions: DataFrame | None, spark: SparkSession, staged: StagedFiles) -> None:
         """Rewrites the files that the actions name, or all of them where the columns change."""
         files = list(self.state.files.values())
         if self._reshapes:
@@ -212,7 +206,7 @@ class Staging:
         for report in in_arrow(by_file, lambda batches: splice(batches, shape), WRITTEN).collect():
             self._note(report, staged)
 
-    def _note(self, report: Row, staged: Staged) -> None:
+    def _note(self, report: Row, staged: StagedFiles) -> None:
         old = self.state.files[report["instead_of"].removeprefix(f"{self.root}/")]
         staged.remove.append(old)
         staged.replaced += report["replaced"]
@@ -222,7 +216,7 @@ class Staging:
             folder = old.path.rpartition("/")[0]
             staged.add.append(self._added(report, f"{folder}/" if folder else "", staged, old.path))
 
-    def _write(self, rows: DataFrame, staged: Staged) -> None:
+    def _write(self, rows: DataFrame, staged: StagedFiles) -> None:
         """New files of rows; as few as is fair."""
         shape, folders = self._shape, self._folders
         partitions = {f"{PARTITION}{number}": name for number, name in enumerate(self.partition_by)}
@@ -238,13 +232,13 @@ class Staging:
         written = in_arrow(rows, lambda batches: write_rows(batches, shape, partitions, folders), WRITTEN)
         self._arrived(written, staged)
 
-    def _arrived(self, written: DataFrame, staged: Staged) -> None:
+    def _arrived(self, written: DataFrame, staged: StagedFiles) -> None:
         for report in written.collect():
             staged.arrived += report["rows"]
             staged.add.append(self._added(report, report["folder"], staged))
 
     @staticmethod
-    def _added(report: Row, folder: str, staged: Staged, instead_of: str | None = None) -> Added:
+    def _added(report: Row, folder: str, staged: StagedFiles, instead_of: str | None = None) -> Added:
         path = f"{folder}tidemill-{staged.attempt}-{len(staged.add)}.parquet"
         return Added(report["staged"], DataFile(path, report["size"], report["mtime"], report["rows"]), instead_of)
 
@@ -300,14 +294,10 @@ def plain(value: str | None, kind: t.DataType) -> str | None:
     return str(int(value)) if value is not None and isinstance(kind, t.IntegralType) else value
 
 
-def _settled(rows: DataFrame) -> DataFrame:
-    return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
-
-
 class Rehearsal(Staging):
     """Counts what would be rewritten and written, file by file."""
 
-    def _splice(self, actions: DataFrame | None, spark: SparkSession, staged: Staged) -> None:
+    def _splice(self, actions: DataFrame | None, spark: SparkSession, staged: StagedFiles) -> None:
         del spark
         if self._reshapes:
             staged.remove = list(self.state.files.values())
@@ -323,5 +313,5 @@ class Rehearsal(Staging):
             staged.moved += row[MOVE]
             staged.dropped += row[DROP]
 
-    def _write(self, rows: DataFrame, staged: Staged) -> None:
+    def _write(self, rows: DataFrame, staged: StagedFiles) -> None:
         staged.arrived += rows.count()

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import re
 import uuid
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
-from tidemill.errors import TableError
-from tidemill.formats.base import CommitResult, Conflict, OverwriteRows, UpsertRows
+from tidemill.errors import FilesGoneError, TableError
+from tidemill.formats.base import CommitResult, Conflict, DropRows, MatchResult, OverwriteRows, UpsertRows
 from tidemill.formats.history import counts_of
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import unread
-from tidemill.formats.parquet.folder import DataFile, Entry, not_written
+from tidemill.formats.parquet.folder import DataFile, Entry, Folder, not_written
 from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.log import DatasetLog, commit_of, partition_columns
 from tidemill.formats.parquet.protocol import Moved, beginning, committing, walk
 from tidemill.formats.parquet.reading import rows_of, schema_of
-from tidemill.formats.parquet.staging import DropRows, Rehearsal, Staged, Staging
+from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging
 from tidemill.formats.parquet.worker.files import UNREADABLE
-from tidemill.model.names import COMPRESSION, spelled
+from tidemill.formats.port import Store
+from tidemill.model.format import COMPRESSION, PARQUET
+from tidemill.model.names import spelled
 from tidemill.spark.errors import file_is_gone, one_line
+from tidemill.spark.failures import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,27 +35,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.errors import DatasetFileError
-    from tidemill.formats.base import Bringing, Brought, KeyRange, Operation
+    from tidemill.formats.base import KeyRange, MatchRows, Operation, Requirements
     from tidemill.formats.parquet.folder import Attempt
     from tidemill.formats.parquet.protocol import State
-    from tidemill.model.record import Commit, Record, Snapshot
+    from tidemill.model.record import Record, Snapshot
 
 
-class ParquetStore:
+class ParquetStore(Store):
     """The dataset at one path, as it was when `snapshot` was last asked for."""
 
-    whole = part = None  # a small change is taken to its files by `bring`
+    traits = PARQUET
 
     def __init__(
         self, path: str, *, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ()
     ) -> None:
         self.path = path
-        self.log = DatasetLog(path)
+        self._log = DatasetLog(path)
         self._properties = dict(properties or {})
         self._partition_by = tuple(partition_by)
         self._seen: State | None = None
         self._columns: tuple[State, t.StructType] | None = None
         self._begun: Attempt | None = None
+
+    @property
+    def log(self) -> DatasetLog:
+        return self._log
 
     def snapshot(self) -> Snapshot | None:
         self._seen = self.log.state()
@@ -62,9 +67,6 @@ class ParquetStore:
             return None
         found = self.log.snapshot_of(self._seen)
         return replace(found, anchored=found.record_version)
-
-    def commits(self, limit: int | None = None) -> Iterator[Commit]:
-        return self.log.commits(limit)
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
         """The rows of the last commit, and of files that others have put there; older commits are gone."""
@@ -78,8 +80,8 @@ class ParquetStore:
         del spark
         return sum(file.rows or 0 for file in self._counted(list(self._state.files.values()), self._state))
 
-    def nearby(self, spark: SparkSession) -> Callable[[Sequence[KeyRange]], DataFrame]:
-        """Gives the rows, with their PLACE, of those files that may hold one within some ranges, by their footers."""
+    def near(self, spark: SparkSession) -> Callable[[Sequence[KeyRange]], DataFrame]:
+        """By the statistics in their footers; all files for no ranges."""
 
         def near(ranges: Sequence[KeyRange]) -> DataFrame:
             files = self.log.near(self._state, ranges)
@@ -87,12 +89,12 @@ class ParquetStore:
 
         return near
 
-    def bring(self, change: Bringing) -> Brought | None:
-        """Takes a small change to the files that may hold its keys; what comes of it is staged for `commit`.
+    def match(self, change: MatchRows, snapshot: Snapshot) -> MatchResult | None:
+        """The change is taken to the files that may hold its keys.
 
-        None where Spark has to meet it, because of its types, or because a key occurs more than once.
+        None where Spark has to match it, because of its types, or because a key occurs more than once.
         """
-        state = self._state
+        state = self._planned_on(snapshot)
         direct = Direct(
             root=self.log.folder.root,
             state=state,
@@ -107,21 +109,19 @@ class ParquetStore:
         if not direct.can(change):
             return None
         with self._failures():
-            self.close()
-            self._begun = attempt = walk(beginning(self.log.folder))
+            attempt = self._begin()
             direct.folder = str(attempt.folder)
-            brought = direct.bring(change, attempt.name)
-        return brought if brought.rows == brought.keys else None
+            found, files = direct.match(change, attempt.name)
+        if found.rows != found.keys:
+            return None
+        staged = StagedCommit(self, state, attempt, files, "MERGE", direct.partition_by, direct.schema)
+        return MatchResult(found.rows, found.keys, found.same, staged)
 
-    def like(self, path: str, *, properties: Mapping[str, str], partition_by: Sequence[str]) -> ParquetStore:
-        """A dataset elsewhere."""
-        return ParquetStore(path, properties=properties, partition_by=partition_by)
-
-    def check_writer(self, spark: SparkSession) -> None:
-        """A dataset has a lock of its own, and is never on an object store."""
+    def like(self, path: str, snapshot: Snapshot) -> ParquetStore:
+        """Files are compressed by default: properties of another format mean nothing here."""
+        return ParquetStore(path, partition_by=snapshot.partition_columns)
 
     def close(self) -> None:
-        """What was staged and not committed is gone."""
         if self._begun is not None:
             self._begun.drop()
             self._begun = None
@@ -132,26 +132,39 @@ class ParquetStore:
             self._columns = state, schema_of(spark, self.log.folder.root, state, self.log.last_schema(state))
         return self._columns[1]
 
-    def commit(
-        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
-    ) -> CommitResult:
-        """One commit, or `Conflict`."""
+    def stage(
+        self, spark: SparkSession, operation: Operation, snapshot: Snapshot | None, *, rows: int = 0
+    ) -> StagedCommit:
+        """New and rewritten files, in a folder of their own."""
         del spark  # the rows have their own
         state = self._planned_on(snapshot)
-        entry, staged = self._committed(state, record, operation)
-        self._seen = None
-        return _result(entry, state, staged)
+        with self._failures():
+            attempt = self._begin()
+            staging = self._staging(Staging, state, operation, str(attempt.folder), rows)
+            files = staging.stage(operation, attempt.name)
+        return StagedCommit(self, state, attempt, files, _called(operation), staging.partition_by, staging.schema)
 
-    def drop(self, chosen: DataFrame, record: Record, snapshot: Snapshot) -> CommitResult:
-        """Rows go, by their file and place (`placed`), and only files that hold one are rewritten."""
-        state = self._planned_on(snapshot)
-        entry, staged = self._committed(state, record, DropRows(chosen))
+    def commit_staged(self, staged: StagedCommit, record: Record | None, required: Requirements | None) -> CommitResult:
+        """The staged files and the record become the next entry of the log, or `Conflict`."""
+        state, files = staged.state, staged.files
+        if required is not None and (required.version if state.is_there else None) != _version(state):
+            raise Conflict(f"{self.path} was changed since it was looked at")
+        self._begun = None  # from here on it ends with its commit
+        with self._failures(), self.log.folder.ending(staged.attempt):
+            entry = replace(
+                self._next(state, staged.operation, notes=record is None),
+                attempt=staged.attempt.name,
+                record=record.to_json() if record else None,
+                add=tuple(files.add),
+                remove=tuple(files.remove),
+                files=self._files_after(state, files),
+                partition_by=staged.partition_by,
+                schema=staged.schema.json(),
+                metrics=files.metrics,
+            )
+            walk(committing(self.log.folder, state, entry))
         self._seen = None
-        return _result(entry, state, staged)
-
-    def placed(self, spark: SparkSession) -> DataFrame:
-        """The rows with the file and the place of each."""
-        return rows_of(spark, self.log.folder.root, self._state.files.values(), self.schema(spark), placed=True)
+        return _result(entry, state, files)
 
     def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
         del spark
@@ -159,14 +172,8 @@ class ParquetStore:
         entry = self._next(state, "SET TBLPROPERTIES", notes=True)
         self._note(state, replace(entry, properties={**entry.properties, **properties}))
 
-    def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
-        """Nothing of this log is ever cleaned up."""
-
-    def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
-        """A declaration of a dataset that is clustered is refused, so there is nothing to do."""
-
     def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
-        """Columns leave the dataset: all its files are rewritten without them."""
+        """All its files are rewritten without them."""
         state = self._planned_on(snapshot)
         if parts := [name for name in partition_columns(self.path, state) if spelled(name, columns)]:
             raise TableError(
@@ -174,21 +181,15 @@ class ParquetStore:
                 f"{self.path} is partitioned by {', '.join(parts)}, which its source lacks, so it cannot lose it.",
                 "Give the column in the source, or use append_new_columns. Nothing was changed.",
             )
-        rows = self.read(spark).drop(*columns)
-        self._committed(state, None, OverwriteRows(rows))
-        self._seen = None
+        staged = self.stage(spark, OverwriteRows(self.read(spark).drop(*columns)), snapshot)
+        self.commit_staged(staged, None, None)
 
-    def add_nothing(self, spark: SparkSession, record: Record, after: int) -> None:
-        """A commit of a record alone; who planned on an older one conflicts."""
+    def commit_record(self, spark: SparkSession, record: Record, after: int) -> None:
         del spark
         state = self.log.state()
         if state.number != after:
             raise Conflict(f"{self.path} was changed since it was looked at")
         self._note(state, replace(self._next(state, "WRITE", notes=True), record=record.to_json()))
-
-    def restore(self, spark: SparkSession, version: int, record: Record) -> None:
-        del spark, version, record
-        raise self.no_older_versions()
 
     def no_older_versions(self) -> TableError:
         return TableError(
@@ -209,35 +210,13 @@ class ParquetStore:
             raise Conflict(f"{self.path} was changed since it was looked at")
         return state
 
-    def _committed(self, state: State, record: Record | None, operation: Operation | DropRows) -> tuple[Entry, Staged]:
-        with self._failures():
-            staged = operation.staged if isinstance(operation, UpsertRows) else None
-            attempt = self._taken() if staged else walk(beginning(self.log.folder))
-            with self.log.folder.ending(attempt):
-                staging = self._staging(Staging, state, operation, str(attempt.folder), record.rows if record else 0)
-                staged = staged if isinstance(staged, Staged) else staging.stage(operation, attempt.name)
-                entry = replace(
-                    self._next(state, _called(operation), notes=record is None),
-                    attempt=attempt.name,
-                    record=record.to_json() if record else None,
-                    add=tuple(staged.add),
-                    remove=tuple(staged.remove),
-                    files=self._files_after(state, staged),
-                    partition_by=staging.partition_by,
-                    schema=staging.schema.json(),
-                    metrics=staged.metrics,
-                )
-                walk(committing(self.log.folder, state, entry))
-        return entry, staged
-
-    def _taken(self) -> Attempt:
-        """The attempt of what was brought; from here on it ends with its commit."""
-        assert self._begun is not None  # noqa: S101  nothing is brought without one
-        attempt, self._begun = self._begun, None
+    def _begin(self) -> Attempt:
+        """A folder to stage in; what was staged before and not committed is given up."""
+        self.close()
+        self._begun = attempt = walk(beginning(self.log.folder))
         return attempt
 
     def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
-        """What a commit would do, and how many files it would read; nothing is written."""
         self.log.folder.check_alone()
         state = self._planned_on(snapshot)
         with self._failures():
@@ -246,9 +225,7 @@ class ParquetStore:
         entry = replace(self._next(state, _called(operation)), metrics=staged.metrics, record=record.to_json())
         return _result(replace(entry, number=state.number), state, staged), len(staging.near)
 
-    def _staging(
-        self, kind: type[Staging], state: State, operation: Operation | DropRows, folder: str, rows: int
-    ) -> Staging:
+    def _staging(self, kind: type[Staging], state: State, operation: Operation, folder: str, rows: int) -> Staging:
         held = self.schema(operation.rows.sparkSession) if state.is_there else None
         if isinstance(operation, OverwriteRows):
             rows += sum(file.rows or 0 for file in state.known.values())
@@ -289,19 +266,19 @@ class ParquetStore:
             foreign_left=bool(state.left),
         )
 
-    def _near(self, state: State, operation: Operation | DropRows) -> list[DataFile]:
+    def _near(self, state: State, operation: Operation) -> list[DataFile]:
         if isinstance(operation, UpsertRows) and not operation.delete_missing:
             return self.log.near(state, operation.ranges)
         return list(state.files.values())
 
-    def _partitions(self, state: State, operation: Operation | DropRows) -> tuple[str, ...]:
+    def _partitions(self, state: State, operation: Operation) -> tuple[str, ...]:
         wanted = operation.partition_by if isinstance(operation, OverwriteRows) else None
         asked = self._partition_by if not state.is_there else wanted
         if asked is None:
             return partition_columns(self.path, state)
         return tuple(spelled(name, operation.rows.columns) or name for name in asked)
 
-    def _files_after(self, state: State, staged: Staged) -> tuple[DataFile, ...]:
+    def _files_after(self, state: State, staged: StagedFiles) -> tuple[DataFile, ...]:
         gone = {file.path for file in staged.remove}
         kept = [file for file in state.files.values() if file.path not in gone]
         return (*self._counted(kept, state), *(added.file for added in staged.add))
@@ -322,7 +299,7 @@ class ParquetStore:
             yield
         except Moved as moved:
             raise Conflict(str(moved)) from moved
-        except (PySparkException, Py4JError) as failure:
+        except SPARK_FAILURES as failure:
             if file_is_gone(failure):
                 raise Conflict(f"files of {self.path} have gone since it was looked at") from failure
             raise self._unread(one_line(failure)) or not_written(self.path, one_line(failure)) from failure
@@ -335,7 +312,50 @@ class ParquetStore:
         return unread(str(self.log.folder.root), found[1], found[2]) if found else None
 
 
-def _result(entry: Entry, state: State, staged: Staged) -> CommitResult:
+@dataclass(frozen=True, slots=True)
+class StagedCommit:
+    """Files that were staged in an attempt on one state of a dataset, for its next entry."""
+
+    store: ParquetStore
+    state: State
+    attempt: Attempt
+    files: StagedFiles
+    operation: str
+    partition_by: tuple[str, ...]
+    schema: t.StructType
+
+    def commit(self, record: Record, required: Requirements) -> CommitResult:
+        return self.store.commit_staged(self, record, required)
+
+
+@contextmanager
+def attempting(path: str, attempt: int) -> Iterator[None]:
+    """One attempt to change the dataset at a path. After a conflict the next one has it to itself, and cannot lose.
+
+    A file that has gone since the dataset was looked at is a conflict. Where nobody else can have removed it, it is one
+    that a frame of before wants, which the step was given: no other attempt would help.
+    """
+    turn = Folder(path).lock if attempt else nullcontext()
+    try:
+        with turn:
+            yield
+    except FilesGoneError as failure:
+        if attempt and failure.is_of(path):
+            raise
+        raise Conflict(str(failure)) from failure
+    except FileNotFoundError as failure:
+        raise Conflict(str(failure)) from failure
+    except SPARK_FAILURES as failure:
+        if file_is_gone(failure):
+            raise Conflict(f"files of {path} have gone since it was looked at") from failure
+        raise
+
+
+def _version(state: State) -> int | None:
+    return state.number if state.is_there else None
+
+
+def _result(entry: Entry, state: State, staged: StagedFiles) -> CommitResult:
     return CommitResult(
         version=entry.number,
         alone=True,
@@ -345,11 +365,11 @@ def _result(entry: Entry, state: State, staged: Staged) -> CommitResult:
     )
 
 
-def _called(operation: Operation | DropRows) -> str:
+def _called(operation: Operation) -> str:
     return "MERGE" if isinstance(operation, UpsertRows | DropRows) else "WRITE"
 
 
-def _schema_after(held: t.StructType | None, operation: Operation | DropRows) -> t.StructType:
+def _schema_after(held: t.StructType | None, operation: Operation) -> t.StructType:
     """The columns of the dataset after an operation: its own, and new ones behind them."""
     given = operation.rows.schema
     if held is None or isinstance(operation, OverwriteRows):

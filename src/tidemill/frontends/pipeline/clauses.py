@@ -10,8 +10,8 @@ from tidemill.frontends.pipeline.declarations import Mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind
 from tidemill.model.cursor import UNITS, Duration
+from tidemill.model.format import FORMATS
 from tidemill.model.mistakes import FileError, suggestion
-from tidemill.model.names import FORMATS
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window

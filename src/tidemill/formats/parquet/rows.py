@@ -1,19 +1,15 @@
-"""A few rows of a table, read without a JVM."""
+"""A few rows of a dataset, read without a JVM."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import deltalake
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
 
-from tidemill.formats.log import format_at
 from tidemill.formats.parquet.files import columns_of, is_whole_number, reading, values_of
 from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.log import DatasetLog
 from tidemill.formats.parquet.worker.arrow import fitted, unified
-from tidemill.model.names import PARQUET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,21 +19,8 @@ if TYPE_CHECKING:
     from tidemill.formats.parquet.footers import Footer
 
 
-def some_rows(path: str, limit: int) -> pa.Table | None:
-    """Rows of the last commit, without those that it marks as deleted; None where only Spark can read the table.
-
-    Which rows come first is up to the table's files.
-    """
-    if format_at(path) == PARQUET:
-        return _of_dataset(path, limit)
-    try:
-        batches = pa.RecordBatchReader.from_stream(deltalake.DeltaTable(path).scan())
-        return _first(batches, limit)
-    except (DeltaError, pa.ArrowException, OSError):  # a feature that it does not know, or a file it cannot read
-        return None
-
-
-def _of_dataset(path: str, limit: int) -> pa.Table:
+def some_rows(path: str, limit: int) -> pa.Table:
+    """Rows of the last commit; which come first is up to its files."""
     from pyarrow import dataset  # noqa: PLC0415  slow to import
 
     log = DatasetLog(path)
@@ -92,13 +75,3 @@ def _together(found: list[pa.Table]) -> pa.Table:
     """Files may lack columns, or have them in other types; where no type holds both, Spark cannot read them either."""
     schema = unified([rows.schema for rows in found])
     return pa.concat_tables(fitted(rows, schema) for rows in found)
-
-
-def _first(batches: pa.RecordBatchReader, limit: int) -> pa.Table:
-    """Stops reading once there are enough."""
-    found: list[pa.RecordBatch] = []
-    for batch in batches:
-        found.append(batch)
-        if sum(each.num_rows for each in found) >= limit:
-            break
-    return pa.Table.from_batches(found, batches.schema).slice(0, limit)

@@ -1,0 +1,135 @@
+"""Parquet datasets as a table format. Nothing here imports Spark before a store is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError, ConflictError, TableError
+from tidemill.formats.parquet.folder import Folder, is_data, is_skipped, not_written
+from tidemill.formats.port import TableFormat
+from tidemill.formats.upkeep import Finished
+from tidemill.model.format import PARQUET
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from tidemill.errors import Origin
+    from tidemill.formats.parquet.log import DatasetLog
+    from tidemill.formats.parquet.store import ParquetStore
+    from tidemill.formats.upkeep import Compacted, OnSpark, VacuumRequest
+
+
+class ParquetFormat(TableFormat):
+    """Folders of plain Parquet files, with a commit protocol of our own."""
+
+    traits = PARQUET
+
+    def is_at(self, path: str) -> bool:
+        return self.is_kept(path) or _holds_parquet(Path(path))
+
+    def is_kept(self, path: str) -> bool:
+        """Parquet files alone may be what is left of a first write to a table of another format that was killed."""
+        return Folder(path).newest() is not None
+
+    def check_place(self, path: str, origin: Origin | None = None) -> None:
+        """A dataset is a folder of a file system."""
+        if "://" not in path and not Path(path).is_file():
+            return
+        raise TableError(
+            "dataset.no_folder",
+            f"{path} is {'an address' if '://' in path else 'a file'}, and a Parquet dataset is a folder.",
+            "Give the path of a folder on a disk of this machine, or one that is mounted here.",
+            origin=origin,
+        )
+
+    def is_left(self, path: str) -> bool:
+        return Folder(path).staging.is_dir()
+
+    def log(self, path: str) -> DatasetLog:
+        from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415  needs pyarrow.parquet
+
+        return DatasetLog(path)
+
+    def store(
+        self,
+        path: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
+        single_writer: bool = False,
+    ) -> ParquetStore:
+        """A dataset has a lock of its own, and is never on an object store: others may write to it."""
+        from tidemill.formats.parquet.store import ParquetStore  # noqa: PLC0415  it imports PySpark
+
+        del single_writer
+        return ParquetStore(path, properties=properties, partition_by=partition_by)
+
+    def some_rows(self, path: str, limit: int) -> pa.Table:
+        from tidemill.formats.parquet.rows import some_rows  # noqa: PLC0415  needs pyarrow.parquet
+
+        return some_rows(path, limit)
+
+    def attempt(self, path: str, number: int) -> AbstractContextManager[None]:
+        from tidemill.formats.parquet.store import attempting  # noqa: PLC0415  it imports PySpark
+
+        return attempting(path, number)
+
+    def register(self, spark: SparkSession, name: str, path: str) -> None:
+        from tidemill.formats.parquet.catalog import register_dataset  # noqa: PLC0415  it imports PySpark
+
+        register_dataset(spark, name, path)
+
+    def refresh(self, spark: SparkSession, name: str, path: str) -> None:
+        """Spark keeps its files in mind, and a step before may have changed them."""
+        from tidemill.formats.parquet.catalog import refresh_dataset  # noqa: PLC0415  it imports PySpark
+
+        refresh_dataset(spark, name, path)
+
+    def compact(self, path: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False) -> Compacted:
+        from tidemill.formats.parquet import compaction  # noqa: PLC0415  needs pyarrow.parquet
+        from tidemill.formats.parquet.protocol import Moved  # noqa: PLC0415
+
+        del on_spark, single_writer
+        try:
+            return compaction.compact(Folder(path), target_size)
+        except Moved as moved:
+            raise ConflictError("run.conflict", f"{moved}.", "Nothing was changed. Compact it again.") from moved
+
+    def vacuum(self, path: str, asked: VacuumRequest, on_spark: OnSpark, *, single_writer: bool = False) -> Finished:
+        del on_spark, single_writer
+        if asked.retain or asked.dry_run:
+            raise ArgumentError(
+                "vacuum.only_delta",
+                f"{path} is a Parquet dataset, which has no older versions: what a vacuum removes there was never part "
+                "of it.",
+                "Leave --retain and --dry-run out.",
+            )
+        return self.recover(path)
+
+    def recover(self, path: str) -> Finished:
+        from tidemill.formats.parquet.protocol import finishing, walk  # noqa: PLC0415  needs pyarrow.parquet
+
+        folder = Folder(path)
+        before = folder.staged_bytes()
+        try:
+            done = walk(finishing(folder))
+        except OSError as failure:
+            raise not_written(folder, failure) from failure
+        freed = max(before - folder.staged_bytes(), 0) if done.attempts else 0
+        return Finished(done.commit, done.attempts, freed)
+
+
+def _holds_parquet(root: Path) -> bool:
+    """Looks into the first folder of partitions only."""
+    if not root.is_dir():
+        return False
+    inside = sorted(each for each in root.iterdir() if not is_skipped(each.name))
+    if any(each.is_file() and is_data(str(each)) for each in inside):
+        return True
+    folders = [each for each in inside if each.is_dir() and "=" in each.name]
+    return any(_holds_parquet(folder) for folder in folders)

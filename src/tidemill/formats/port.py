@@ -1,0 +1,284 @@
+"""The port behind which table formats are: a format, the log of a table, and the store that reads and writes it.
+
+A format is one class that is registered. Whatever lies outside of this room asks for its capabilities, never for its
+name. ADR 21 says why.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Protocol
+
+from tidemill.errors import ArgumentError, TidemillError
+from tidemill.formats.base import Requirements
+from tidemill.model.format import FORMATS, FormatTraits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from datetime import timedelta
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from tidemill.errors import Origin
+    from tidemill.formats.base import (
+        CommitResult,
+        KeyRange,
+        MatchResult,
+        MatchRows,
+        Operation,
+        Reach,
+        Staged,
+        Whole,
+    )
+    from tidemill.formats.upkeep import Compacted, Finished, OnSpark, Vacuumed, VacuumRequest
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.format import Capability
+    from tidemill.model.record import Commit, Described, Record, Snapshot
+
+
+class TableLog(Protocol):
+    """What a table's log says, read without Spark. Another reader may take the place of one that reads files."""
+
+    path: str
+
+    def exists(self) -> bool:
+        """Whether a table is at its path; anything else that is there is an error."""
+
+    def snapshot(self) -> Snapshot | None:
+        """The table as it is now, or None when there is none. Only the log says "first run"."""
+
+    def version(self) -> int:
+        """The number of the last commit."""
+
+    def identity(self) -> str:
+        """Differs whenever the table has another commit, or another table is at its path."""
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        """The commits that the log still holds, newest first."""
+
+    def commit(self, version: int) -> Commit | None:
+        """One commit, or None when it is not there, or no longer."""
+
+    def described(self) -> Described:
+        """What the table says of itself."""
+
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+
+    def column_types(self) -> dict[str, str]:
+        """The types of its plain columns, as Spark's JSON calls them, by name in lower case."""
+
+    def reach(self, ranges: Sequence[KeyRange]) -> Reach:
+        """How much of the table may hold a row within all ranges."""
+
+    def times(self, column: str) -> tuple[Cursor, Cursor] | None:
+        """The lowest and highest value of a column, where the log tells; rows that were deleted may count."""
+
+
+class Store(Protocol):
+    """The table at one path, on Spark. A change is staged, and then committed with its record.
+
+    What is implemented here suits a format without the capability that it is about.
+    """
+
+    path: str
+
+    @property
+    def log(self) -> TableLog:
+        """The log of the table."""
+
+    @property
+    def traits(self) -> FormatTraits:
+        """The format of the table."""
+
+    def can(self, capability: Capability) -> bool:
+        return capability in self.traits.capabilities
+
+    # the table as it is
+
+    def snapshot(self) -> Snapshot | None:
+        """The table as it is now, or None when there is none; what is staged is staged on it."""
+        return self.log.snapshot()
+
+    def commits(self, limit: int | None = None) -> Iterator[Commit]:
+        """The commits that the log still holds, newest first."""
+        return self.log.commits(limit)
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The rows of the last commit, or of the one given: of an older one with TIME_TRAVEL only."""
+
+    def schema(self, spark: SparkSession) -> StructType:
+        """The columns of the table."""
+        return self.read(spark).schema
+
+    def count(self, spark: SparkSession) -> int:
+        """How many rows there are."""
+        return self.read(spark).count()
+
+    def in_memory(self, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) -> Whole | None:
+        """A small table, or the little that it holds within ranges; None where Spark is needed."""
+        del snapshot, ranges
+        return None
+
+    def near(self, spark: SparkSession) -> Callable[[Sequence[KeyRange]], DataFrame] | None:
+        """Gives the rows, with their PLACE, of files that may hold one within ranges; None without ROWS_BY_PLACE."""
+        del spark
+        return None
+
+    # changes
+
+    def check_writer(self, spark: SparkSession) -> None:
+        """An error where another writer could overwrite our commits, unless the user promises that there is none."""
+        del spark
+
+    def stage(self, spark: SparkSession, operation: Operation, snapshot: Snapshot | None, *, rows: int = 0) -> Staged:
+        """The operation, ready to be committed on this snapshot; without one, the commit makes the table.
+
+        `rows` is about how many rows come, where that is known.
+        """
+
+    def match(self, change: MatchRows, snapshot: Snapshot) -> MatchResult | None:
+        """A small change, matched with the rows that it meets and staged; None where Spark has to match it."""
+        del change, snapshot
+        return None
+
+    def commit(
+        self, spark: SparkSession, operation: Operation, record: Record, snapshot: Snapshot | None
+    ) -> CommitResult:
+        """The operation, staged on the snapshot and committed with its record; `Conflict` if somebody came first."""
+        return self.stage(spark, operation, snapshot, rows=record.rows).commit(record, Requirements.of(snapshot))
+
+    def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
+        """What a commit would do, and how many files it would read; nothing is written."""
+        del operation, record, snapshot
+        raise cannot(self.traits, self.path, "rehearsed")
+
+    def close(self) -> None:
+        """What is staged and not committed is given up."""
+        return
+
+    # commits that change no rows
+
+    def commit_record(self, spark: SparkSession, record: Record, after: int) -> None:
+        """A commit of a record alone, which follows version `after`; who planned on an older one conflicts."""
+
+    def set_properties(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
+        """Properties of the table, in a commit that only prepares others."""
+
+    def drop_columns(self, spark: SparkSession, columns: Sequence[str], snapshot: Snapshot) -> None:
+        """Columns leave the table, in a commit that only prepares others."""
+
+    def cluster(self, spark: SparkSession, columns: Sequence[str]) -> None:
+        """With CLUSTERING: files are laid out by these columns from now on; by none where none are given."""
+        del spark, columns
+
+    def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
+        """With ANCHORS: copies the record of a version to where the clean-up of the log leaves it."""
+        del spark, record, version
+
+    def retention(self, snapshot: Snapshot) -> timedelta | None:
+        """How long the log keeps a commit; None where nothing of it is cleaned up."""
+        del snapshot
+        return None
+
+    # other tables and versions
+
+    def like(self, path: str, snapshot: Snapshot) -> Store:
+        """A table of the same format elsewhere, which is laid out as the snapshot says."""
+
+    def check_files(self, spark: SparkSession, version: int) -> None:
+        """With TIME_TRAVEL: an error where files of an older version have gone."""
+        del spark, version
+        raise self.no_older_versions()
+
+    def restore(self, spark: SparkSession, version: int, record: Record) -> None:
+        """With TIME_TRAVEL: the rows of an older version with their record, in one commit."""
+        del spark, version, record
+        raise self.no_older_versions()
+
+    def no_older_versions(self) -> TidemillError:
+        """The error for who asks for an older version where there is none."""
+        return cannot(self.traits, self.path, "taken back to an older version")
+
+
+class TableFormat(Protocol):
+    """A table format: where its tables are recognised, and what reads and writes them. Imports no Spark by itself."""
+
+    traits: FormatTraits
+
+    def is_at(self, path: str) -> bool:
+        """Whether a table of this format is at a path, by what lies there."""
+
+    def log(self, path: str) -> TableLog:
+        """The log of the table at a path."""
+
+    def store(
+        self,
+        path: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
+        single_writer: bool = False,
+    ) -> Store:
+        """The store of the table at a path. Properties and partitions are those that a new one gets."""
+
+    def check_place(self, path: str, origin: Origin | None = None) -> None:
+        """An error where no table of this format can be at a path."""
+        del path, origin
+
+    def is_kept(self, path: str) -> bool:
+        """Whether what `is_at` a path is ours for sure, so that no other format may be declared there."""
+        return self.is_at(path)
+
+    def is_left(self, path: str) -> bool:
+        """Whether interrupted commits have left something at a path where no table came to be."""
+        del path
+        return False
+
+    def some_rows(self, path: str, limit: int) -> pa.Table | None:
+        """A few rows of the last commit, without Spark; None where only Spark can read the table."""
+        del path, limit
+        return None
+
+    def attempt(self, path: str, number: int) -> AbstractContextManager[None]:
+        """One attempt at something with the table at a path, from 0."""
+        del path, number
+        return nullcontext()
+
+    def register(self, spark: SparkSession, name: str, path: str) -> None:
+        """Gives a name, quoted already, to the table at a path, in the catalog of the session."""
+        del spark
+        raise cannot(self.traits, path, f"named {name} in Spark's catalog")
+
+    def refresh(self, spark: SparkSession, name: str, path: str) -> None:
+        """The name stands for what is at the path now."""
+        del spark, name, path
+
+    def compact(self, path: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False) -> Compacted:
+        """Joins small files until each has about this many bytes. Rows and progress stay."""
+        del target_size, on_spark, single_writer
+        raise cannot(self.traits, path, "compacted")
+
+    def vacuum(
+        self, path: str, asked: VacuumRequest, on_spark: OnSpark, *, single_writer: bool = False
+    ) -> Vacuumed | Finished:
+        """Removes the files that nothing needs any more."""
+        del asked, on_spark, single_writer
+        raise cannot(self.traits, path, "vacuumed")
+
+    def recover(self, path: str) -> Finished:
+        """With RECOVERY: finishes an interrupted commit, and clears attempts that never came to theirs."""
+        raise cannot(self.traits, path, "recovered")
+
+
+def cannot(traits: FormatTraits, path: str, done: str) -> ArgumentError:
+    """The error for what a format lacks the capability for."""
+    others = [name for name in FORMATS if name != traits.name]
+    return ArgumentError(
+        "table.cannot",
+        f"{path} is a {traits.noun}, which cannot be {done}.",
+        f"Use another format for it: {', '.join(others)}.",
+    )
