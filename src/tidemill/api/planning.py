@@ -260,7 +260,7 @@ def _plan_of_table(
 
     snapshot, facts = ground.snapshots[table.name], NO_FACTS
     with suppress(TidemillError):  # a source that cannot be looked at fails in its own step
-        facts = facts_by_log(table, source_of(table, catalog, now, {}), snapshot, request)
+        facts = facts_by_log(table, source_of(table, catalog, now, {}), snapshot)
     known = facts if unread else replace(facts, version=None)
     return plan_step(table, snapshot, request, workspace.given, now, known)
 

@@ -10,8 +10,7 @@ from tidemill.execution.joins import JoinSource
 from tidemill.execution.load_parts import LoadsSource, version_of
 from tidemill.frontends.sql.volatile import output_columns
 from tidemill.model.query import Loaded, Query
-from tidemill.planning.gaps import NO_FACTS, Facts
-from tidemill.planning.request import USUAL
+from tidemill.planning.gaps import Facts
 from tidemill.planning.strategies import appends
 from tidemill.sources.registry import columns_of
 
@@ -20,28 +19,22 @@ if TYPE_CHECKING:
 
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.request import Request
     from tidemill.sources.protocol import Connector
 
 
-def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None, request: Request) -> Facts:
+def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None) -> Facts:
     """What logs and declarations tell of a step; no rows are asked."""
     parts = source.parts if isinstance(source, LoadsSource) else ()
     return replace(
-        facts_by_version(source, request),
+        facts_by_version(source),
         columns=_columns(table),
         sides=source.facts_by_log(snapshot) if isinstance(source, JoinSource) else None,
         sources={part.load.input: Facts(columns=_columns(part.table)) for part in parts},
     )
 
 
-def facts_by_version(source: Connector, request: Request) -> Facts:
-    """The versions of what a step reads: all that decides whether Spark has to be asked.
-
-    They matter where only what is new is asked for.
-    """
-    if request != USUAL:
-        return NO_FACTS
+def facts_by_version(source: Connector) -> Facts:
+    """The versions of what a step reads: all that decides whether Spark has to be asked."""
     if not isinstance(source, LoadsSource):
         return Facts(version=source.version())
     versions = {part.load.input: part.source.version() for part in source.parts}

@@ -196,7 +196,7 @@ class Runner:
     def plan(self, table: Table, source: Connector) -> StepPlan:
         """What the run does to a table, on the table as it is; starts no Spark."""
         snapshot = known_of(table, log_of(table).snapshot())
-        facts = facts_by_version(source, self.request)
+        facts = facts_by_version(source)
         return plan_step(table, snapshot, self.request, self.variables, self.now, facts)
 
     def source_of(self, table: Table) -> Connector:
