@@ -137,34 +137,36 @@ def connector_for(source: Source) -> Connector:
 
 def size_of(source: Source) -> int | None:
     """How many bytes a source of files has; None for other kinds, which do not tell."""
-    if _OWN.get(source.kind.lower()) != _FILES:
-        return None
-    from tidemill.sources.files.source import file_source  # noqa: PLC0415  with pyarrow
-
     with failures_of(source):
-        return file_source(source).size
+        files = _files_of(source)
+        return files.size if files else None
 
 
 def columns_of(source: Source) -> tuple[str, ...] | None:
     """The names of a source's columns; None where they are not known without Spark."""
-    if _OWN.get(source.kind.lower()) != _FILES:
-        return None
-    from tidemill.sources.files.known import known_columns  # noqa: PLC0415  with pyarrow
-    from tidemill.sources.files.source import file_source  # noqa: PLC0415
-
     with failures_of(source):
-        return known_columns(file_source(source))
+        files = _files_of(source)
+        if files is None:
+            return None
+        from tidemill.sources.files.known import known_columns  # noqa: PLC0415  with pyarrow and sqlglot
+
+        return known_columns(files)
 
 
 def in_place(source: Source) -> FileSource | None:
     """The files of a source that Spark's catalog can hold as they are; None where its rows have to be read first."""
+    with failures_of(source):
+        files = _files_of(source)
+        return files if files and files.place else None
+
+
+def _files_of(source: Source) -> FileSource | None:
+    """The connector of a source of files; None for other kinds."""
     if _OWN.get(source.kind.lower()) != _FILES:
         return None
     from tidemill.sources.files.source import file_source  # noqa: PLC0415  with pyarrow
 
-    with failures_of(source):
-        files = file_source(source)
-        return files if files.place else None
+    return file_source(source)
 
 
 def fetch_drivers(sources: Iterable[Source]) -> None:

@@ -57,6 +57,15 @@ def looks(listing: Listing, look: Callable[[Text], _T]) -> list[_T]:
 
 
 @dataclass(frozen=True, slots=True)
+class Types:
+    """What a user says of types: a whole schema, or some columns, as Spark writes them ("decimal(10,2)")."""
+
+    schema: str | None = None
+    some: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CsvOptions:
     """The options that were given, or what holds without them. Options count without case."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
-from tidemill.sources.files.untyped import Types, empty, read_json
+from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, joined, with_query
 from tidemill.sources.params import Params
 from tidemill.sources.spark import kept, picked
@@ -327,10 +327,12 @@ class RestSource:
     def _rows(
         self, reading: Reading, query: Mapping[str, str], columns: Sequence[str], most: int | None = None
     ) -> DataFrame:
+        from tidemill.sources.files.untyped import empty, read_json  # noqa: PLC0415  it imports PySpark
+
         with tempfile.TemporaryDirectory(prefix="tidemill-rest-") as folder:
             file = Path(folder) / "records.json"
             if not self._download(file, with_query(self.fetcher.url, query), most):
-                return picked(self._nothing(reading), columns or self.source.columns, self)
+                return picked(self._check_known(empty(reading, self.types)), columns or self.source.columns, self)
             rows = read_json(reading, [str(file)], {}, self.types)
             return kept(picked(rows, columns or self.source.columns, self))
 
@@ -345,8 +347,7 @@ class RestSource:
                     break
         return count
 
-    def _nothing(self, reading: Reading) -> DataFrame:
-        rows = empty(reading, self.types)
+    def _check_known(self, rows: DataFrame | None) -> DataFrame:
         if rows is None:
             raise ConnectorError(
                 "source.no_columns",
