@@ -20,7 +20,7 @@ from pyspark.sql.types import StructField, StructType
 from tidemill.errors import ArgumentError
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_held, with_held_times
-from tidemill.sources.spark import picked
+from tidemill.sources.spark import select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -225,7 +225,7 @@ class FrameSource:
         return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        return picked(self._frame(reading), columns, self)
+        return select_columns(self._frame(reading), columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         del column, value  # the caller's own filter does as well

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
 from tidemill.sources.params import Params
 from tidemill.sources.protocol import Run
-from tidemill.sources.spark import kept, picked
+from tidemill.sources.spark import kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,7 +102,7 @@ class FunctionSource:
                     f"{self.function} of the source {self} gave nothing, so its columns are not known.",
                     "Return an empty frame with its columns instead.",
                 )
-            chosen = picked(rows, columns or self.source.columns, self)
+            chosen = select_columns(rows, columns or self.source.columns, self)
             return chosen if batches.few else kept(chosen)
 
     def version(self) -> str | None:

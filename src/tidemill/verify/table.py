@@ -38,7 +38,7 @@ from tidemill.sources.protocol import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
 from tidemill.spark.settings import in_zone_of
 from tidemill.verify.result import WRONG, Found, Kind, Verified
-from tidemill.verify.rows import TOLERANCE, Sides, compared, has_floats
+from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
 from tidemill.verify.rules import Rule, bounds_of, remedies, rule_for
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Verifying:
     def result(self, against: str) -> Verified:
         prepared, here, whole, reach = self._full_run()
         sides = self._sides(prepared, here, whole, reach)
-        found = compared(sides, self._rule(prepared))
+        found = compare_rows(sides, self._rule(prepared))
         return Verified(
             self.table.name,
             against,
@@ -217,7 +217,7 @@ class FetchedAgain(Verifying):
             rows, here = rows.where(within), here.where(within)
         prepared = prepare(self.table, rows, fetch, here.schema, self.snapshot, settled=True)
         sides = self._sides(prepared, self._answered(here, prepared, within), fetch, None)
-        found = compared(sides, rule_for(prepared.strategy))
+        found = compare_rows(sides, rule_for(prepared.strategy))
         return Verified(
             self.table.name,
             f"{AGAINST} from {fetch.first} to {fetch.last}",

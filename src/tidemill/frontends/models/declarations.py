@@ -221,7 +221,7 @@ def _up_to(meaning: Meaning, value: str | int | None) -> str | StartVariable | N
 _INPUT = "query"  # under which a table keeps how far it has read
 
 
-def declared(
+def declare_model(
     name: str,
     query: Named,
     meaning: Meaning,

@@ -16,13 +16,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.document import assigned, parsed, places_of, span_of
+from tidemill.frontends.models.document import assignments_in, parse_python, places_of, span_of
 from tidemill.frontends.models.meaning import read_condition
-from tidemill.frontends.models.reader import in_its_place, load_module
+from tidemill.frontends.models.reader import find_modules_beside, load_module
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.shape import Document, Places, Style, fit
 from tidemill.model.cursor import duration
-from tidemill.model.function import UTC, Function, decorated
+from tidemill.model.function import UTC, Function, decoration_of
 from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
 from tidemill.model.names import OF_WAREHOUSE, RESET_ALLOWED, quote, spelled
 from tidemill.model.source import as_names
@@ -311,7 +311,7 @@ def read_functions(
 class _File:
     def __init__(self, text: Text, schema: str, folders: tuple[Path, ...]) -> None:
         self.text, self.schema, self.folders = text, schema, folders
-        self.tree = parsed(text)
+        self.tree = parse_python(text)
         self.module = load_module(text, folders)
 
     def tables(self, path_of: Callable[[str], str], naming: Naming, errors: list[FileError]) -> list[Table]:
@@ -320,7 +320,7 @@ class _File:
             document = self._document(function)
             given = fit(document, TableArguments, _NEEDED)
             if given is not None:
-                called = replace(function, call=in_its_place(function.call, self.folders))
+                called = replace(function, call=find_modules_beside(function.call, self.folders))
                 table = Arguments(document, given, called, replace(naming, schema=self.schema)).table(path_of, naming)
                 found += [table] if table else []
             errors += document.errors
@@ -330,7 +330,7 @@ class _File:
         """Those of this file, in its order; one that it imports is declared where it stands."""
         found: dict[int, Decorated] = {}
         for value in vars(self.module).values():
-            declared = decorated(value)
+            declared = decoration_of(value)
             if declared and declared.call.__code__.co_filename == self.text.file:
                 # What decorators above @table made of it is what the module calls by its name.
                 found.setdefault(id(declared), replace(declared, call=value))
@@ -342,7 +342,7 @@ class _File:
         call = next((each for each in calls if _last_name(each.func) == "table"), None)
         root = span_of(self.text, call.func) if call else self._line(function.origin.line or 1)
         written = ast.Call(ast.Name("dict"), [], call.keywords if call else [])
-        others = {name: value for name, (_, value) in assigned(self.tree).items()}
+        others = {name: value for name, (_, value) in assignments_in(self.tree).items()}
         places = places_of(self.text, written, root, others)
         names = [each.name for each in function.expectations]
         expected: dict[Key, Span] = {(EXPECTATIONS, name): self._expected(calls, name, root) for name in names}

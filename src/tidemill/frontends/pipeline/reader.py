@@ -38,7 +38,7 @@ class Named:
 
 
 @dataclass
-class Cursor:
+class TokenReader:
     """A place among the tokens of one text."""
 
     lexed: Lexed
@@ -223,7 +223,7 @@ class JsonObject:
         return self.keys.get(key, self.span)
 
 
-def read_object(cursor: Cursor, clause: str) -> JsonObject:
+def read_object(cursor: TokenReader, clause: str) -> JsonObject:
     """A JSON object, in which comments are allowed; what is wrong with it is an error at its own line."""
     first = cursor.token
     if first is None or not cursor.at("{"):
@@ -242,7 +242,7 @@ def read_object(cursor: Cursor, clause: str) -> JsonObject:
     return JsonObject(values, cursor.lexed.text.span(first.start, first.end), _keys(cursor, used))
 
 
-def _extent(cursor: Cursor) -> Sequence[Token]:
+def _extent(cursor: TokenReader) -> Sequence[Token]:
     """The tokens up to the brace that closes the first one, or up to the end of the statement."""
     depth = 0
     for place in range(cursor.index, len(cursor.lexed.tokens)):
@@ -255,7 +255,7 @@ def _extent(cursor: Cursor) -> Sequence[Token]:
     return cursor.lexed.tokens[cursor.index :]
 
 
-def _keys(cursor: Cursor, tokens: Sequence[Token]) -> dict[str, Span]:
+def _keys(cursor: TokenReader, tokens: Sequence[Token]) -> dict[str, Span]:
     keys: dict[str, Span] = {}
     depth = 0
     for token, following in itertools.pairwise(tokens):

@@ -300,7 +300,7 @@ def _lexed(query: str) -> Lexed:
     return lexed
 
 
-def written(origin: Origin | None, after: str | None = None) -> str | None:
+def statement_at(origin: Origin | None, after: str | None = None) -> str | None:
     """The statement that starts at this place, without its `;`; with `after`, from that keyword on.
 
     None where the file is not there any more, or has no such word.

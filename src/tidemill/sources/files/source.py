@@ -13,7 +13,7 @@ from tidemill.formats.parquet.folder import Folder
 from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import Types
 from tidemill.sources.params import Params
-from tidemill.sources.spark import picked, since
+from tidemill.sources.spark import rows_since, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,11 +162,11 @@ class FileSource:
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         """All rows, lazily; JSON is read once before, to find its columns, and CSV where a column has no type yet."""
-        return picked(self._gathered(reading), columns or self.columns, self)
+        return select_columns(self._gathered(reading), columns or self.columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         """Columnar files that hold no such row are skipped."""
-        return picked(since(self._gathered(reading), column, value, self), columns or self.columns, self)
+        return select_columns(rows_since(self._gathered(reading), column, value, self), columns or self.columns, self)
 
     def _gathered(self, reading: Reading) -> DataFrame:
         """All rows, from one task where they are few: what is computed of them then needs no exchange."""

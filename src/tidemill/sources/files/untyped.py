@@ -23,7 +23,7 @@ from tidemill.errors import ConnectorError
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_texts, exactly, no_values
 from tidemill.sources.files.text import REMEDY
-from tidemill.sources.spark import spelling
+from tidemill.sources.spark import find_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +60,7 @@ def read_csv(
         return _csv(reading, [path for group in groups for path in group.paths], options, whole)
     found = [_csv_schema(reading, group, options, types, has_codes) for group in groups]
     for name in types.some:
-        spelling(name, [column for schema in found for column in schema.fieldNames()], types.source)
+        find_column(name, [column for schema in found for column in schema.fieldNames()], types.source)
     common = _with_given(types, _typed(common_types(found), reading.like))
     pairs = zip(found, groups, strict=True)
     frames = [_csv(reading, group.paths, options, _typed(schema, common)) for schema, group in pairs]
