@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.models.meaning import read_condition
-from tidemill.frontends.pipeline.declarations import inputs_in, query_of, sql_hash, table_of_join, takes_charge
 from tidemill.frontends.pipeline.joins import join_condition, join_text, select_items
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
 from tidemill.frontends.sql.queries import columns_of, syntax_error
 from tidemill.frontends.sql.volatile import output_columns, volatile_columns
+from tidemill.frontends.tables import SETTINGS, inputs_in, query_of, rows_of_join, rows_of_query, settings_of, sql_hash
 from tidemill.model import table
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, WAITED, Join, JoinSide, check_own_names, join_type
 from tidemill.model.mistakes import FileError, suggestion
-from tidemill.model.names import OF_WAREHOUSE, of, spelled
+from tidemill.model.names import of, spelled
 from tidemill.model.query import View
 from tidemill.model.source import as_names
-from tidemill.model.table import KeptRows, SchemaPolicy, Table
+from tidemill.model.table import Table
 from tidemill.model.window import StartVariable
 
 if TYPE_CHECKING:
@@ -238,8 +238,6 @@ def declare_model(
     join = read_join(query, meaning, naming) if meaning.kind == KIND else None
     if meaning.document.errors:
         return None
-    if join is not None:
-        return _joined(name, query, meaning, found, join, inputs, path_of)
     if meaning.strategy is None:
         # Whoever reads a view may compare its load time with a date: its volatile columns count too.
         clock = producer.clock or bool(volatile_columns(query.text))
@@ -254,56 +252,19 @@ def declare_model(
             tags=meaning.names("tags"),
             checks=found,
         )
+    if join is not None:
+        rows = rows_of_join(join, meaning.value("max_shrink"), inputs)
+    else:
+        rows = rows_of_query(producer, meaning.strategy, meaning.window, inputs)
+    given = {name: value for name in SETTINGS if (value := meaning.value(name)) is not None}
     return Table(
         name=name,
         path=path_of(name),
-        strategy=meaning.strategy,
-        window=meaning.window,
-        volatile=tuple(dict.fromkeys([*meaning.names("volatile"), *volatile_columns(query.text)])),
-        schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
-        partition_by=meaning.names("partition_by"),
-        cluster_by=meaning.names("cluster_by"),
-        format=meaning.value("format", OF_WAREHOUSE),
-        sql_hash=sql_hash(producer),
         input=_INPUT,
-        owns_window=meaning.window is not None and takes_charge(producer),
         origin=producer.origin,
-        producer=producer,
-        inputs=inputs,
-        reset_allowed=meaning.value("reset_allowed", otherwise=True),
-        description=meaning.value("description"),
-        tags=meaning.names("tags"),
         checks=found,
-        kept_rows=KeptRows(meaning.value("kept_rows")) if meaning.value("kept_rows") else None,
-    )
-
-
-def _joined(
-    name: str,
-    query: Named,
-    meaning: Meaning,
-    checks: tuple[Check, ...],
-    join: Join,
-    others: tuple[str, ...],
-    path_of: Callable[[str], str],
-) -> Table:
-    kept = table_of_join(join, meaning.value("max_shrink"))
-    kept["inputs"] = tuple(dict.fromkeys([*kept["inputs"], *others]))
-    return Table(
-        name=name,
-        path=path_of(name),
-        **kept,
-        volatile=tuple(dict.fromkeys([*meaning.names("volatile"), *volatile_columns(query.text)])),
-        schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
-        partition_by=meaning.names("partition_by"),
-        cluster_by=meaning.names("cluster_by"),
-        format=meaning.value("format", OF_WAREHOUSE),
-        input=_INPUT,
-        origin=join.origin,
-        reset_allowed=meaning.value("reset_allowed", otherwise=True),
-        description=meaning.value("description"),
-        tags=meaning.names("tags"),
-        checks=checks,
+        **rows,
+        **settings_of(given, volatile_columns(query.text)),
     )
 
 

@@ -21,13 +21,14 @@ from tidemill.frontends.models.meaning import read_condition
 from tidemill.frontends.models.reader import find_modules_beside, load_module
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.shape import Document, Places, Style, fit
+from tidemill.frontends.tables import settings_of
 from tidemill.model.cursor import duration
 from tidemill.model.function import UTC, Function, decoration_of
 from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
-from tidemill.model.names import OF_WAREHOUSE, RESET_ALLOWED, quote, spelled
+from tidemill.model.names import RESET_ALLOWED, quote, spelled
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
-from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Table, Window
+from tidemill.model.table import NullTime, Table, Window
 from tidemill.model.variables import as_text
 from tidemill.typing import TableArguments
 
@@ -125,6 +126,7 @@ class Arguments:
         name = self._name()
         strategy, window, producer = self._strategy(), self._window(), self._producer()
         properties = {key: as_text(value) for key, value in self.given.get("table_properties", {}).items()}
+        reset_allowed = self.given.get("reset_allowed", True) and _allows_reset(properties)
         reads = (reading.key(each) for each in self._names("reads"))
         if self.document.errors or strategy is None:
             return None
@@ -134,20 +136,12 @@ class Arguments:
                 path=path_of(name),
                 strategy=strategy,
                 window=window,
-                volatile=self._names("volatile"),
-                schema_policy=SchemaPolicy(self.given.get("on_schema_change", SchemaPolicy.FAIL)),
-                partition_by=self._names("partition_by"),
-                cluster_by=self._names("cluster_by"),
-                format=self.given.get("format", OF_WAREHOUSE),
                 properties=properties,
                 input=INPUT,
                 origin=self.document.places.root.origin,
                 producer=producer,
                 inputs=tuple(dict.fromkeys(each for each in reads if each != name.lower())),
-                reset_allowed=self.given.get("reset_allowed", True) and _allows_reset(properties),
-                description=self.given.get("comment"),
-                tags=self._names("tags"),
-                kept_rows=KeptRows(self.given["kept_rows"]) if "kept_rows" in self.given else None,
+                **settings_of({**self.given, "description": self.given.get("comment"), "reset_allowed": reset_allowed}),
             )
         except ArgumentError as bad:
             self.document.pass_on(("cluster_by",), bad)

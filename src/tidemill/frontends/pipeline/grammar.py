@@ -16,10 +16,11 @@ from tidemill.frontends.pipeline.clauses import (
     read_options,
     read_source_params,
 )
-from tidemill.frontends.pipeline.declarations import LoadStatement, query_of
+from tidemill.frontends.pipeline.declarations import LoadStatement
 from tidemill.frontends.pipeline.joins import read_join, refuse_mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind, template_in
+from tidemill.frontends.tables import query_of
 from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.source import source_of
 
