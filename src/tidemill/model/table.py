@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tidemill.errors import ArgumentError, Origin, SchemaError
 from tidemill.model.cursor import Duration, duration
 from tidemill.model.function import Function
+from tidemill.model.join import Join
 from tidemill.model.names import DELTA, PARQUET
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Load, Loads
@@ -179,6 +180,11 @@ class Table:
     def function(self) -> Function | None:
         """The function that gives its rows, where it is one."""
         return self.producer if isinstance(self.producer, Function) else None
+
+    @property
+    def join(self) -> Join | None:
+        """The join that gives its rows, where it is one."""
+        return self.producer if isinstance(self.producer, Join) else None
 
     @property
     def keeps_rows(self) -> bool:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
 
 
-class Verifying:
+class Verification:
     """One table, on one snapshot of it."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Verifying:
         self.spark, self.table, self.source, self.store = spark, table, source, store
         self.snapshot, self.now, self.variables = snapshot, in_zone_of(spark, now), variables
 
-    def result(self, against: str) -> Verified:
+    def verify(self, against: str) -> Verified:
         prepared, here, whole, reach = self._full_run()
         sides = self._sides(prepared, here, whole, reach)
         found = compare_rows(sides, self._rule(prepared))
@@ -167,7 +167,7 @@ class Verifying:
         return tuple(notes)
 
 
-class VerifyingLoads(Verifying):
+class LoadsVerification(Verification):
     """Sources that have progress of their own; a table that is computed whole each run is verified as a query is."""
 
     def _full_run(self) -> tuple[Prepared, DataFrame, WindowPlan | None, WindowPlan | None]:
@@ -205,10 +205,10 @@ def not_verifiable(table: Table) -> Verified:
     return Verified(table.name, AGAINST, verifiable=False, notes=(why if table.window else "it has no time column",))
 
 
-class FetchedAgain(Verifying):
+class FunctionVerification(Verification):
     """One table on one snapshot of it, against what its function gives now."""
 
-    def compared_dates(self, asked: Backfill) -> Verified:
+    def compare_dates(self, asked: Backfill) -> Verified:
         fetch = self._dates(asked)
         rows = self._fetched(fetch)
         here = held = self.store.read(rows.sparkSession, self.snapshot.version)
@@ -290,11 +290,13 @@ def verify_table(
         if snapshot is None:
             return Verified(table.name, against, there=False)
         if table.function is None:
-            kind = VerifyingLoads if len(table.parts) > 1 else Verifying
-            return kind(spark, table, source_of(table), store, snapshot, now, variables).result(against)
+            kind = LoadsVerification if len(table.parts) > 1 else Verification
+            return kind(spark, table, source_of(table), store, snapshot, now, variables).verify(against)
         if dates is None or table.window is None:
             return not_verifiable(table)
-        return FetchedAgain(spark, table, source_of(table), store, snapshot, now, variables).compared_dates(dates)
+        return FunctionVerification(spark, table, source_of(table), store, snapshot, now, variables).compare_dates(
+            dates
+        )
     except TidemillError as failure:
         return Verified(table.name, against, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
@@ -313,7 +315,7 @@ def _against(table: Table) -> str:
             return "its query"
 
 
-def kept(
+def record_results(
     results: Iterator[Verified],
     tables: Sequence[Table],
     names: Sequence[str],
