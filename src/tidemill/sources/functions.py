@@ -120,7 +120,7 @@ class FunctionSource:
         )
 
     def _function(self) -> Callable[..., Any]:
-        module = self._loaded()
+        module = self._load_module()
         found = getattr(module, self.function, None)
         if not callable(found):
             raise ConnectorError(
@@ -131,7 +131,7 @@ class FunctionSource:
         function: Callable[..., Any] = found
         return function
 
-    def _loaded(self) -> Any:
+    def _load_module(self) -> Any:
         folder = self.source.folder or Path.cwd()
         file = folder / (self.module if self.module.endswith(".py") else f"{self.module}.py")
         if not self.module.endswith(".py") and not file.is_file():

@@ -210,13 +210,13 @@ class FunctionVerification(Verification):
 
     def compare_dates(self, asked: Backfill) -> Verified:
         fetch = self._dates(asked)
-        rows = self._fetched(fetch)
+        rows = self._fetch(fetch)
         here = held = self.store.read(rows.sparkSession, self.snapshot.version)
         within = self._within(here, fetch)
         if self.table.strategy.appends:
             rows, here = rows.where(within), here.where(within)
         prepared = prepare(self.table, rows, fetch, here.schema, self.snapshot, settled=True)
-        sides = self._sides(prepared, self._answered(here, prepared, within), fetch, None)
+        sides = self._sides(prepared, self._rows_asked_for(here, prepared, within), fetch, None)
         found = compare_rows(sides, rule_for(prepared.strategy))
         return Verified(
             self.table.name,
@@ -233,7 +233,7 @@ class FunctionVerification(Verification):
         fetches = fetches_of(self.table, Progress(None, "verify"), self.now, asked)
         return fetches[0].until(fetches[-1])
 
-    def _fetched(self, fetch: Fetch) -> DataFrame:
+    def _fetch(self, fetch: Fetch) -> DataFrame:
         def held() -> DataFrame:
             return self.store.read(self.spark, self.snapshot.version)
 
@@ -253,7 +253,7 @@ class FunctionVerification(Verification):
             day = f"to_date(from_utc_timestamp({quote(column)}, {quoted_text(self.table.function.timezone.key)}))"
         return f"{day} BETWEEN DATE '{fetch.first}' AND DATE '{fetch.last}'"
 
-    def _answered(self, here: DataFrame, prepared: Prepared, within: str) -> DataFrame:
+    def _rows_asked_for(self, here: DataFrame, prepared: Prepared, within: str) -> DataFrame:
         """The rows of the table for which the fetch answers: those of its dates, and those of its keys."""
         keys = prepared.strategy.keys
         if not keys:

@@ -270,11 +270,11 @@ class _Reader:
         document = self._metadata(file, text)
         if document is None:
             return None
-        found = self._declared(file.name, query, document)
+        found = self._declare(file.name, query, document)
         self.errors += document.errors
         return None if document.errors else found
 
-    def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
+    def _declare(self, name: str, query: Named | None, document: Document) -> Table | View | None:
         """What is known of a model is reported although some of its keys are wrong."""
         given = fit(document, ModelMetadata, _DECISIVE)
         if given is None:
@@ -286,8 +286,8 @@ class _Reader:
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""
         before = len(self.errors)
-        comment = self._noted(lambda: read_comment(text))
-        sidecar = self._noted(lambda: _of_file(file))
+        comment = self._collect(lambda: read_comment(text))
+        sidecar = self._collect(lambda: _of_file(file))
         if comment and sidecar:
             problem = f"metadata stands here and in {file.sidecar}"
             self.errors.append(FileError("models.two_metadata", problem, "keep one of them", span=comment.places.root))
@@ -295,7 +295,7 @@ class _Reader:
             return None
         return comment or sidecar or Document({}, Places(text.span(0, 1)))
 
-    def _noted(self, read: Callable[[], Document | None]) -> Document | None:
+    def _collect(self, read: Callable[[], Document | None]) -> Document | None:
         try:
             return read()
         except FileError as error:

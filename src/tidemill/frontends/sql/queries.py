@@ -239,7 +239,7 @@ def bind_tables(query: str, path_of: Where, naming: Naming) -> Bound:
     paths = {key: path for key in keys - named if (path := path_of(key)) and "${" not in path}
     edits = [_edit(each, naming, paths, query) for each in ours]
     edits += [each for column in tree.find_all(exp.Column) if (each := _without_catalog(column, naming, keys))]
-    return Bound(_edited(query, edits), frozenset(paths))
+    return Bound(_apply_edits(query, edits), frozenset(paths))
 
 
 def _is_at_its_place(table: exp.Table, query: str) -> bool:
@@ -283,7 +283,7 @@ def _without_catalog(column: exp.Column, naming: Naming, keys: set[str]) -> _Edi
     return _Edit(catalog.meta["start"], column.args["db"].meta["start"], "")
 
 
-def _edited(text: str, edits: Iterable[_Edit]) -> str:
+def _apply_edits(text: str, edits: Iterable[_Edit]) -> str:
     for each in sorted(edits, key=lambda edit: edit.start, reverse=True):
         text = text[: each.start] + each.text + text[each.end :]
     return text

@@ -96,8 +96,8 @@ class FileSource:
     def _mix(self, kinds: Sequence[str]) -> str:
         names = [file.base_name for file in self.listing.files]
         unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in FORMATS][:1]
-        told = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
-        return " and ".join(told) or "no files"
+        held = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
+        return " and ".join(held) or "no files"
 
     @property
     def size(self) -> int:

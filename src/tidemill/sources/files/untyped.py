@@ -61,9 +61,9 @@ def read_csv(
     found = [_csv_schema(reading, group, options, types, has_codes) for group in groups]
     for name in types.some:
         find_column(name, [column for schema in found for column in schema.fieldNames()], types.source)
-    common = _with_given(types, _typed(common_types(found), reading.like))
+    common = _with_given(types, _with_types(common_types(found), reading.like))
     pairs = zip(found, groups, strict=True)
-    frames = [_csv(reading, group.paths, options, _typed(schema, common)) for schema, group in pairs]
+    frames = [_csv(reading, group.paths, options, _with_types(schema, common)) for schema, group in pairs]
     return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
 
 
@@ -83,7 +83,7 @@ def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str]
 def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> StructType:
     """The fields of all rows; those that the table has are there and have its types, also when no row has them."""
     inferring = reading.spark.read.options(**_defaults({"inferTimestamp": "true", "timestampFormat": _ISO}, options))
-    found = _inferred_json(inferring, paths)
+    found = _infer_json(inferring, paths)
     if _CORRUPT in found.fieldNames():
         raise ConnectorError("source.not_json_lines", f"{', '.join(paths)} has lines that are no JSON object.", REMEDY)
     found = _with_given(types, _with_all(_all_of(found, reading.like) if reading.like else found, _given(types)))
@@ -96,7 +96,7 @@ def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, st
     return found
 
 
-def _inferred_json(inferring: DataFrameReader, paths: Sequence[str]) -> StructType:
+def _infer_json(inferring: DataFrameReader, paths: Sequence[str]) -> StructType:
     try:
         return inferring.json([*paths]).schema
     except AnalysisException as failure:
@@ -174,7 +174,7 @@ def _wider(one: DataType, other: DataType) -> DataType:
     return StringType()
 
 
-def _typed(found: StructType, like: StructType | None) -> StructType:
+def _with_types(found: StructType, like: StructType | None) -> StructType:
     known = {each.name.lower(): each.dataType for each in like.fields} if like else {}
     return StructType([StructField(f.name, known.get(f.name.lower(), f.dataType)) for f in found.fields])
 
@@ -206,7 +206,7 @@ def _whole(types: Types) -> StructType | None:
 
 
 def _with_given(types: Types, found: StructType) -> StructType:
-    return _typed(found, _given(types))
+    return _with_types(found, _given(types))
 
 
 def _given(types: Types) -> StructType:
