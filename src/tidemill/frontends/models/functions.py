@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.models.document import assignments_in, parse_python, places_of, span_of
-from tidemill.frontends.models.meaning import read_condition
+from tidemill.frontends.models.metadata import read_condition
 from tidemill.frontends.models.reader import find_modules_beside, load_module
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.shape import Document, Places, Style, fit

@@ -25,7 +25,7 @@ from tidemill.frontends.models.document import (
     read_comment,
     read_sidecar,
 )
-from tidemill.frontends.models.meaning import Meaning
+from tidemill.frontends.models.metadata import Metadata
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.pipeline.grammar import expect_query
 from tidemill.frontends.pipeline.reader import CutShortError, Named, TokenReader
@@ -279,9 +279,9 @@ class _Reader:
         given = fit(document, ModelMetadata, _DECISIVE)
         if given is None:
             return None
-        meaning = Meaning(document, given)
-        checks = read_checks(document, meaning.value("checks", []), self.naming)
-        return None if query is None else declare_model(name, query, meaning, checks, self.path_of, self.naming)
+        metadata = Metadata(document, given)
+        checks = read_checks(document, metadata.value("checks", []), self.naming)
+        return None if query is None else declare_model(name, query, metadata, checks, self.path_of, self.naming)
 
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""
