@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from tidemill.errors import ArgumentError
-from tidemill.model.function import decorated
+from tidemill.model.function import decoration_of
 from tidemill.sources.http.fetch import remembering
 from tidemill.sources.protocol import Run
 
@@ -123,7 +123,7 @@ def _named(name: str, reads: Mapping[str, Frame]) -> Frame:
 
 def _dates(function: Callable[..., Any], start: date | None, end: date | None) -> tuple[date | None, date | None]:
     """The dates of the run: those given, else yesterday and today for a table that has a time column."""
-    declared = decorated(function)
+    declared = decoration_of(function)
     given = declared.given if declared else {}
     if start is None and end is None and not given.get("time_column"):
         return None, None

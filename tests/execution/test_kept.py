@@ -20,7 +20,7 @@ from tidemill.planning.gaps import Facts
 from tidemill.planning.plan import plan_step
 from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.verify.result import Found, Kind, Verified
-from tidemill.verify.table import kept as kept_results
+from tidemill.verify.table import record_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +121,7 @@ def test_a_verification_is_kept_and_is_ok_as_its_exit_code_says(
     shop: Workspace, found: Verified, status: str, ok: bool
 ):
     assert list(
-        kept_results(iter([found]), shop.tables, ["visits"], shop.project.folder, shop.masking, shop.short)
+        record_results(iter([found]), shop.tables, ["visits"], shop.project.folder, shop.masking, shop.short)
     ) == [found]
     (run,) = past_runs(shop.project.folder)
     assert (run.command, run.ok, run.steps[0].mode, run.steps[0].status) == ("verify visits", ok, "verify", status)

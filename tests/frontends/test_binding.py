@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.frontends.sql.queries import bound
+from tidemill.frontends.sql.queries import bind_tables
 from tidemill.model.names import Naming
 
 NAMING = Naming("main", "lake")
@@ -15,7 +15,7 @@ def at(name: str) -> str | None:
 
 
 def text_of(query: str) -> str:
-    return bound(query, at, NAMING).text
+    return bind_tables(query, at, NAMING).text
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_only_the_names_of_tables_change(query: str, expected: str) -> None:
 
 def test_what_is_read_by_its_path_everywhere_needs_no_name() -> None:
     query = "SELECT u.id FROM dev.orders VERSION AS OF 1 JOIN dev.users u JOIN dev.orders o JOIN dev.gone"
-    assert bound(query, at, NAMING).paths == {"dev.users"}
+    assert bind_tables(query, at, NAMING).paths == {"dev.users"}
 
 
 def test_a_name_is_read_with_its_catalog_and_without() -> None:

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.http.fetch import Fetcher, as_json_line, shown, with_query
+from tidemill.sources.http.fetch import Fetcher, as_json_line, with_query, without_secrets
 
 
 def fetcher(api, pauses=None, **more) -> Fetcher:
@@ -164,4 +164,4 @@ def test_a_query_has_each_parameter_once():
 
 
 def test_an_address_is_shown_without_what_may_be_secret():
-    assert shown("https://bob:geheim@host:8443/v1?token=geheim#x") == "https://host:8443/v1"
+    assert without_secrets("https://bob:geheim@host:8443/v1?token=geheim#x") == "https://host:8443/v1"

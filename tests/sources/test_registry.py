@@ -13,7 +13,7 @@ import pytest
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.model.cursor import Cursor, CursorKind, cursor
 from tidemill.model.source import Source
-from tidemill.sources.http.rest import sent
+from tidemill.sources.http.rest import format_cursor
 from tidemill.sources.jdbc import between, jdbc_source, read_address
 from tidemill.sources.protocol import Connector
 from tidemill.sources.registry import connector_for, failures_of, known_kinds
@@ -188,4 +188,4 @@ def test_a_cursor_is_a_condition_that_postgres_reads_exactly(kind, text, where):
     ],
 )
 def test_a_cursor_is_sent_as_the_api_takes_it_rounded_down(value, form, text):
-    assert sent(value, form) == text
+    assert format_cursor(value, form) == text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
 from tidemill.formats.log import log_of, view_record
 from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
-from tidemill.frontends.sql.queries import bound, unparsed
+from tidemill.frontends.sql.queries import bind_tables, unparsed
 from tidemill.model.names import quoted_text, spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
@@ -62,7 +62,7 @@ def catalog_of(workspace: Workspace) -> Catalog:
     outside = {name: Outside(source) for name, source in workspace.outside.items()}
     tables = {table.name.lower(): table for table in workspace.all_tables}
     naming = workspace.project.warehouse.naming
-    bind = partial(bound, naming=naming)
+    bind = partial(bind_tables, naming=naming)
     return Catalog(workspace.held_path, naming, outside, workspace.all_views, tables, bind)
 
 

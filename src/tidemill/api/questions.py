@@ -31,10 +31,10 @@ def kept_verify(
     workspace: Workspace, names: Sequence[str], spark: SparkSession | None = None, dates: Backfill | None = None
 ) -> Iterator[Verified]:
     """`Workspace.verify`, with what it finds in the ledger."""
-    from tidemill.verify.table import kept  # noqa: PLC0415  slow to import
+    from tidemill.verify.table import record_results  # noqa: PLC0415  slow to import
 
     tables, results = workspace.select(names), workspace.verify(names, spark, dates=dates)
-    return kept(results, tables, names, workspace.project.folder, workspace.masking, workspace.short)
+    return record_results(results, tables, names, workspace.project.folder, workspace.masking, workspace.short)
 
 
 def verified(runner: Runner, tables: Sequence[Table], dates: Backfill | None) -> Iterator[Verified]:

@@ -60,7 +60,7 @@ def read_declarations(start: Path, profile: str | None, given: Mapping[str, str]
         found = tuple(_of_file(each, start) for each in found)
     wording = _wording(found, project)
     with wording.errors():
-        graph = _checked(found, project, outside)
+        graph = _build_graph(found, project, outside)
     # Functions find all of .env in the `vars` of their run; which of it they use nobody knows.
     lent = secrets_in(variables.dotenv) if models.functions else frozenset()
     masking = Masking(spark.secrets.union(filling.secrets, secrets, lent))
@@ -90,7 +90,7 @@ def _wording(found: Sequence[Declared], project: ProjectSettings) -> Wording:
     return wording_of(project.warehouse.schema, [*tables, *map(rejected_name, tables), *views])
 
 
-def _checked(found: Sequence[Declared], project: ProjectSettings, outside: Mapping[str, Source]) -> Graph:
+def _build_graph(found: Sequence[Declared], project: ProjectSettings, outside: Mapping[str, Source]) -> Graph:
     """The graph of all that is declared, each name once and nothing unknown in it."""
     nodes: list[Node] = []
     for each in found:
@@ -119,11 +119,11 @@ def _read(
     modelled = Models()
     kept: tuple[Table, ...] = ()
     found: list[Declared] = []
-    with wrong.collecting():
+    with wrong.collect():
         found += read_pipelines(files, variables, path_of=project.table_path, folder=folder, naming=naming, known=known)
-    with wrong.collecting():
+    with wrong.collect():
         modelled = read_models(models, variables, project.table_path, naming)
-    with wrong.collecting():
+    with wrong.collect():
         kept = read_functions(models.functions, project.table_path, naming, project.folder)
     if models.models or kept:
         found.append(Declared(MODELS, (*modelled.tables, *kept), views=modelled.views, secrets=modelled.secrets))
@@ -140,9 +140,9 @@ def _unknown_tables(wrong: Mistakes, found: Sequence[Declared], known: Container
     nodes: list[Node] = [*wrong.reads]
     for each in found:
         nodes += [*each.tables, *each.views, *each.exports]
-    told = {_line(each) for each in wrong.errors if each.code == "language.unknown_table"}
+    reported = {_line(each) for each in wrong.errors if each.code == "language.unknown_table"}
     unknown = Graph.of(nodes).check(lambda name: name.lower() in wrong.perhaps or name in known)
-    return [each for each in unknown if _line(each) not in told]
+    return [each for each in unknown if _line(each) not in reported]
 
 
 def _line(error: TidemillError) -> tuple[str, int | None] | None:

@@ -94,7 +94,7 @@ class ProjectSettings:
         start = Path(start)
         file = find_project(start)
         if file is not None:
-            return _loaded(file, profile)
+            return _load(file, profile)
         alone = start if start.suffix in ALONE and not start.is_dir() else _only_file(start)
         if profile is not None:
             raise _no_profile(profile, [])
@@ -191,13 +191,13 @@ def must_exist(target: Path) -> None:
         )
 
 
-def _loaded(file: Path, profile: str | None) -> ProjectSettings:
+def _load(file: Path, profile: str | None) -> ProjectSettings:
     document = read_toml(file)
     check_project(document)
     _refuse(document)
     data = cast("Data", document.value)
     above = _profile(data, profile)
-    settings = _overlaid(data, above)
+    settings = _overlay(data, above)
     _check_engine(document, _table(settings, "spark"))
     warehouse = _warehouse(file.parent, _table(settings, "warehouse"))
     given = _table(data, "sources"), _table(above, "sources")
@@ -238,11 +238,11 @@ def _no_profile(name: str, known: list[str]) -> ArgumentError:
     return ArgumentError("project.unknown_profile", f"There is no profile {name}.", remedy[:1].upper() + remedy[1:])
 
 
-def _overlaid(below: Data, above: Data) -> dict[str, object]:
+def _overlay(below: Data, above: Data) -> dict[str, object]:
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
-        merged[key] = _overlaid(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+        merged[key] = _overlay(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
     return merged
 
 
@@ -298,7 +298,7 @@ def _sources(
     found: dict[str, OutsideSource] = {}
     for name in base | over:
         key, changed = over.get(name, base.get(name, ((), {})))
-        params = _overlaid(base[name][1], changed) if name in base else dict(changed)
+        params = _overlay(base[name][1], changed) if name in base else dict(changed)
         if not _TABLE_NAME.fullmatch(naming.full(name)):
             document.note(key, "project.bad_source_name", f"{name} is no name of a table", "name it schema.table")
             continue

@@ -73,7 +73,7 @@ class Decorated:
     expectations: tuple[Expectation, ...] = ()
 
 
-def decorated(function: object) -> Decorated | None:
+def decoration_of(function: object) -> Decorated | None:
     """What a function's decorators said; None where it is no table."""
     found = getattr(function, DECLARED, None)
     return found if isinstance(found, Decorated) else None
@@ -188,7 +188,7 @@ def _expecting(conditions: Mapping[str, str], on_unmet: OnUnmet) -> Callable[[F]
         found = tuple(Expectation(name, condition, on_unmet, origin) for name, condition in conditions.items())
         known = (*found, *getattr(function, EXPECTED, ()))
         function.__dict__[EXPECTED] = known
-        if declared := decorated(function):
+        if declared := decoration_of(function):
             function.__dict__[DECLARED] = replace(declared, expectations=known)
         return function
 

@@ -163,7 +163,7 @@ class Mistakes:
     whole: bool = True
 
     @contextmanager
-    def collecting(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         try:
             yield
         except FileErrors as found:

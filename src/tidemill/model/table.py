@@ -12,6 +12,7 @@ from tidemill.errors import ArgumentError, Origin, SchemaError
 from tidemill.model.cursor import Duration, duration
 from tidemill.model.format import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
 from tidemill.model.function import Function
+from tidemill.model.join import Join
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Load, Loads
 from tidemill.model.strategy import MergeStrategy
@@ -187,6 +188,11 @@ class Table:
     def function(self) -> Function | None:
         """The function that gives its rows, where it is one."""
         return self.producer if isinstance(self.producer, Function) else None
+
+    @property
+    def join(self) -> Join | None:
+        """The join that gives its rows, where it is one."""
+        return self.producer if isinstance(self.producer, Join) else None
 
     @property
     def keeps_rows(self) -> bool:

@@ -109,30 +109,30 @@ def exactly(rows: DataFrame, wanted: StructType) -> DataFrame:
     read = {f.name: f.dataType for f in rows.schema.fields}
     if not any(kind != read[name] for name, kind in kinds.items()):
         return rows
-    columns = [_typed(F.col(quote(name)), name, kind, kinds.get(name, kind)) for name, kind in read.items()]
+    columns = [_cast(F.col(quote(name)), name, kind, kinds.get(name, kind)) for name, kind in read.items()]
     return rows.select(*(column.alias(name) for column, name in zip(columns, read, strict=True)))
 
 
-def _typed(column: Column, name: str, read: DataType, wanted: DataType) -> Column:
+def _cast(column: Column, name: str, read: DataType, wanted: DataType) -> Column:
     match read, wanted:
         case _ if read == wanted:
             return column
         case StructType(), StructType():
             pairs = zip(read.fields, wanted.fields, strict=True)
             parts = [
-                _typed(column.getField(f.name), f"{name}.{f.name}", f.dataType, kind.dataType).alias(f.name)
+                _cast(column.getField(f.name), f"{name}.{f.name}", f.dataType, kind.dataType).alias(f.name)
                 for f, kind in pairs
             ]
             return F.when(column.isNotNull(), F.struct(*parts))
         case ArrayType(), ArrayType():
-            return F.transform(column, lambda item: _typed(item, name, read.elementType, wanted.elementType))
+            return F.transform(column, lambda item: _cast(item, name, read.elementType, wanted.elementType))
         case MapType(), MapType():
-            return F.transform_values(column, lambda _, item: _typed(item, name, read.valueType, wanted.valueType))
+            return F.transform_values(column, lambda _, item: _cast(item, name, read.valueType, wanted.valueType))
         case _:
-            return _exact(column, name, wanted)
+            return _cast_exactly(column, name, wanted)
 
 
-def _exact(text: Column, name: str, kind: DataType) -> Column:
+def _cast_exactly(text: Column, name: str, kind: DataType) -> Column:
     value = text.try_cast(kind)
     is_whole = F.coalesce(_says_all(value, text, kind), F.lit(False))  # noqa: FBT003
     wrong = F.concat(F.lit(f"{name} is {kind.simpleString()}, and a row has "), text)

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_type
+from pyspark.sql.types import StructField, StructType
 
 from tidemill.errors import ArgumentError
 from tidemill.model.names import quote, spelled
-from tidemill.sources.spark import picked
+from tidemill.sources.exact import as_held, with_held_times
+from tidemill.sources.spark import select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pandas as pd
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField, StructType
 
     from tidemill.model.cursor import Cursor
     from tidemill.sources.protocol import Reading
@@ -52,6 +56,18 @@ class Batches:
         self._parts: dict[pa.Schema, Path] = {}
         self._names: dict[str, str] = {}
         self._count = 0
+
+    def add(self, given: object) -> bool:
+        """Adds a frame or records; False where it is neither."""
+        if is_spark_frame(given):
+            self.add_frame(given)
+        elif (table := as_arrow(given)) is not None:
+            self.add_table(table)
+        elif isinstance(given, list | tuple) and all(isinstance(each, Mapping) for each in given):
+            self.add_records([dict(each) for each in given])
+        else:
+            return False
+        return True
 
     def add_frame(self, frame: DataFrame) -> None:
         self._note(frame.columns)
@@ -96,7 +112,6 @@ class Batches:
         if self.few:
             return self._whole(self._few_rows())
         self._store()
-        from tidemill.sources.exact import with_held_times  # noqa: PLC0415  it imports PySpark
 
         spark = self._reading.spark
         frames = [*self._frames, *(spark.read.parquet(str(part)) for part in self._parts.values())]
@@ -109,16 +124,12 @@ class Batches:
 
     def _few_rows(self) -> DataFrame:
         """One task has them all, so that what is asked of them needs no exchange between tasks."""
-        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
-
         table, known = pa.concat_tables(self._tables), self._fields()
         schema = StructType([StructField(name, known[name.lower()].dataType) for name in table.column_names])
         return self._reading.spark.createDataFrame(table, schema).coalesce(1)
 
     def _whole(self, rows: DataFrame) -> DataFrame:
         """With the columns that had no value anywhere, in the order in which columns came."""
-        from pyspark.sql import functions as F  # noqa: PLC0415  slow to import
-
         if rows.columns == list(self._names.values()):
             return rows
         types = {name: field.dataType for name, field in self._fields().items()}
@@ -142,8 +153,6 @@ class Batches:
 
 def arrow_types(like: StructType | None) -> dict[str, pa.DataType]:
     """The types of a table's columns in Arrow, by their names in lower case."""
-    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  slow to import
-
     fields = like.fields if like else ()
     return {field.name.lower(): to_arrow_type(field.dataType, timestamp_utc=True) for field in fields}
 
@@ -216,7 +225,7 @@ class FrameSource:
         return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        return picked(self._frame(reading), columns, self)
+        return select_columns(self._frame(reading), columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         del column, value  # the caller's own filter does as well
@@ -301,10 +310,6 @@ def _plainly_held(kind: pa.DataType) -> pa.DataType:
 
 def _types(schema: pa.Schema, like: StructType | None) -> StructType:
     """Spark's types for Arrow's."""
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  slow to import
-
-    from tidemill.sources.exact import as_held  # noqa: PLC0415  it imports PySpark
-
     unknown = [f"{item.name} ({item.type})" for item in schema if not _has_type(item)]
     if unknown:
         raise ArgumentError(
@@ -316,9 +321,6 @@ def _types(schema: pa.Schema, like: StructType | None) -> StructType:
 
 
 def _has_type(item: pa.Field) -> bool:
-    from pyspark.errors import PySparkTypeError  # noqa: PLC0415  slow to import
-    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415
-
     try:
         from_arrow_type(item.type)
     except PySparkTypeError:
@@ -335,8 +337,6 @@ def _check_dates(frame: pd.DataFrame, table: pa.Table) -> None:
 
 
 def is_spark_frame(frame: object) -> TypeGuard[DataFrame]:
-    from pyspark.sql import DataFrame  # noqa: PLC0415  slow to import
-
     return isinstance(frame, DataFrame)
 
 

@@ -6,7 +6,7 @@ import importlib.util
 import inspect
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources.frames import Batches, as_arrow, is_spark_frame
 from tidemill.sources.params import Params
 from tidemill.sources.protocol import Run
-from tidemill.sources.spark import kept, picked
+from tidemill.sources.spark import kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,10 +88,13 @@ class FunctionSource:
         return Run(first, datetime.now(UTC).date() if first else None, mode, session=lambda: reading.spark)
 
     def _read(self, reading: Reading, run: Run, columns: Sequence[str]) -> DataFrame:
+        from tidemill.sources.frames import Batches  # noqa: PLC0415  it imports PySpark
+
         with tempfile.TemporaryDirectory(prefix="tidemill-function-") as folder:
             batches = Batches(reading, Path(folder))
             for given in self._given(run):
-                self._add(batches, given)
+                if given is not None and not batches.add(given):
+                    raise self._unknown_rows(given)
             rows = batches.rows()
             if rows is None:
                 raise ConnectorError(
@@ -100,7 +102,7 @@ class FunctionSource:
                     f"{self.function} of the source {self} gave nothing, so its columns are not known.",
                     "Return an empty frame with its columns instead.",
                 )
-            chosen = picked(rows, columns or self.source.columns, self)
+            chosen = select_columns(rows, columns or self.source.columns, self)
             return chosen if batches.few else kept(chosen)
 
     def version(self) -> str | None:
@@ -110,22 +112,15 @@ class FunctionSource:
         with _importable(self.source.folder):
             yield from called(self._function(), run)
 
-    def _add(self, batches: Batches, given: Any) -> None:
-        if is_spark_frame(given):
-            batches.add_frame(given)
-        elif (table := as_arrow(given)) is not None:
-            batches.add_table(table)
-        elif isinstance(given, list | tuple) and all(isinstance(each, Mapping) for each in given):
-            batches.add_records([dict(each) for each in given])
-        elif given is not None:
-            raise ConnectorError(
-                "source.unknown_rows",
-                f"{self.function} of the source {self} gave a {type(given).__name__}.",
-                "Return or yield Spark, Arrow or pandas frames, or lists of dicts.",
-            )
+    def _unknown_rows(self, given: object) -> ConnectorError:
+        return ConnectorError(
+            "source.unknown_rows",
+            f"{self.function} of the source {self} gave a {type(given).__name__}.",
+            "Return or yield Spark, Arrow or pandas frames, or lists of dicts.",
+        )
 
     def _function(self) -> Callable[..., Any]:
-        module = self._loaded()
+        module = self._load_module()
         found = getattr(module, self.function, None)
         if not callable(found):
             raise ConnectorError(
@@ -136,7 +131,7 @@ class FunctionSource:
         function: Callable[..., Any] = found
         return function
 
-    def _loaded(self) -> Any:
+    def _load_module(self) -> Any:
         folder = self.source.folder or Path.cwd()
         file = folder / (self.module if self.module.endswith(".py") else f"{self.module}.py")
         if not self.module.endswith(".py") and not file.is_file():

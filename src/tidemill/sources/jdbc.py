@@ -10,7 +10,7 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.model.cursor import CursorKind
 from tidemill.model.names import quote
 from tidemill.sources.params import Params
-from tidemill.sources.spark import picked, since, spelling
+from tidemill.sources.spark import find_column, rows_since, select_columns
 from tidemill.spark.jars import POSTGRES
 from tidemill.spark.session import ensure_driver
 
@@ -117,8 +117,10 @@ class JdbcSource:
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         """The database filters: PostgreSQL by a WHERE of ours, others by what Spark hands on."""
         if not self.address.is_postgres:
-            return picked(since(self._rows(reading, ()), column, value, self), columns or self.columns, self)
-        name = spelling(column, self._frame(reading, self.relation).columns, self)
+            return select_columns(
+                rows_since(self._rows(reading, ()), column, value, self), columns or self.columns, self
+            )
+        name = find_column(column, self._frame(reading, self.relation).columns, self)
         return self._rows(reading, columns or self.columns, where=between(name, value, reading.until))
 
     def version(self) -> str | None:
@@ -126,7 +128,7 @@ class JdbcSource:
         return None
 
     def _rows(self, reading: Reading, columns: Sequence[str], where: str = "") -> DataFrame:
-        found = picked(self._frame(reading, self.relation), columns, self)
+        found = select_columns(self._frame(reading, self.relation), columns, self)
         if not self.address.is_postgres:
             return found
         fields = found.schema.fields

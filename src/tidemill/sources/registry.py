@@ -39,16 +39,16 @@ def failures_of(source: Source) -> Iterator[None]:
     try:
         yield
     except Exception as failure:  # connectors may be anybody's
-        told = _told(source, failure)
-        if told is failure:
+        error = _as_connector_error(source, failure)
+        if error is failure:
             raise
-        raise told from _harmless(failure, source.masking)
+        raise error from _harmless(failure, source.masking)
 
 
-def _told(source: Source, failure: Exception) -> Exception:
+def _as_connector_error(source: Source, failure: Exception) -> Exception:
     masking = source.masking
     if isinstance(failure, TidemillError):
-        return _hidden(failure, masking, source)
+        return _hide_secrets(failure, masking, source)
     if condition_of(failure) == _UNKNOWN_KIND:
         return unknown_kind(source)
     return ConnectorError(
@@ -67,7 +67,7 @@ def said(failure: Exception) -> str:
     return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
 
 
-def _hidden(failure: TidemillError, masking: Masking, source: Source) -> TidemillError:
+def _hide_secrets(failure: TidemillError, masking: Masking, source: Source) -> TidemillError:
     problem, remedy = masking.mask(failure.problem), masking.mask(failure.remedy)
     if isinstance(failure, ConnectorError) and f"source {source}" not in problem:
         problem = f"The source {source} could not be read: {problem}"
@@ -137,34 +137,36 @@ def connector_for(source: Source) -> Connector:
 
 def size_of(source: Source) -> int | None:
     """How many bytes a source of files has; None for other kinds, which do not tell."""
-    if _OWN.get(source.kind.lower()) != _FILES:
-        return None
-    from tidemill.sources.files.source import file_source  # noqa: PLC0415  with pyarrow
-
     with failures_of(source):
-        return file_source(source).size
+        files = _files_of(source)
+        return files.size if files else None
 
 
 def columns_of(source: Source) -> tuple[str, ...] | None:
     """The names of a source's columns; None where they are not known without Spark."""
-    if _OWN.get(source.kind.lower()) != _FILES:
-        return None
-    from tidemill.sources.files.known import known_columns  # noqa: PLC0415  with pyarrow
-    from tidemill.sources.files.source import file_source  # noqa: PLC0415
-
     with failures_of(source):
-        return known_columns(file_source(source))
+        files = _files_of(source)
+        if files is None:
+            return None
+        from tidemill.sources.files.known import known_columns  # noqa: PLC0415  with pyarrow and sqlglot
+
+        return known_columns(files)
 
 
 def in_place(source: Source) -> FileSource | None:
     """The files of a source that Spark's catalog can hold as they are; None where its rows have to be read first."""
+    with failures_of(source):
+        files = _files_of(source)
+        return files if files and files.place else None
+
+
+def _files_of(source: Source) -> FileSource | None:
+    """The connector of a source of files; None for other kinds."""
     if _OWN.get(source.kind.lower()) != _FILES:
         return None
     from tidemill.sources.files.source import file_source  # noqa: PLC0415  with pyarrow
 
-    with failures_of(source):
-        files = file_source(source)
-        return files if files.place else None
+    return file_source(source)
 
 
 def fetch_drivers(sources: Iterable[Source]) -> None:
@@ -190,15 +192,15 @@ def known_kinds() -> list[str]:
 def _factory(kind: str) -> Callable[[Source], Connector]:
     name = kind.lower()
     if name in _OWN:
-        return _loaded(_OWN[name])
+        return _load(_OWN[name])
     for point in entry_points(group=GROUP):
         if point.name.lower() == name:
             factory: Callable[[Source], Connector] = point.load()
             return factory
-    return _loaded(_ANY)
+    return _load(_ANY)
 
 
-def _loaded(place: str) -> Callable[[Source], Connector]:
+def _load(place: str) -> Callable[[Source], Connector]:
     module, _, name = place.partition(":")
     factory: Callable[[Source], Connector] = getattr(import_module(module), name)
     return factory

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Reading
 
 
-def picked(rows: DataFrame, columns: Sequence[str], source: object) -> DataFrame:
+def select_columns(rows: DataFrame, columns: Sequence[str], source: object) -> DataFrame:
     """These columns as the rows spell them, or all where none are named; one that is not there is an error."""
     if not columns:
         return rows
-    return rows.select(*(quote(spelling(name, rows.columns, source)) for name in columns))
+    return rows.select(*(quote(find_column(name, rows.columns, source)) for name in columns))
 
 
-def since(rows: DataFrame, column: str, value: Cursor, source: object) -> DataFrame:
+def rows_since(rows: DataFrame, column: str, value: Cursor, source: object) -> DataFrame:
     """The rows at or above the value, and those without one; Spark hands that on to what can skip by it."""
-    name = quote(spelling(column, rows.columns, source))
+    name = quote(find_column(column, rows.columns, source))
     return rows.where(f"{name} >= {value.literal()} OR {name} IS NULL")
 
 
-def spelling(name: str, columns: Sequence[str], source: object) -> str:
+def find_column(name: str, columns: Sequence[str], source: object) -> str:
     found = spelled(name, columns)
     if found is None:
         close = did_you_mean(name, columns)
@@ -80,10 +80,10 @@ class SparkSource:
         return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        return picked(self._all(reading), columns or self.columns, self)
+        return select_columns(self._all(reading), columns or self.columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
-        return picked(since(self._all(reading), column, value, self), columns or self.columns, self)
+        return select_columns(rows_since(self._all(reading), column, value, self), columns or self.columns, self)
 
     def version(self) -> str | None:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
-from tidemill.frontends.pipeline.tokens import written
+from tidemill.frontends.pipeline.tokens import statement_at
 from tidemill.model.cursor import CursorKind
 from tidemill.model.strategy import MergeStrategy
 
@@ -281,14 +281,15 @@ class _Advising:
                 yield self._load(table, "APPEND", why)
 
     def _load(self, table: Table, mode: str, why: str) -> Line:
-        options = written(table.origin, "OPTIONS")
+        options = statement_at(table.origin, "OPTIONS")
         text = f"LOAD {self.short(table.name)} FROM {self.source.name} MODE {mode}{f' {options}' if options else ''};"
         return Line(text, why)
 
     def _declaration(self) -> str:
         """The SOURCE statement as it stands in its file; none of its secrets is shown."""
         text = (
-            written(self.source.origin) or f"SOURCE {self.source.name} TYPE {self.source.kind.upper()} PARAMS {{ … }}"
+            statement_at(self.source.origin)
+            or f"SOURCE {self.source.name} TYPE {self.source.kind.upper()} PARAMS {{ … }}"
         )
         return self.source.masking.mask(text)
 

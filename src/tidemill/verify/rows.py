@@ -114,7 +114,7 @@ class Sides:
         return ~F.coalesce(F.expr(self.reach), F.lit(False)) if self.reach else F.lit(False)  # noqa: FBT003
 
 
-def compared(sides: Sides, rule: Rule) -> dict[Kind, Found]:
+def compare_rows(sides: Sides, rule: Rule) -> dict[Kind, Found]:
     """How the two sides differ."""
     found = settle(_by_keys(sides, rule) if rule.keys else _as_multisets(sides, rule))
     shown = _Shown(sides.full.columns, rule.keys)

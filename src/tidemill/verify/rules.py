@@ -96,7 +96,7 @@ def _unread(table: Table, found: Mapping[Kind, Found], reach: WindowPlan | None,
     missing, different = found.get(Kind.MISSING, Found()), found.get(Kind.DIFFERENT, Found())
     what, start = "has not been read yet or was changed here by somebody else", start_variable(table)
     count = missing.count + different.count
-    if isinstance(table.strategy, IncrementalJoin):
+    if table.join is not None:
         yield from _joined_too_early(table, count)
         return
     if start:

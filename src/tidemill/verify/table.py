@@ -36,7 +36,7 @@ from tidemill.spark.errors import as_tidemill, one_line
 from tidemill.spark.failures import SPARK_FAILURES
 from tidemill.spark.settings import in_zone_of
 from tidemill.verify.result import WRONG, Found, Kind, Verified
-from tidemill.verify.rows import TOLERANCE, Sides, compared, has_floats
+from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
 from tidemill.verify.rules import Rule, bounds_of, remedies, rule_for
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector
 
 
-class Verifying:
+class Verification:
     """One table, on one snapshot of it."""
 
     def __init__(
@@ -73,10 +73,10 @@ class Verifying:
         self.spark, self.table, self.source, self.store = spark, table, source, store
         self.snapshot, self.now, self.variables = snapshot, in_zone_of(spark, now), variables
 
-    def result(self, against: str) -> Verified:
+    def verify(self, against: str) -> Verified:
         prepared, here, whole, reach = self._full_run()
         sides = self._sides(prepared, here, whole, reach)
-        found = compared(sides, self._rule(prepared))
+        found = compare_rows(sides, self._rule(prepared))
         return Verified(
             self.table.name,
             against,
@@ -165,7 +165,7 @@ class Verifying:
         return tuple(notes)
 
 
-class VerifyingLoads(Verifying):
+class LoadsVerification(Verification):
     """Sources that have progress of their own; a table that is computed whole each run is verified as a query is."""
 
     def _full_run(self) -> tuple[Prepared, DataFrame, WindowPlan | None, WindowPlan | None]:
@@ -203,19 +203,19 @@ def not_verifiable(table: Table) -> Verified:
     return Verified(table.name, AGAINST, verifiable=False, notes=(why if table.window else "it has no time column",))
 
 
-class FetchedAgain(Verifying):
+class FunctionVerification(Verification):
     """One table on one snapshot of it, against what its function gives now."""
 
-    def compared_dates(self, asked: Backfill) -> Verified:
+    def compare_dates(self, asked: Backfill) -> Verified:
         fetch = self._dates(asked)
-        rows = self._fetched(fetch)
+        rows = self._fetch(fetch)
         here = held = self.store.read(rows.sparkSession, self.snapshot.version)
         within = self._within(here, fetch)
         if self.table.strategy.appends:
             rows, here = rows.where(within), here.where(within)
         prepared = prepare(self.table, rows, fetch, here.schema, self.snapshot, settled=True)
-        sides = self._sides(prepared, self._answered(here, prepared, within), fetch, None)
-        found = compared(sides, rule_for(prepared.strategy))
+        sides = self._sides(prepared, self._rows_asked_for(here, prepared, within), fetch, None)
+        found = compare_rows(sides, rule_for(prepared.strategy))
         return Verified(
             self.table.name,
             f"{AGAINST} from {fetch.first} to {fetch.last}",
@@ -231,7 +231,7 @@ class FetchedAgain(Verifying):
         fetches = fetches_of(self.table, Progress(None, "verify"), self.now, asked)
         return fetches[0].until(fetches[-1])
 
-    def _fetched(self, fetch: Fetch) -> DataFrame:
+    def _fetch(self, fetch: Fetch) -> DataFrame:
         def held() -> DataFrame:
             return self.store.read(self.spark, self.snapshot.version)
 
@@ -251,7 +251,7 @@ class FetchedAgain(Verifying):
             day = f"to_date(from_utc_timestamp({quote(column)}, {quoted_text(self.table.function.timezone.key)}))"
         return f"{day} BETWEEN DATE '{fetch.first}' AND DATE '{fetch.last}'"
 
-    def _answered(self, here: DataFrame, prepared: Prepared, within: str) -> DataFrame:
+    def _rows_asked_for(self, here: DataFrame, prepared: Prepared, within: str) -> DataFrame:
         """The rows of the table for which the fetch answers: those of its dates, and those of its keys."""
         keys = prepared.strategy.keys
         if not keys:
@@ -288,11 +288,13 @@ def verify_table(
         if snapshot is None:
             return Verified(table.name, against, there=False)
         if table.function is None:
-            kind = VerifyingLoads if len(table.parts) > 1 else Verifying
-            return kind(spark, table, source_of(table), store, snapshot, now, variables).result(against)
+            kind = LoadsVerification if len(table.parts) > 1 else Verification
+            return kind(spark, table, source_of(table), store, snapshot, now, variables).verify(against)
         if dates is None or table.window is None:
             return not_verifiable(table)
-        return FetchedAgain(spark, table, source_of(table), store, snapshot, now, variables).compared_dates(dates)
+        return FunctionVerification(spark, table, source_of(table), store, snapshot, now, variables).compare_dates(
+            dates
+        )
     except TidemillError as failure:
         return Verified(table.name, against, error=failure)
     except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this table's own
@@ -311,7 +313,7 @@ def _against(table: Table) -> str:
             return "its query"
 
 
-def kept(
+def record_results(
     results: Iterator[Verified],
     tables: Sequence[Table],
     names: Sequence[str],

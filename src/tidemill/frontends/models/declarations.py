@@ -7,27 +7,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.meaning import read_condition
-from tidemill.frontends.pipeline.declarations import inputs_in, query_of, sql_hash, table_of_join, takes_charge
+from tidemill.frontends.models.metadata import read_condition
 from tidemill.frontends.pipeline.joins import join_condition, join_text, select_items
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
 from tidemill.frontends.sql.queries import columns_of, syntax_error
 from tidemill.frontends.sql.volatile import output_columns, volatile_columns
+from tidemill.frontends.tables import SETTINGS, inputs_in, query_of, rows_of_join, rows_of_query, settings_of, sql_hash
 from tidemill.model import table
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, WAITED, Join, JoinSide, check_own_names, join_type
 from tidemill.model.mistakes import FileError, suggestion
-from tidemill.model.names import OF_WAREHOUSE, of, spelled
+from tidemill.model.names import of, spelled
 from tidemill.model.query import View
 from tidemill.model.source import as_names
-from tidemill.model.table import KeptRows, SchemaPolicy, Table
+from tidemill.model.table import Table
 from tidemill.model.window import StartVariable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tidemill.frontends.models.meaning import Meaning
+    from tidemill.frontends.models.metadata import Metadata
     from tidemill.frontends.pipeline.reader import Named
     from tidemill.frontends.shape import Document, Key
     from tidemill.model.check import Check
@@ -96,27 +96,27 @@ class _Reader:
 _NAMED = ("unique_key", "time_column", "dedup_order_by", "partition_by", "cluster_by", "volatile")
 
 
-def check_columns(query: str, meaning: Meaning, checks: Iterable[tuple[Key, Check]]) -> None:
+def check_columns(query: str, metadata: Metadata, checks: Iterable[tuple[Key, Check]]) -> None:
     """Notes them all; nothing is known of a query whose columns only the data can name, such as `SELECT *`."""
     given = output_columns(query)
-    if given is not None and meaning.kind == "incremental_join":
-        of_join = meaning.metadata["incremental_join"]
+    if given is not None and metadata.kind == "incremental_join":
+        of_join = metadata.given["incremental_join"]
         given = (*given, of_join.get("time", TIME), of_join.get("status", STATUS), WAITED)
-    for key, name in _needed(meaning, checks) if given is not None else ():
+    for key, name in _needed(metadata, checks) if given is not None else ():
         if given is not None and spelled(name, given) is None:
             remedy = suggestion(name, given, f"its columns are {', '.join(given)}")
             problem = f"{_word(key)} names {name}, which the query does not give"
-            meaning.note(key, "unknown_column", problem, remedy)
+            metadata.note(key, "unknown_column", problem, remedy)
 
 
-def _needed(meaning: Meaning, checks: Iterable[tuple[Key, Check]]) -> Iterator[tuple[Key, str]]:
+def _needed(metadata: Metadata, checks: Iterable[tuple[Key, Check]]) -> Iterator[tuple[Key, str]]:
     for name in _NAMED:
-        yield from ((meaning.place(name), column) for column in meaning.names(name))
-    if isinstance(meaning.value("only_newer"), str):
-        yield meaning.place("only_newer"), meaning.value("only_newer")
-    if meaning.strategy and meaning.value("where_condition"):
-        place = meaning.place("where_condition")
-        yield from ((place, column) for column in columns_of(meaning.value("where_condition")) or ())
+        yield from ((metadata.place(name), column) for column in metadata.names(name))
+    if isinstance(metadata.value("only_newer"), str):
+        yield metadata.place("only_newer"), metadata.value("only_newer")
+    if metadata.strategy and metadata.value("where_condition"):
+        place = metadata.place("where_condition")
+        yield from ((place, column) for column in columns_of(metadata.value("where_condition")) or ())
     for key, check in checks:
         yield from ((key, column) for column in check.columns)
 
@@ -130,13 +130,13 @@ KIND = "incremental_join"
 _NAME = re.compile(r"\w+")
 
 
-def read_join(query: Named, meaning: Meaning, naming: Naming) -> Join | None:
-    """None where something has been noted in the document of `meaning`."""
-    given: Mapping[str, Any] = meaning.metadata[KIND]
-    back, forward = (_length(meaning, name, given[name]) for name in ("look_back", "look_forward"))
-    select, on = _select(meaning, query), _condition(meaning, given["on"])
-    time, status, suffixes = _names(meaning, given)
-    if meaning.document.errors or back is None or forward is None or on is None:
+def read_join(query: Named, metadata: Metadata, naming: Naming) -> Join | None:
+    """None where something has been noted in the document of `metadata`."""
+    given: Mapping[str, Any] = metadata.given[KIND]
+    back, forward = (_length(metadata, name, given[name]) for name in ("look_back", "look_forward"))
+    select, on = _select(metadata, query), _condition(metadata, given["on"])
+    time, status, suffixes = _names(metadata, given)
+    if metadata.document.errors or back is None or forward is None or on is None:
         return None
     return Join(
         a=JoinSide(naming.key(given["a"]), "a", given["a_time"]),
@@ -147,7 +147,7 @@ def read_join(query: Named, meaning: Meaning, naming: Naming) -> Join | None:
         look_forward=forward,
         select=select,
         start=None if given.get("start") is None else str(given["start"]),
-        up_to=_up_to(meaning, given.get("up_to")),
+        up_to=_up_to(metadata, given.get("up_to")),
         time=time,
         status=status,
         suffixes=suffixes,
@@ -155,33 +155,33 @@ def read_join(query: Named, meaning: Meaning, naming: Naming) -> Join | None:
     )
 
 
-def _length(meaning: Meaning, name: str, value: str | int) -> Duration | int | None:
+def _length(metadata: Metadata, name: str, value: str | int) -> Duration | int | None:
     try:
         found = table.lookback(value)
     except ArgumentError as bad:
-        meaning.document.pass_on((KIND, name), bad)
+        metadata.document.pass_on((KIND, name), bad)
         return None
     if isinstance(found, Duration) and found.unit in {"month", "year"}:
         problem = f"{name} of {found} has no fixed length"
-        meaning.note((KIND, name), "varying_length", problem, "write it in days")
+        metadata.note((KIND, name), "varying_length", problem, "write it in days")
         return None
     return found
 
 
-def _select(meaning: Meaning, query: Named) -> tuple[Template, ...]:
+def _select(metadata: Metadata, query: Named) -> tuple[Template, ...]:
     try:
         return tuple(join_text(item) for item in select_items(query.text))
     except ArgumentError as bad:
-        meaning.document.errors.append(FileError.at(query.span, bad))
+        metadata.document.errors.append(FileError.at(query.span, bad))
         return ()
 
 
-def _condition(meaning: Meaning, on: str | list[str | list[str]]) -> Template | None:
+def _condition(metadata: Metadata, on: str | list[str | list[str]]) -> Template | None:
     """Columns that both sides have, and pairs of columns, are equal in a pair; any other text is a condition itself."""
     try:
         return join_condition(" AND ".join(_equal(each) for each in ([on] if isinstance(on, str) else on)))
     except ArgumentError as bad:
-        meaning.document.pass_on((KIND, "on"), bad)
+        metadata.document.pass_on((KIND, "on"), bad)
         return None
 
 
@@ -197,50 +197,48 @@ def _equal(given: str | list[str]) -> str:
             raise ArgumentError("join.bad_keys", f"{names} in on is neither a column nor a pair of columns.", remedy)
 
 
-def _names(meaning: Meaning, given: Mapping[str, Any]) -> tuple[str, str, tuple[str, str]]:
+def _names(metadata: Metadata, given: Mapping[str, Any]) -> tuple[str, str, tuple[str, str]]:
     time, status = given.get("time", TIME), given.get("status", STATUS)
     try:
         check_own_names(time, status)
     except ArgumentError as bad:
-        meaning.document.pass_on((KIND, "time" if "time" in given else "status"), bad)
+        metadata.document.pass_on((KIND, "time" if "time" in given else "status"), bad)
     suffixes = given.get("suffixes", {})
     return time, status, (suffixes.get("a", SUFFIXES[0]), suffixes.get("b", SUFFIXES[1]))
 
 
-def _up_to(meaning: Meaning, value: str | int | None) -> str | StartVariable | None:
+def _up_to(metadata: Metadata, value: str | int | None) -> str | StartVariable | None:
     if value is None or not str(value).startswith("@"):
         return None if value is None else str(value)
     pieces, names = cut_at_parameters(str(value))
     if pieces != ("", ""):
         problem = f"up_to cannot be {value}"
-        meaning.note((KIND, "up_to"), "bad_up_to", problem, 'write "2024-01-31" or "@name"')
+        metadata.note((KIND, "up_to"), "bad_up_to", problem, 'write "2024-01-31" or "@name"')
         return None
-    return StartVariable(names[0], meaning.document.places.at(KIND, "up_to").origin)
+    return StartVariable(names[0], metadata.document.places.at(KIND, "up_to").origin)
 
 
 _INPUT = "query"  # under which a table keeps how far it has read
 
 
-def declared(
+def declare_model(
     name: str,
     query: Named,
-    meaning: Meaning,
+    metadata: Metadata,
     checks: list[tuple[Key, Check]],
     path_of: Callable[[str], str],
     naming: Naming,
 ) -> Table | View | None:
-    """The table or view; None where something has been noted in the document of `meaning`."""
-    check_columns(query.text, meaning, checks)
+    """The table or view; None where something has been noted in the document of `metadata`."""
+    check_columns(query.text, metadata, checks)
     producer = query_of(query.text, query.span.origin)
-    _check_query(producer, meaning)
+    _check_query(producer, metadata)
     found = tuple(check for _, check in checks)
-    inputs = _inputs(name, query, meaning, found, naming)
-    join = read_join(query, meaning, naming) if meaning.kind == KIND else None
-    if meaning.document.errors:
+    inputs = _inputs(name, query, metadata, found, naming)
+    join = read_join(query, metadata, naming) if metadata.kind == KIND else None
+    if metadata.document.errors:
         return None
-    if join is not None:
-        return _joined(name, query, meaning, found, join, inputs, path_of)
-    if meaning.strategy is None:
+    if metadata.strategy is None:
         # Whoever reads a view may compare its load time with a date: its volatile columns count too.
         clock = producer.clock or bool(volatile_columns(query.text))
         return View(
@@ -250,80 +248,45 @@ def declared(
             inputs=inputs,
             sql_hash=sql_hash(producer),
             origin=producer.origin,
-            description=meaning.value("description"),
-            tags=meaning.names("tags"),
+            description=metadata.value("description"),
+            tags=metadata.names("tags"),
             checks=found,
         )
+    if join is not None:
+        rows = rows_of_join(join, metadata.value("max_shrink"), inputs)
+    else:
+        rows = rows_of_query(producer, metadata.strategy, metadata.window, inputs)
+    given = {name: value for name in SETTINGS if (value := metadata.value(name)) is not None}
     return Table(
         name=name,
         path=path_of(name),
-        strategy=meaning.strategy,
-        window=meaning.window,
-        volatile=tuple(dict.fromkeys([*meaning.names("volatile"), *volatile_columns(query.text)])),
-        schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
-        partition_by=meaning.names("partition_by"),
-        cluster_by=meaning.names("cluster_by"),
-        format=meaning.value("format", OF_WAREHOUSE),
-        sql_hash=sql_hash(producer),
         input=_INPUT,
-        owns_window=meaning.window is not None and takes_charge(producer),
         origin=producer.origin,
-        producer=producer,
-        inputs=inputs,
-        reset_allowed=meaning.value("reset_allowed", otherwise=True),
-        description=meaning.value("description"),
-        tags=meaning.names("tags"),
         checks=found,
-        kept_rows=KeptRows(meaning.value("kept_rows")) if meaning.value("kept_rows") else None,
+        **rows,
+        **settings_of(given, volatile_columns(query.text)),
     )
 
 
-def _joined(
-    name: str,
-    query: Named,
-    meaning: Meaning,
-    checks: tuple[Check, ...],
-    join: Join,
-    others: tuple[str, ...],
-    path_of: Callable[[str], str],
-) -> Table:
-    kept = table_of_join(join, meaning.value("max_shrink"))
-    kept["inputs"] = tuple(dict.fromkeys([*kept["inputs"], *others]))
-    return Table(
-        name=name,
-        path=path_of(name),
-        **kept,
-        volatile=tuple(dict.fromkeys([*meaning.names("volatile"), *volatile_columns(query.text)])),
-        schema_policy=SchemaPolicy(meaning.value("on_schema_change", SchemaPolicy.FAIL)),
-        partition_by=meaning.names("partition_by"),
-        cluster_by=meaning.names("cluster_by"),
-        format=meaning.value("format", OF_WAREHOUSE),
-        input=_INPUT,
-        origin=join.origin,
-        reset_allowed=meaning.value("reset_allowed", otherwise=True),
-        description=meaning.value("description"),
-        tags=meaning.names("tags"),
-        checks=checks,
-    )
-
-
-def _check_query(query: Query, meaning: Meaning) -> None:
-    if meaning.kind == "view" and query.parameters:
+def _check_query(query: Query, metadata: Metadata) -> None:
+    if metadata.kind == "view" and query.parameters:
         name = query.parameters[0]
         problem = f"a view is read when no run is there to give @{name} a value"
-        meaning.note(("materialization",), "view_with_variables", problem, f"write ${{{name}}}, or make it a table")
-    unsteady = query.unrepeatable if meaning.kind == "append" else None
+        metadata.note(("materialization",), "view_with_variables", problem, f"write ${{{name}}}, or make it a table")
+    unsteady = query.unrepeatable if metadata.kind == "append" else None
     if unsteady:
         problem = f"{unsteady} may give the same rows another value in the next run, and append would treat them as new"
-        meaning.note(("incremental", "strategy"), "unrepeatable", problem, f"order what {unsteady} reads, or use merge")
+        metadata.note(
+            ("incremental", "strategy"), "unrepeatable", problem, f"order what {unsteady} reads, or use merge"
+        )
 
 
-def _inputs(name: str, query: Named, meaning: Meaning, checks: tuple[Check, ...], naming: Naming) -> tuple[str, ...]:
+def _inputs(name: str, query: Named, metadata: Metadata, checks: tuple[Check, ...], naming: Naming) -> tuple[str, ...]:
     """What the query reads, what its author says that it reads, and what its checks look at."""
     found = inputs_in(query.text, naming)
-    named = [naming.key(each) for each in meaning.names("reads")]
+    named = [naming.key(each) for each in metadata.names("reads")]
     if found is None and not named:
-        meaning.document.errors.append(_unknown_inputs(query))
+        metadata.document.errors.append(_unknown_inputs(query))
     checked = [check.to for check in checks if isinstance(check, Relationships) and check.to != name.lower()]
     return tuple(dict.fromkeys([*(found or ()), *named, *checked]))
 

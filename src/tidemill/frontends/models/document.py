@@ -33,7 +33,7 @@ def places_of(text: Text, value: ast.expr, root: Span, names: Mapping[str, ast.e
     return Places(root, spans, tuple(_repeated(text, value, names or {})))
 
 
-def assigned(tree: ast.Module) -> dict[str, tuple[ast.Name, ast.expr]]:
+def assignments_in(tree: ast.Module) -> dict[str, tuple[ast.Name, ast.expr]]:
     """What the top of a module gives names to, the last time that it does: where, and which value."""
     found: dict[str, tuple[ast.Name, ast.expr]] = {}
     for statement in tree.body:
@@ -156,9 +156,9 @@ NAME = "metadata"
 
 def read_sidecar(text: Text) -> Document:
     """Runs the file, which leaves neither modules nor files behind. Raises `FileError` where it gives no metadata."""
-    tree = parsed(text)
+    tree = parse_python(text)
     values = _run(text)
-    names = assigned(tree)
+    names = assignments_in(tree)
     if NAME not in values:
         raise _no_metadata(text, names)
     if NAME not in names:  # made by an import, a loop or the like
@@ -171,12 +171,12 @@ def read_sidecar(text: Text) -> Document:
 def gives_metadata(text: Text) -> bool:
     """Whether a Python file looks like a sidecar; it is not run."""
     try:
-        return NAME in assigned(parsed(text))
+        return NAME in assignments_in(parse_python(text))
     except FileError:
         return False
 
 
-def parsed(text: Text) -> ast.Module:
+def parse_python(text: Text) -> ast.Module:
     """The tree of a Python file. Raises `FileError` where it is none."""
     try:
         return ast.parse(text.content)
@@ -189,15 +189,15 @@ def parsed(text: Text) -> ast.Module:
 
 
 def _run(text: Text) -> dict[str, object]:
-    with alone(Path(text.file).absolute().parent):
+    with isolated(Path(text.file).absolute().parent):
         try:
             return runpy.run_path(text.file, run_name=f"tidemill sidecar {text.file}")
         except (Exception, SystemExit) as failure:  # whatever a user's code may raise
-            raise failed(text, failure) from failure
+            raise failed_run(text, failure) from failure
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def isolated(folder: Path) -> Iterator[None]:
     """What the file prints goes to stderr; no bytecode is written, and modules of its own folder are forgotten."""
     before, bytecode = set(sys.modules), sys.dont_write_bytecode
     sys.dont_write_bytecode = True
@@ -211,7 +211,7 @@ def alone(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def failed(text: Text, failure: BaseException) -> FileError:
+def failed_run(text: Text, failure: BaseException) -> FileError:
     """Running a file of the user's has failed; the line is the last of the file that had a part in it."""
     frames = [frame for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == text.file]
     line = (frames[-1].lineno if frames else None) or 1

@@ -16,18 +16,19 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.document import assigned, parsed, places_of, span_of
-from tidemill.frontends.models.meaning import read_condition
-from tidemill.frontends.models.reader import in_its_place, load_module
+from tidemill.frontends.models.document import assignments_in, parse_python, places_of, span_of
+from tidemill.frontends.models.metadata import read_condition
+from tidemill.frontends.models.reader import find_modules_beside, load_module
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.shape import Document, Places, Style, fit
+from tidemill.frontends.tables import settings_of
 from tidemill.model.cursor import duration
-from tidemill.model.function import UTC, Function, decorated
+from tidemill.model.function import UTC, Function, decoration_of
 from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
-from tidemill.model.names import OF_WAREHOUSE, RESET_ALLOWED, quote, spelled
+from tidemill.model.names import RESET_ALLOWED, quote, spelled
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
-from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Table, Window
+from tidemill.model.table import NullTime, Table, Window
 from tidemill.model.variables import as_text
 from tidemill.typing import TableArguments
 
@@ -125,6 +126,7 @@ class Arguments:
         name = self._name()
         strategy, window, producer = self._strategy(), self._window(), self._producer()
         properties = {key: as_text(value) for key, value in self.given.get("table_properties", {}).items()}
+        reset_allowed = self.given.get("reset_allowed", True) and _allows_reset(properties)
         reads = (reading.key(each) for each in self._names("reads"))
         if self.document.errors or strategy is None:
             return None
@@ -134,20 +136,12 @@ class Arguments:
                 path=path_of(name),
                 strategy=strategy,
                 window=window,
-                volatile=self._names("volatile"),
-                schema_policy=SchemaPolicy(self.given.get("on_schema_change", SchemaPolicy.FAIL)),
-                partition_by=self._names("partition_by"),
-                cluster_by=self._names("cluster_by"),
-                format=self.given.get("format", OF_WAREHOUSE),
                 properties=properties,
                 input=INPUT,
                 origin=self.document.places.root.origin,
                 producer=producer,
                 inputs=tuple(dict.fromkeys(each for each in reads if each != name.lower())),
-                reset_allowed=self.given.get("reset_allowed", True) and _allows_reset(properties),
-                description=self.given.get("comment"),
-                tags=self._names("tags"),
-                kept_rows=KeptRows(self.given["kept_rows"]) if "kept_rows" in self.given else None,
+                **settings_of({**self.given, "description": self.given.get("comment"), "reset_allowed": reset_allowed}),
             )
         except ArgumentError as bad:
             self.document.pass_on(("cluster_by",), bad)
@@ -311,7 +305,7 @@ def read_functions(
 class _File:
     def __init__(self, text: Text, schema: str, folders: tuple[Path, ...]) -> None:
         self.text, self.schema, self.folders = text, schema, folders
-        self.tree = parsed(text)
+        self.tree = parse_python(text)
         self.module = load_module(text, folders)
 
     def tables(self, path_of: Callable[[str], str], naming: Naming, errors: list[FileError]) -> list[Table]:
@@ -320,7 +314,7 @@ class _File:
             document = self._document(function)
             given = fit(document, TableArguments, _NEEDED)
             if given is not None:
-                called = replace(function, call=in_its_place(function.call, self.folders))
+                called = replace(function, call=find_modules_beside(function.call, self.folders))
                 table = Arguments(document, given, called, replace(naming, schema=self.schema)).table(path_of, naming)
                 found += [table] if table else []
             errors += document.errors
@@ -330,7 +324,7 @@ class _File:
         """Those of this file, in its order; one that it imports is declared where it stands."""
         found: dict[int, Decorated] = {}
         for value in vars(self.module).values():
-            declared = decorated(value)
+            declared = decoration_of(value)
             if declared and declared.call.__code__.co_filename == self.text.file:
                 # What decorators above @table made of it is what the module calls by its name.
                 found.setdefault(id(declared), replace(declared, call=value))
@@ -342,7 +336,7 @@ class _File:
         call = next((each for each in calls if _last_name(each.func) == "table"), None)
         root = span_of(self.text, call.func) if call else self._line(function.origin.line or 1)
         written = ast.Call(ast.Name("dict"), [], call.keywords if call else [])
-        others = {name: value for name, (_, value) in assigned(self.tree).items()}
+        others = {name: value for name, (_, value) in assignments_in(self.tree).items()}
         places = places_of(self.text, written, root, others)
         names = [each.name for each in function.expectations]
         expected: dict[Key, Span] = {(EXPECTATIONS, name): self._expected(calls, name, root) for name in names}

@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.frontends.models.declarations import declared, read_checks
+from tidemill.frontends.models.declarations import declare_model, read_checks
 from tidemill.frontends.models.document import (
-    alone,
-    failed,
+    failed_run,
     gives_metadata,
-    parsed,
+    isolated,
+    parse_python,
     read_comment,
     read_sidecar,
 )
-from tidemill.frontends.models.meaning import Meaning
+from tidemill.frontends.models.metadata import Metadata
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.pipeline.grammar import expect_query
-from tidemill.frontends.pipeline.reader import Cursor, CutShortError, Named
+from tidemill.frontends.pipeline.reader import CutShortError, Named, TokenReader
 from tidemill.frontends.pipeline.substitution import Filling, Scope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.frontends.shape import Document, Places, fit
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 def declares_tables(text: Text) -> bool:
     """Whether a Python file may: it imports tidemill itself. It is not run."""
     try:
-        tree = parsed(text)
+        tree = parse_python(text)
     except FileError:
         return "tidemill" in text.content
     return any(_imports_tidemill(node) for node in ast.walk(tree))
@@ -77,19 +77,19 @@ def load_module(text: Text, folders: Sequence[Path]) -> ModuleType:
     assert spec is not None  # noqa: S101  a file that ends in .py has a loader
     assert spec.loader is not None  # noqa: S101
     module = importlib.util.module_from_spec(spec)
-    with alone(file.parent), importable(folders):
+    with isolated(file.parent), importable(folders):
         sys.modules[name] = module
         try:
             code = compile(text.content, text.file, "exec", dont_inherit=True)
             exec(code, module.__dict__)  # noqa: S102  it is the user's own
         except (Exception, SystemExit) as failure:  # whatever a user's code may raise
-            raise failed(text, failure) from failure
+            raise failed_run(text, failure) from failure
         finally:
             del sys.modules[name]
     return module
 
 
-def in_its_place(function: Callable[..., Any], folders: Sequence[Path]) -> Callable[..., Any]:
+def find_modules_beside(function: Callable[..., Any], folders: Sequence[Path]) -> Callable[..., Any]:
     """The function, which finds the modules beside it whenever it is called, and while what it yields is taken."""
 
     @functools.wraps(function)
@@ -194,7 +194,7 @@ def _without_query(texts: Mapping[Path, Text], queries: list[Path]) -> Iterator[
 def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[FileError]]:
     """The query with the values of `${…}` in it, and its first word's place; or what is wrong with it."""
     lexed = lex(text)
-    cursor = Cursor(lexed, Filling(lexed, scope))
+    cursor = TokenReader(lexed, Filling(lexed, scope))
     if template := template_in(text, lexed.tokens):
         return None, [template]  # what else is wrong comes from it
     query, errors = None, [*lexed.errors]
@@ -208,7 +208,7 @@ def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[FileError]]
     return (None if errors else query), errors
 
 
-def _only_query(cursor: Cursor) -> Named:
+def _only_query(cursor: TokenReader) -> Named:
     expect_query(cursor, "a model")
     tokens = cursor.lexed.tokens
     first = tokens[cursor.index]
@@ -270,24 +270,24 @@ class _Reader:
         document = self._metadata(file, text)
         if document is None:
             return None
-        found = self._declared(file.name, query, document)
+        found = self._declare(file.name, query, document)
         self.errors += document.errors
         return None if document.errors else found
 
-    def _declared(self, name: str, query: Named | None, document: Document) -> Table | View | None:
+    def _declare(self, name: str, query: Named | None, document: Document) -> Table | View | None:
         """What is known of a model is reported although some of its keys are wrong."""
         given = fit(document, ModelMetadata, _DECISIVE)
         if given is None:
             return None
-        meaning = Meaning(document, given)
-        checks = read_checks(document, meaning.value("checks", []), self.naming)
-        return None if query is None else declared(name, query, meaning, checks, self.path_of, self.naming)
+        metadata = Metadata(document, given)
+        checks = read_checks(document, metadata.value("checks", []), self.naming)
+        return None if query is None else declare_model(name, query, metadata, checks, self.path_of, self.naming)
 
     def _metadata(self, file: ModelFile, text: Text) -> Document | None:
         """From the one place that has it; a model without metadata has an empty one."""
         before = len(self.errors)
-        comment = self._noted(lambda: read_comment(text))
-        sidecar = self._noted(lambda: _of_file(file))
+        comment = self._collect(lambda: read_comment(text))
+        sidecar = self._collect(lambda: _of_file(file))
         if comment and sidecar:
             problem = f"metadata stands here and in {file.sidecar}"
             self.errors.append(FileError("models.two_metadata", problem, "keep one of them", span=comment.places.root))
@@ -295,7 +295,7 @@ class _Reader:
             return None
         return comment or sidecar or Document({}, Places(text.span(0, 1)))
 
-    def _noted(self, read: Callable[[], Document | None]) -> Document | None:
+    def _collect(self, read: Callable[[], Document | None]) -> Document | None:
         try:
             return read()
         except FileError as error:

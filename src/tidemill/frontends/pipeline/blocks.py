@@ -11,7 +11,7 @@ from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import STATEMENT_WORDS, starts_statement
 from tidemill.frontends.pipeline.declarations import Declarations
 from tidemill.frontends.pipeline.grammar import STATEMENTS, read_include, read_set
-from tidemill.frontends.pipeline.reader import Cursor, CutShortError
+from tidemill.frontends.pipeline.reader import CutShortError, TokenReader
 from tidemill.frontends.pipeline.substitution import Filling
 from tidemill.frontends.pipeline.tokens import template_in
 from tidemill.model.mistakes import FileError, suggestion
@@ -139,7 +139,7 @@ class FileReader:
 
     def __init__(self, lexed: Lexed, whole: Whole) -> None:
         self.whole = whole
-        self.cursor = Cursor(lexed, Filling(lexed, whole.scope))
+        self.cursor = TokenReader(lexed, Filling(lexed, whole.scope))
 
     def read(self) -> None:
         self._block(taken=True, inside=False)

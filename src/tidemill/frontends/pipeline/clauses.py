@@ -19,7 +19,7 @@ from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tidemill.frontends.pipeline.reader import Cursor, JsonObject, Named
+    from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.model.mistakes import Span
     from tidemill.model.strategy import Strategy
@@ -39,7 +39,7 @@ _LEADS_ON = {
 }
 
 
-def starts_statement(cursor: Cursor, index: int) -> bool:
+def starts_statement(cursor: TokenReader, index: int) -> bool:
     """A statement begins at this token, which is the first of its line."""
     token = cursor.lexed.tokens[index]
     if not token.first_on_line:
@@ -61,7 +61,7 @@ def starts_statement(cursor: Cursor, index: int) -> bool:
     return False
 
 
-def query_end(cursor: Cursor) -> int:
+def query_end(cursor: TokenReader) -> int:
     """The index of the `;` that ends the query; a query that runs into the next statement is an error."""
     tokens = cursor.lexed.tokens
     depth = cases = 0
@@ -76,7 +76,7 @@ def query_end(cursor: Cursor) -> int:
     return _fail_before(cursor, len(tokens), *_MISSING_SEMICOLON)
 
 
-def export_end(cursor: Cursor) -> int:
+def export_end(cursor: TokenReader) -> int:
     """The index of the TO that follows a query or a table."""
     tokens = cursor.lexed.tokens
     depth = 0
@@ -90,7 +90,7 @@ def export_end(cursor: Cursor) -> int:
     return _fail_before(cursor, len(tokens), *_EXPORT_TO_NOWHERE)
 
 
-def _runs_on(cursor: Cursor, index: int) -> bool:
+def _runs_on(cursor: TokenReader, index: int) -> bool:
     token, before = cursor.lexed.tokens[index], cursor.lexed.tokens[index - 1]
     begins = starts_statement(cursor, index) or (token.first_on_line and token.upper in _BLOCK)
     return index > cursor.index and begins and _may_end(before)
@@ -102,11 +102,11 @@ def _may_end(token: Token) -> bool:
     return token.upper not in _LEADS_ON
 
 
-def _is_string(cursor: Cursor, index: int) -> bool:
+def _is_string(cursor: TokenReader, index: int) -> bool:
     return index < len(cursor.lexed.tokens) and cursor.lexed.tokens[index].kind in {Kind.STRING, Kind.RAW}
 
 
-def _fail_before(cursor: Cursor, index: int, code: str, problem: str, remedy: str) -> NoReturn:
+def _fail_before(cursor: TokenReader, index: int, code: str, problem: str, remedy: str) -> NoReturn:
     cursor.index = index
     cursor.fail_at_end(code, problem, remedy)
 
@@ -122,16 +122,16 @@ class Clause:
 
     name: str
     words: tuple[str, ...]
-    read: Callable[[Cursor], object]
+    read: Callable[[TokenReader], object]
 
 
-def clause_at(cursor: Cursor, index: int, clauses: Sequence[Clause]) -> Clause | None:
+def clause_at(cursor: TokenReader, index: int, clauses: Sequence[Clause]) -> Clause | None:
     """The clause that begins with the token at this index."""
     here = [token.upper or token.raw for token in cursor.lexed.tokens[index : index + 2]]
     return next((each for each in clauses if tuple(here[: len(each.words)]) == each.words), None)
 
 
-def read_clauses(cursor: Cursor, clauses: Sequence[Clause]) -> dict[str, Any]:
+def read_clauses(cursor: TokenReader, clauses: Sequence[Clause]) -> dict[str, Any]:
     """What these clauses say, by their names: in any order, each at most once."""
     found: dict[str, Any] = {}
     while (token := cursor.token) and (clause := clause_at(cursor, cursor.index, clauses)):
@@ -165,7 +165,9 @@ TABLE_MODES = ("REPLACE", "APPEND", "MERGE ON", "FULL_MERGE ON", "INCREMENTAL_ME
 EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
 
 
-def read_mode_and_options(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> tuple[Mode, JsonObject | None]:
+def read_mode_and_options(
+    cursor: TokenReader, statement: str, modes: tuple[str, ...]
+) -> tuple[Mode, JsonObject | None]:
     """REPLACE is the mode where none is given."""
     found = read_clauses(
         cursor,
@@ -182,12 +184,12 @@ def read_mode_and_options(cursor: Cursor, statement: str, modes: tuple[str, ...]
     return mode, found.get("OPTIONS")
 
 
-def read_lookback(cursor: Cursor) -> Duration | int | None:
+def read_lookback(cursor: TokenReader) -> Duration | int | None:
     """LOOKBACK and a length of time, or a plain number for cursors that are numbers; None when there is none."""
     return read_length(cursor, "LOOKBACK") if cursor.take("LOOKBACK") else None
 
 
-def read_length(cursor: Cursor, clause: str) -> Duration | int:
+def read_length(cursor: TokenReader, clause: str) -> Duration | int:
     """What follows a clause that takes a length of time, or a plain number."""
     token = cursor.token
     amount = cursor.value(f"{clause} needs a number", f"write {clause} 2 HOURS")
@@ -217,7 +219,7 @@ def _bad_lookback(problem: str) -> tuple[str, str, str]:
     return "language.bad_lookback", problem, f"the units are {', '.join(f'{each}s'.upper() for each in UNITS)}"
 
 
-def _mode(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> Mode:
+def _mode(cursor: TokenReader, statement: str, modes: tuple[str, ...]) -> Mode:
     word = cursor.word("MODE needs a mode", f"write one of {', '.join(modes)}")
     name = word.text.upper()
     known = {mode.split()[0] for mode in modes} | ({"UPSERT"} if cursor.at("KEY") else set())
@@ -241,13 +243,13 @@ def _mode(cursor: Cursor, statement: str, modes: tuple[str, ...]) -> Mode:
     return _keyed_mode(cursor, name, word.span)
 
 
-def _keyed_mode(cursor: Cursor, name: str, span: Span | None) -> Mode:
+def _keyed_mode(cursor: TokenReader, name: str, span: Span | None) -> Mode:
     remedy = "name the columns that make a row unique, with , between them"
     keys = cursor.columns("ON needs key columns", remedy)
     return Mode(_MODES[name].strategy(keys), text=f"{_MODES[name].text} ON {', '.join(keys)}", span=span)
 
 
-def _word_before(cursor: Cursor, count: int) -> Span | None:
+def _word_before(cursor: TokenReader, count: int) -> Span | None:
     token = cursor.ahead(-count)
     return cursor.span(token) if token else None
 

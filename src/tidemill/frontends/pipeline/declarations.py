@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.pipeline.tokens import cut_at_parameters
-from tidemill.frontends.sql.queries import inputs_of, unrepeatable
-from tidemill.frontends.sql.volatile import reads_clock, sums_of, volatile_columns
+from tidemill.frontends.sql.volatile import volatile_columns
+from tidemill.frontends.tables import inputs_in, rows_of_join, rows_of_query, settings_of
 from tidemill.model.mistakes import Reads
-from tidemill.model.names import OF_WAREHOUSE
 from tidemill.model.query import Export, Loaded, Query
 from tidemill.model.source import Load, Loads, Source
-from tidemill.model.strategy import DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
-from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Table, Window
+from tidemill.model.strategy import DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.table import NullTime, Table, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,34 +108,30 @@ class Declarations:
         """The table of a query."""
         inputs = inputs_in(query.text, self.places.naming) or ()
         self._note_reads(name, inputs, origin)
+        strategy = apply_options(mode.strategy, options, None)
         window = mode.window and replace(mode.window, null_time=_null_time(options))
         self._add(
             Table(
                 name=self.places.naming.full(name),
                 path=self.places.path_of(name),
-                strategy=apply_options(mode.strategy, options, None),
-                window=window,
                 input=self.pipeline,
-                inputs=inputs,
-                producer=query,
-                sql_hash=sql_hash(query),
-                owns_window=window is not None and takes_charge(query),
-                **_settings(options, volatile_columns(query.text)),
+                **rows_of_query(query, strategy, window, inputs),
+                **settings_of(options, volatile_columns(query.text)),
                 origin=origin,
             )
         )
 
     def add_join(self, name: str, join: Join, query: str, options: Options) -> None:
         """The table of an incremental join; `query` is its SELECT."""
-        parts = table_of_join(join, options.get("max_shrink"))
-        self._note_reads(name, parts["inputs"], join.origin)
+        rows = rows_of_join(join, cast("float | None", options.get("max_shrink")))
+        self._note_reads(name, rows["inputs"], join.origin)
         self._add(
             Table(
                 name=self.places.naming.full(name),
                 path=self.places.path_of(name),
                 input=self.pipeline,
-                **parts,
-                **_settings(options, volatile_columns(query)),
+                **rows,
+                **settings_of(options, volatile_columns(query)),
                 origin=join.origin,
             )
         )
@@ -198,7 +191,7 @@ class Declarations:
             window=load.window,
             input=load.input if isinstance(load, Load) else self.pipeline,
             producer=Loaded(load.source) if isinstance(load, Load) else load,
-            **_settings(_shared_options(statements)),
+            **settings_of(_shared_options(statements)),
             origin=statements[0].origin,
         )
 
@@ -208,50 +201,6 @@ class Declarations:
         if source.cursor is not None and not strategy.is_whole:
             window = Window(source.cursor, source.start, source.lookback, _null_time(statement.options))
         return Load(source, strategy, f"{self.pipeline}.{source.name}", window, statement.origin)
-
-
-def query_of(text: str, origin: Origin | None) -> Query:
-    """A query as a declaration, with what can be known of its rows."""
-    pieces, names = cut_at_parameters(text)
-    return Query(pieces, names, origin, clock=reads_clock(text), unrepeatable=unrepeatable(text), sums=sums_of(text))
-
-
-def inputs_in(query: str, naming: Naming) -> tuple[str, ...] | None:
-    """The tables that it reads, by the names under which all front ends know them; None where nobody can tell."""
-    found = inputs_of(query)
-    return None if found is None else tuple(naming.key(name) for name in found)
-
-
-def sql_hash(query: Query) -> str:
-    """Changes with the text of the query."""
-    return hashlib.sha256(query.text.encode()).hexdigest()[:16]
-
-
-def takes_charge(query: Query) -> bool:
-    """Whether the query says itself where its window starts."""
-    return bool({"start_dt", "start_date"} & set(query.parameters))
-
-
-class TableOfJoin(TypedDict):
-    """What of a table its join decides."""
-
-    strategy: IncrementalJoin
-    window: Window
-    producer: Join
-    inputs: tuple[str, ...]
-    sql_hash: str
-    owns_window: bool
-
-
-def table_of_join(join: Join, max_shrink: object = None) -> TableOfJoin:
-    return TableOfJoin(
-        strategy=IncrementalJoin(max_shrink=cast("float | None", max_shrink)),
-        window=Window(join.time, null_time=NullTime.SKIP),
-        producer=join,
-        inputs=tuple(dict.fromkeys((join.a.table, join.b.table))),
-        sql_hash=join.sql_hash,
-        owns_window=True,
-    )
 
 
 @singledispatch
@@ -288,37 +237,6 @@ def _only_newer(options: Options, cursor: str | None) -> str | None:
 
 def _null_time(options: Options) -> NullTime:
     return NullTime(str(options.get("null_time", NullTime.FAIL)))
-
-
-class _Settings(TypedDict):
-    volatile: tuple[str, ...]
-    schema_policy: SchemaPolicy
-    partition_by: tuple[str, ...]
-    cluster_by: tuple[str, ...]
-    format: str
-    reset_allowed: bool
-    description: str | None
-    tags: tuple[str, ...]
-    kept_rows: KeptRows | None
-
-
-def _settings(options: Options, volatile: tuple[str, ...] = ()) -> _Settings:
-    """The options that every table takes alike, whose types are right; `volatile` are columns that are found to be."""
-    given = cast("tuple[str, ...]", options.get("volatile", ()))
-    return cast(
-        "_Settings",
-        {
-            "volatile": tuple(dict.fromkeys([*given, *volatile])),
-            "schema_policy": SchemaPolicy(str(options.get("on_schema_change", SchemaPolicy.FAIL))),
-            "partition_by": options.get("partition_by", ()),
-            "cluster_by": options.get("cluster_by", ()),
-            "format": options.get("format", OF_WAREHOUSE),
-            "reset_allowed": options.get("reset_allowed", True),
-            "description": options.get("description"),
-            "tags": options.get("tags", ()),
-            "kept_rows": KeptRows(str(options["kept_rows"])) if "kept_rows" in options else None,
-        },
-    )
 
 
 def _shared_options(statements: list[LoadStatement]) -> Options:

@@ -16,10 +16,11 @@ from tidemill.frontends.pipeline.clauses import (
     read_options,
     read_source_params,
 )
-from tidemill.frontends.pipeline.declarations import LoadStatement, query_of
+from tidemill.frontends.pipeline.declarations import LoadStatement
 from tidemill.frontends.pipeline.joins import read_join, refuse_mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind, template_in
+from tidemill.frontends.tables import query_of
 from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.source import source_of
 
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.frontends.pipeline.blocks import Names
     from tidemill.frontends.pipeline.declarations import Declarations, Options
-    from tidemill.frontends.pipeline.reader import Cursor, JsonObject, Named
+    from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.model.cursor import Duration
 
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _FILES_WITHOUT_MERGE = {"csv", "json", "orc", "text", "avro", "xml"}
 
 
-def read_set(cursor: Cursor) -> tuple[str, str]:
+def read_set(cursor: TokenReader) -> tuple[str, str]:
     """The name and its value; --var and the profile may have given another."""
     name = cursor.word("SET needs a name", "write SET name = value;")
     cursor.expect("=", "SET", "SET name = value;")
@@ -45,14 +46,14 @@ def read_set(cursor: Cursor) -> tuple[str, str]:
     return name.text, value
 
 
-def read_include(cursor: Cursor) -> Named:
+def read_include(cursor: TokenReader) -> Named:
     """The file whose statements follow this one."""
     path = cursor.string("INCLUDE needs a file", 'write INCLUDE "common.sql";')
     cursor.end()
     return path
 
 
-def read_source(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
+def read_source(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
     name = cursor.name(
         "SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False
     )
@@ -68,7 +69,7 @@ def read_source(cursor: Cursor, names: Names, into: Declarations, origin: Origin
     into.add_source(source_of(name.text, kind, lookback=lookback, origin=origin, **shared))
 
 
-def read_load(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
+def read_load(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
     table = _declared_table(cursor, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
     cursor.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
     source = cursor.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
@@ -77,7 +78,7 @@ def read_load(cursor: Cursor, names: Names, into: Declarations, origin: Origin) 
     into.add_load(LoadStatement(table.text, source, mode, _options(options, "LOAD"), origin))
 
 
-def read_create_table(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
+def read_create_table(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
     cursor.take("OR", "REPLACE")
     cursor.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
     table = _declared_table(cursor, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
@@ -94,7 +95,7 @@ def read_create_table(cursor: Cursor, names: Names, into: Declarations, origin: 
     into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
 
 
-def read_export(cursor: Cursor, names: Names, into: Declarations, origin: Origin) -> None:
+def read_export(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
     end = export_end(cursor)
     if _is_name(cursor, end):
         table = cursor.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')
@@ -124,7 +125,7 @@ def read_export(cursor: Cursor, names: Names, into: Declarations, origin: Origin
 STATEMENTS = {"SOURCE": read_source, "LOAD": read_load, "CREATE": read_create_table, "EXPORT": read_export}
 
 
-def _declared_table(cursor: Cursor, declare: Callable[[Named], None], statement: str, remedy: str) -> Named:
+def _declared_table(cursor: TokenReader, declare: Callable[[Named], None], statement: str, remedy: str) -> Named:
     table = cursor.name(f"{statement} needs the name of a table", remedy)
     if not cursor.filling.failed:
         declare(table)
@@ -135,7 +136,7 @@ def _options(given: JsonObject | None, statement: str) -> Options:
     return read_options(given, statement) if given else {}
 
 
-def _source_kind(cursor: Cursor) -> str:
+def _source_kind(cursor: TokenReader) -> str:
     for word in ("TYPE", "FROM"):
         if cursor.take(word):
             return _kind(cursor, word)
@@ -143,7 +144,7 @@ def _source_kind(cursor: Cursor) -> str:
     raise AssertionError  # it raises
 
 
-def _kind(cursor: Cursor, after: str) -> str:
+def _kind(cursor: TokenReader, after: str) -> str:
     """The kind of a source or a target, in lower case but for names of classes."""
     token = cursor.token
     problem, remedy = f"{after} needs a kind", "write CSV, JSON, PARQUET, DELTA, POSTGRES or another kind"
@@ -154,7 +155,7 @@ def _kind(cursor: Cursor, after: str) -> str:
     return kind if "." in kind else kind.lower()
 
 
-def _incremental_by(cursor: Cursor) -> tuple[str | None, Duration | int | None]:
+def _incremental_by(cursor: TokenReader) -> tuple[str | None, Duration | int | None]:
     if not cursor.take("INCREMENTAL"):
         return None, None
     cursor.expect("BY", "INCREMENTAL", "INCREMENTAL BY and the cursor column")
@@ -162,7 +163,7 @@ def _incremental_by(cursor: Cursor) -> tuple[str | None, Duration | int | None]:
     return column, read_lookback(cursor)
 
 
-def _expect_as(cursor: Cursor) -> None:
+def _expect_as(cursor: TokenReader) -> None:
     if cursor.take("AS"):
         return
     token = cursor.token
@@ -173,7 +174,7 @@ def _expect_as(cursor: Cursor) -> None:
     cursor.fail_here("CREATE TABLE needs AS and a query", remedy)
 
 
-def expect_query(cursor: Cursor, after: str) -> None:
+def expect_query(cursor: TokenReader, after: str) -> None:
     token = cursor.token
     if token is None or token.raw == ";":
         cursor.fail_here(f"{after} needs a query", "write SELECT …")
@@ -184,7 +185,7 @@ def expect_query(cursor: Cursor, after: str) -> None:
         cursor.fail(token, "language.not_a_query", f"no query starts with {token.raw}", remedy)
 
 
-def _is_name(cursor: Cursor, end: int) -> bool:
+def _is_name(cursor: TokenReader, end: int) -> bool:
     """All that comes before `end` is a name with dots or without."""
     tokens = cursor.lexed.tokens[cursor.index : end]
     pairs = zip(tokens[::2], tokens[1::2], strict=False)

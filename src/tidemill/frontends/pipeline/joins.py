@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import Clause, clause_at, query_end, read_clauses, read_length
 from tidemill.frontends.pipeline.tokens import Kind, cut_at_parameters, lex
-from tidemill.frontends.sql.queries import parsed
+from tidemill.frontends.sql.queries import parse_query
 from tidemill.frontends.sql.volatile import reads_clock
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tidemill.errors import Origin
-    from tidemill.frontends.pipeline.reader import Cursor
+    from tidemill.frontends.pipeline.reader import TokenReader
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.model.join import JoinType
     from tidemill.model.mistakes import Span
@@ -46,7 +46,7 @@ def join_condition(text: str) -> Template:
     """What makes two rows a pair, today and always."""
     found = join_text(text)
     query = f"SELECT 1 WHERE {text}"
-    if parsed(query) and reads_clock(query):
+    if parse_query(query) and reads_clock(query):
         raise ArgumentError(
             "join.clock_inside",
             "The condition reads the clock, and whether two rows are a pair must not depend on when they are joined.",
@@ -62,10 +62,10 @@ def select_items(query: str) -> tuple[str, ...]:
     if not tokens or tokens[0].upper != "SELECT" or stray:
         what = f"has no {stray.upper}" if stray else "starts with SELECT"
         raise ArgumentError("join.bad_select", f"The query of an incremental join {what}.", COLUMNS_ONLY)
-    return tuple(query[first.start : last.end] for first, last in items(tokens[1:]))
+    return tuple(query[first.start : last.end] for first, last in column_tokens(tokens[1:]))
 
 
-def items(tokens: Sequence[Token]) -> list[tuple[Token, Token]]:
+def column_tokens(tokens: Sequence[Token]) -> list[tuple[Token, Token]]:
     """The first and the last token of each column; empty ones are left out."""
     found: list[list[Token]] = [[]]
     depth = 0
@@ -89,7 +89,7 @@ def not_a_column(tokens: Sequence[Token]) -> Token | None:
     return None
 
 
-def end_of_condition(cursor: Cursor) -> int:
+def end_of_condition(cursor: TokenReader) -> int:
     """The index of the clause that follows the condition."""
     tokens, depth = cursor.lexed.tokens, 0
     for index in range(cursor.index, len(tokens)):
@@ -104,11 +104,11 @@ def end_of_condition(cursor: Cursor) -> int:
     return cursor.fail_at_end("language.incomplete", problem, remedy)
 
 
-def _ends_condition(cursor: Cursor, index: int) -> bool:
+def _ends_condition(cursor: TokenReader, index: int) -> bool:
     return cursor.lexed.tokens[index].upper == "SELECT" or clause_at(cursor, index, _CLAUSES) is not None
 
 
-def _read_clauses(cursor: Cursor) -> dict[str, Any]:
+def _read_clauses(cursor: TokenReader) -> dict[str, Any]:
     """All of them, in any order; two must be there."""
     found = read_clauses(cursor, _CLAUSES)
     own = {"TIME": TIME, "STATUS": STATUS}
@@ -124,8 +124,8 @@ def _read_clauses(cursor: Cursor) -> dict[str, Any]:
     return found | own
 
 
-def _read_length(clause: str) -> Callable[[Cursor], Duration | int]:
-    def read(cursor: Cursor) -> Duration | int:
+def _read_length(clause: str) -> Callable[[TokenReader], Duration | int]:
+    def read(cursor: TokenReader) -> Duration | int:
         token = cursor.token
         found = read_length(cursor, clause)
         if isinstance(found, Duration) and found.unit in {"month", "year"} and token is not None:
@@ -136,15 +136,15 @@ def _read_length(clause: str) -> Callable[[Cursor], Duration | int]:
     return read
 
 
-def _read_up_to(cursor: Cursor) -> str | StartVariable:
+def _read_up_to(cursor: TokenReader) -> str | StartVariable:
     if not cursor.take("@"):
         return cursor.value("UP TO needs a time", "write UP TO '2024-01-31' or UP TO @day")
     named = cursor.word("@ needs a name", "write UP TO @day")
     return StartVariable(named.text, named.span.origin)
 
 
-def _read_own_name(clause: str) -> Callable[[Cursor], tuple[str, Span]]:
-    def read(cursor: Cursor) -> tuple[str, Span]:
+def _read_own_name(clause: str) -> Callable[[TokenReader], tuple[str, Span]]:
+    def read(cursor: TokenReader) -> tuple[str, Span]:
         token = cursor.token
         name = cursor.column(f"{clause} AS needs a name", f"write {clause} AS {clause.lower()}_of_the_join")
         assert token is not None  # noqa: S101  there was a name
@@ -153,7 +153,7 @@ def _read_own_name(clause: str) -> Callable[[Cursor], tuple[str, Span]]:
     return read
 
 
-def _read_suffixes(cursor: Cursor) -> tuple[str, str]:
+def _read_suffixes(cursor: TokenReader) -> tuple[str, str]:
     problem, remedy = "SUFFIXES needs two texts", "write SUFFIXES ('', '_b')"
     first = cursor.string(problem, remedy).text
     if not cursor.take(","):
@@ -179,7 +179,7 @@ _EXAMPLE = "INCREMENTAL LEFT JOIN orders AS a BY day WITH payments AS b BY day O
 _NO_SELECT = "write SELECT a.*, b.amount AS other_amount"
 
 
-def read_join(cursor: Cursor, naming: Naming, origin: Origin) -> tuple[Join, str]:
+def read_join(cursor: TokenReader, naming: Naming, origin: Origin) -> tuple[Join, str]:
     """The statement from INCREMENTAL on: the join, and its SELECT."""
     cursor.take("INCREMENTAL")
     how = _type(cursor)
@@ -220,7 +220,7 @@ def refuse_mode(span: Span | None) -> None:
         raise FileError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
 
 
-def _type(cursor: Cursor) -> JoinType:
+def _type(cursor: TokenReader) -> JoinType:
     words = []
     first = cursor.token
     while not cursor.take("JOIN"):
@@ -234,7 +234,7 @@ def _type(cursor: Cursor) -> JoinType:
         raise FileError("language.unknown_join", problem, remedy, span=cursor.span(first)) from bad
 
 
-def _side(cursor: Cursor, alias: str, after: str, naming: Naming) -> JoinSide:
+def _side(cursor: TokenReader, alias: str, after: str, naming: Naming) -> JoinSide:
     table = cursor.name(f"{after} needs the name of a table", f"write {_EXAMPLE}")
     if cursor.take("AS"):
         alias = cursor.column("AS needs a name", f"write AS {alias}")
@@ -242,14 +242,14 @@ def _side(cursor: Cursor, alias: str, after: str, naming: Naming) -> JoinSide:
     return JoinSide(naming.key(table.text), alias, cursor.column("BY needs a column", "name the time column"))
 
 
-def _check_aliases(cursor: Cursor, a: JoinSide, b: JoinSide) -> None:
+def _check_aliases(cursor: TokenReader, a: JoinSide, b: JoinSide) -> None:
     token = cursor.ahead(-1)
     if a.alias.lower() == b.alias.lower() and token is not None:
         problem = f"both tables of the join are called {a.alias}"
         cursor.fail(token, "language.one_alias", problem, "give them two names: … AS a … WITH … AS b")
 
 
-def _condition(cursor: Cursor) -> Template:
+def _condition(cursor: TokenReader) -> Template:
     end = end_of_condition(cursor)
     first, last = cursor.lexed.tokens[cursor.index], cursor.lexed.tokens[end - 1]
     span = cursor.lexed.text.span(first.start, last.end)
@@ -263,10 +263,10 @@ def _cut(read: Callable[[str], Template], text: str, span: Span) -> Template:
         raise FileError.at(span, bad) from bad
 
 
-def _select(cursor: Cursor, end: int) -> tuple[Template, ...]:
+def _select(cursor: TokenReader, end: int) -> tuple[Template, ...]:
     """The columns of a SELECT, each as it is written, but for variables."""
     tokens = cursor.lexed.tokens[cursor.index + 1 : end]
-    stray, found = not_a_column(tokens), items(tokens)
+    stray, found = not_a_column(tokens), column_tokens(tokens)
     if stray:
         problem = f"the SELECT of an INCREMENTAL JOIN names columns only, and has no {stray.upper}"
         cursor.fail(stray, "language.unexpected", problem, COLUMNS_ONLY)

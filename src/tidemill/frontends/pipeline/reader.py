@@ -38,7 +38,7 @@ class Named:
 
 
 @dataclass
-class Cursor:
+class TokenReader:
     """A place among the tokens of one text."""
 
     lexed: Lexed
@@ -111,14 +111,14 @@ class Cursor:
         if token is None or token.kind is not Kind.WORD:
             self.fail_here(problem, remedy)
         self.index += 1
-        return Named(self._filled(token), self.span(token))
+        return Named(self._fill(token), self.span(token))
 
     def column(self, problem: str, remedy: str) -> str:
         """The name of a column, bare or in backticks."""
         token = self.token
         if token is not None and token.kind is Kind.QUOTED:
             self.index += 1
-            return self._filled(token)[1:-1].replace("``", "`")
+            return self._fill(token)[1:-1].replace("``", "`")
         named = self.word(problem, remedy)
         if "." in named.text:
             raise FileError("language.bad_name", f"{named.text} is no column name", remedy, span=named.span)
@@ -176,7 +176,7 @@ class Cursor:
         inside = self.lexed.variables_in(token.start, token.end)
         if len(inside) == 1 and (inside[0].start, inside[0].end) == (token.start, token.end):
             return sign + self.filling.plain(inside[0])
-        return sign + self._filled(token)
+        return sign + self._fill(token)
 
     def query(self, end: int) -> Named:
         """The text from here up to the token at `end`, which comes next."""
@@ -200,7 +200,7 @@ class Cursor:
         remedy = f"did you mean {close}?" if close else expected
         self.fail(token, "language.unexpected", f"{token.raw} does not belong here", remedy)
 
-    def _filled(self, token: Token) -> str:
+    def _fill(self, token: Token) -> str:
         return self.filling.fill(token.start, token.end).content
 
 
@@ -223,7 +223,7 @@ class JsonObject:
         return self.keys.get(key, self.span)
 
 
-def read_object(cursor: Cursor, clause: str) -> JsonObject:
+def read_object(cursor: TokenReader, clause: str) -> JsonObject:
     """A JSON object, in which comments are allowed; what is wrong with it is an error at its own line."""
     first = cursor.token
     if first is None or not cursor.at("{"):
@@ -242,7 +242,7 @@ def read_object(cursor: Cursor, clause: str) -> JsonObject:
     return JsonObject(values, cursor.lexed.text.span(first.start, first.end), _keys(cursor, used))
 
 
-def _extent(cursor: Cursor) -> Sequence[Token]:
+def _extent(cursor: TokenReader) -> Sequence[Token]:
     """The tokens up to the brace that closes the first one, or up to the end of the statement."""
     depth = 0
     for place in range(cursor.index, len(cursor.lexed.tokens)):
@@ -255,7 +255,7 @@ def _extent(cursor: Cursor) -> Sequence[Token]:
     return cursor.lexed.tokens[cursor.index :]
 
 
-def _keys(cursor: Cursor, tokens: Sequence[Token]) -> dict[str, Span]:
+def _keys(cursor: TokenReader, tokens: Sequence[Token]) -> dict[str, Span]:
     keys: dict[str, Span] = {}
     depth = 0
     for token, following in itertools.pairwise(tokens):

@@ -267,7 +267,7 @@ def parameters_of(query: str) -> tuple[str, ...]:
 
     Literals and comments hold none, and `table@v1` is none.
     """
-    lexed = _lexed(query)
+    lexed = _lex_query(query)
     return tuple(dict.fromkeys(name for name, _, _ in _found(lexed)))
 
 
@@ -276,7 +276,7 @@ def cut_at_parameters(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     pieces: list[str] = []
     names: list[str] = []
     at = 0
-    for name, start, end in _found(_lexed(query)):
+    for name, start, end in _found(_lex_query(query)):
         pieces.append(query[at:start])
         names.append(name)
         at = end
@@ -293,14 +293,14 @@ def _found(lexed: Lexed) -> Iterator[tuple[str, int, int]]:
             yield lower if lower in WINDOW_PARAMETERS else name.raw, token.start, name.end
 
 
-def _lexed(query: str) -> Lexed:
+def _lex_query(query: str) -> Lexed:
     lexed = lex(Text("query", query))
     if lexed.errors:
         raise lexed.errors[0]
     return lexed
 
 
-def written(origin: Origin | None, after: str | None = None) -> str | None:
+def statement_at(origin: Origin | None, after: str | None = None) -> str | None:
     """The statement that starts at this place, without its `;`; with `after`, from that keyword on.
 
     None where the file is not there any more, or has no such word.

@@ -75,7 +75,7 @@ def inputs_of(query: str) -> tuple[str, ...] | None:
     CTEs, aliases, hints, table functions and paths (parquet.`/x`) are no tables. None when sqlglot cannot tell:
     then the user has to say what is read.
     """
-    tree = parsed(query)
+    tree = parse_query(query)
     if tree is None or any(call.name.lower() in _NAMES_NOT_KNOWN for call in tree.find_all(exp.Anonymous)):
         return None
     names: dict[str, str] = {}
@@ -91,7 +91,7 @@ def unrepeatable(query: str) -> str | None:
     Sums and averages of floats are such too, but that needs types: the caller has to look. None also when the
     query cannot be parsed.
     """
-    tree = parsed(query)
+    tree = parse_query(query)
     calls = tree.find_all(exp.Func, bfs=False) if tree else ()
     return next((_spark_name(call) for call in calls if _is_unsteady(call)), None)
 
@@ -104,7 +104,7 @@ def columns_of(condition: str) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(column.parts[0].name for column in trees[0].find_all(exp.Column, bfs=False)))
 
 
-def parsed(query: str) -> exp.Expr | None:
+def parse_query(query: str) -> exp.Expr | None:
     """The tree of a query; None when sqlglot cannot parse it, or it is no query."""
     trees = _trees(query)
     return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query | exp.Values) else None
@@ -112,7 +112,7 @@ def parsed(query: str) -> exp.Expr | None:
 
 def scopes_of(query: str) -> list[Scope]:
     """The scopes of a query, those inside before the one around them; nothing where sqlglot cannot tell."""
-    tree = parsed(query)
+    tree = parse_query(query)
     try:
         return traverse_scope(tree) if isinstance(tree, exp.Query) else []
     except (SqlglotError, RecursionError):
@@ -240,12 +240,12 @@ class _Edit:
     text: str
 
 
-def bound(query: str, path_of: Where, naming: Naming) -> Bound:
+def bind_tables(query: str, path_of: Where, naming: Naming) -> Bound:
     """The query with delta.`path` for tables that `path_of` knows, and the own catalog left out before the others.
 
     All else stays as it is written, comments and spaces included. A query that cannot be parsed stays as a whole.
     """
-    tree = parsed(query)
+    tree = parse_query(query)
     tables = [each for each in tree.find_all(exp.Table) if is_input(each)] if tree else []
     ours = [each for each in tables if not is_foreign(naming.full(name_of(each)))]
     if tree is None or not all(_is_at_its_place(each, query) for each in ours):
@@ -255,7 +255,7 @@ def bound(query: str, path_of: Where, naming: Naming) -> Bound:
     paths = {key: path for key in keys - named if (path := path_of(key)) and "${" not in path}
     edits = [_edit(each, naming, paths, query) for each in ours]
     edits += [each for column in tree.find_all(exp.Column) if (each := _without_catalog(column, naming, keys))]
-    return Bound(_edited(query, edits), frozenset(paths))
+    return Bound(_apply_edits(query, edits), frozenset(paths))
 
 
 def _is_at_its_place(table: exp.Table, query: str) -> bool:
@@ -299,7 +299,7 @@ def _without_catalog(column: exp.Column, naming: Naming, keys: set[str]) -> _Edi
     return _Edit(catalog.meta["start"], column.args["db"].meta["start"], "")
 
 
-def _edited(text: str, edits: Iterable[_Edit]) -> str:
+def _apply_edits(text: str, edits: Iterable[_Edit]) -> str:
     for each in sorted(edits, key=lambda edit: edit.start, reverse=True):
         text = text[: each.start] + each.text + text[each.end :]
     return text

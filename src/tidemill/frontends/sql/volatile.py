@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidemill.frontends.sql.queries import parsed
+from tidemill.frontends.sql.queries import parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,14 +71,14 @@ def volatile_columns(query: str) -> tuple[str, ...]:
     Followed through CTEs, subqueries and `*`. A column that mixes them with data is not one. Where it cannot be
     known (unparsed SQL, columns of tables), a column is treated as data.
     """
-    tree = parsed(query)
+    tree = parse_query(query)
     columns = _of_query(tree, {}) if tree else _UNKNOWN
     return tuple(name for name, status in columns.listed if status is _Status.VOLATILE and name)
 
 
 def output_columns(query: str) -> tuple[str, ...] | None:
     """The names of all output columns, in order; None where only the data can name one (`*` of a table, `explode`)."""
-    tree = parsed(query)
+    tree = parse_query(query)
     columns = _of_query(tree, {}) if tree else _UNKNOWN
     names = tuple(name for name, _ in columns.listed)
     return names if columns.whole and all(names) else None
@@ -89,7 +89,7 @@ def reads_clock(query: str) -> bool:
 
     Volatile output columns take no part in comparison, so they do not count. A query that cannot be parsed may.
     """
-    tree = parsed(query)
+    tree = parse_query(query)
     return tree is None or any(_is_volatile(node) and not _is_own_column(node, tree) for node in tree.walk())
 
 
@@ -243,7 +243,7 @@ def sums_of(query: str) -> tuple[str, ...]:
     They are followed by name, through CTEs, subqueries and `*`. Where a column gets its name by its place alone
     (a second branch of UNION, `c(a, b)`), or the query cannot be parsed, it is not found.
     """
-    tree = parsed(query)
+    tree = parse_query(query)
     selects = tree.find_all(exp.Select) if tree else ()
     projections = [each for select in selects for each in select.expressions]
     found: set[str] = set()

@@ -45,7 +45,7 @@ class Root:
         if not self.is_folder:
             return [self.info]
         found = self.files.get_file_info(fs.FileSelector(self.info.path, recursive=True))
-        return [each for each in found if each.type == fs.FileType.File and not any(map(_skipped, self.parts(each)))]
+        return [each for each in found if each.type == fs.FileType.File and not any(map(_is_skipped, self.parts(each)))]
 
     def for_spark(self, file: fs.FileInfo | None = None) -> str:
         """The path, or that of a file inside, as it stands: Spark would read special characters as a pattern."""
@@ -66,7 +66,7 @@ class Listing:
     @cached_property
     def roots(self) -> tuple[Root, ...]:
         """Each once, however many paths and patterns name it or a folder around it."""
-        named = {root.path: root for path in self.paths for root in self._named(path)}
+        named = {root.path: root for path in self.paths for root in self._roots_at(path)}
         folders = {path for path, root in named.items() if root.is_folder}
         return tuple(root for path, root in named.items() if folders.isdisjoint(_around(path)))
 
@@ -82,7 +82,7 @@ class Listing:
                 raise self._forbidden(file.path)  # Spark would say that it does not exist
         return found
 
-    def _named(self, path: str) -> list[Root]:
+    def _roots_at(self, path: str) -> list[Root]:
         try:
             found = _found(path)
         except PermissionError as failure:
@@ -118,7 +118,7 @@ class Listing:
     def check(self) -> None:
         """Files that Spark would skip silently, or could not read for their names, are an error."""
         for root in self.roots:
-            if not root.is_folder and _skipped(root.info.base_name):
+            if not root.is_folder and _is_skipped(root.info.base_name):
                 raise self.error(
                     "source.hidden", f"{root.path} is hidden: readers skip such names.", "Give it another name."
                 )
@@ -161,7 +161,7 @@ class Listing:
         return seen.hexdigest()[:32]
 
 
-def _skipped(name: str) -> bool:
+def _is_skipped(name: str) -> bool:
     return is_hidden(name) and not (name.startswith("_") and "=" in name)  # a partition may be called _day=1
 
 
@@ -179,7 +179,7 @@ def _found(path: str) -> list[Root]:
     if literal.type != fs.FileType.NotFound:
         return [Root(files, literal, scheme)]
     patterns = _without_braces(path[len(scheme) :])
-    return [Root(files, info, scheme) for pattern in patterns for info in _matching(files, root, pattern)]
+    return [Root(files, info, scheme) for pattern in patterns for info in _match(files, root, pattern)]
 
 
 def _beginning(path: str) -> str:
@@ -197,7 +197,7 @@ def _without_braces(pattern: str) -> Iterator[str]:
         yield from _without_braces(pattern[: braces.start()] + choice + pattern[braces.end() :])
 
 
-def _matching(files: fs.FileSystem, root: str, pattern: str) -> list[fs.FileInfo]:
+def _match(files: fs.FileSystem, root: str, pattern: str) -> list[fs.FileInfo]:
     """What the pattern names, folder by folder, in order."""
     level = [files.get_file_info(root)]
     for part in [part for part in pattern[len(root.rstrip("/")) :].split("/") if part]:
@@ -214,12 +214,12 @@ def _children(files: fs.FileSystem, folder: fs.FileInfo, part: str) -> Iterable[
         info = files.get_file_info(f"{folder.path.rstrip('/')}/{part}")
         return [info] if info.type != fs.FileType.NotFound else []
     inside, shell = files.get_file_info(fs.FileSelector(folder.path)), part.replace("[^", "[!")
-    return [info for info in inside if fnmatch.fnmatchcase(info.base_name, shell) and not _skipped(info.base_name)]
+    return [info for info in inside if fnmatch.fnmatchcase(info.base_name, shell) and not _is_skipped(info.base_name)]
 
 
 def _folders(files: fs.FileSystem, folder: fs.FileInfo) -> Iterator[fs.FileInfo]:
     """All folders inside, at any depth, that readers do not skip."""
     for info in files.get_file_info(fs.FileSelector(folder.path)):
-        if info.type == fs.FileType.Directory and not _skipped(info.base_name):
+        if info.type == fs.FileType.Directory and not _is_skipped(info.base_name):
             yield info
             yield from _folders(files, info)

@@ -7,56 +7,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.parquet.folder import Folder
-from tidemill.formats.parquet.protocol import finish_interrupted
 from tidemill.sources.files.listing import Listing
-from tidemill.sources.files.text import by_header, files_are_documents, lines_are_records, may_hold_codes, with_tabs
-from tidemill.sources.files.untyped import Types, empty, read_csv, read_json
+from tidemill.sources.files.text import Types
 from tidemill.sources.params import Params
-from tidemill.sources.spark import picked, since
+from tidemill.sources.spark import rows_since, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyarrow import fs
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
     from tidemill.sources.protocol import Reading
-
-_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_FEW = 32  # footers that are read here sooner than by a job
-
-
-def written_schema(found: Listing) -> StructType | None:
-    """The schema of all these files, if Spark wrote the same into each; columns of folders (`day=1/`) are not in it."""
-    from pyspark.sql.types import StructType  # noqa: PLC0415  slow to import
-
-    in_folders = any("=" in part for root, file in found.placed for part in root.parts(file)[:-1])
-    if in_folders or len(found.files) > _FEW:
-        return None
-    texts = {_written(root.files, file.path) for root, file in found.placed}
-    text = texts.pop() if len(texts) == 1 else None
-    try:
-        return StructType.fromJson(json.loads(text)) if text else None
-    except (ValueError, KeyError, TypeError):  # of a Spark that knows other types
-        return None
-
-
-def _written(files: fs.FileSystem, path: str) -> bytes | None:
-    try:
-        with files.open_input_file(path) as file:
-            return (pq.read_metadata(file).metadata or {}).get(_SCHEMA)
-    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
-        return None
-
 
 FORMATS = {
     ".parquet": "parquet",
@@ -129,8 +96,8 @@ class FileSource:
     def _mix(self, kinds: Sequence[str]) -> str:
         names = [file.base_name for file in self.listing.files]
         unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in FORMATS][:1]
-        told = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
-        return " and ".join(told) or "no files"
+        held = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
+        return " and ".join(held) or "no files"
 
     @property
     def size(self) -> int:
@@ -170,10 +137,10 @@ class FileSource:
         whole = not self.columns and not (self.format == "delta" and self.options)
         if self.format not in _COLUMNAR or len(self.paths) > 1 or not whole:
             return None
-        found, path = self._now, self.paths[0]
+        found, path = self.listed_now, self.paths[0]
         if "**" in path:  # Spark reads it as *
             return None
-        if self.format != "delta" and not self._is_kept:
+        if self.format != "delta" and not self.is_kept:
             found.check()
         is_pattern = [root.path for root in found.roots] != [path.rstrip("/")]
         return path if is_pattern or self.format == "delta" else found.for_spark()[0]
@@ -181,13 +148,13 @@ class FileSource:
     @property
     def place_options(self) -> dict[str, str]:
         """What Spark needs to know to find the files there."""
-        return ({"recursiveFileLookup": "true"} if self._now.nested else {}) | dict(self.options)
+        return ({"recursiveFileLookup": "true"} if self.listed_now.nested else {}) | dict(self.options)
 
     def version(self) -> str | None:
         """Differs whenever a file came, went or was written; a Delta table's is that of its log."""
         more = (self.format, json.dumps({**self.options, "columns": self.columns, "types": str(self.types)}))
         if self.format != "delta":
-            return self._now.digest(*more)
+            return self.listed_now.digest(*more)
         return DeltaLog(self.paths[0]).identity()
 
     def schema(self, reading: Reading) -> StructType:
@@ -195,84 +162,36 @@ class FileSource:
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         """All rows, lazily; JSON is read once before, to find its columns, and CSV where a column has no type yet."""
-        return picked(self._gathered(reading), columns or self.columns, self)
+        return select_columns(self._gathered(reading), columns or self.columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         """Columnar files that hold no such row are skipped."""
-        return picked(since(self._gathered(reading), column, value, self), columns or self.columns, self)
+        return select_columns(rows_since(self._gathered(reading), column, value, self), columns or self.columns, self)
 
     def _gathered(self, reading: Reading) -> DataFrame:
         """All rows, from one task where they are few: what is computed of them then needs no exchange."""
-        rows, found = self._all(reading), self.listing
+        from tidemill.sources.files.reading import read_files  # noqa: PLC0415  it imports PySpark
+
+        rows, found = read_files(self, reading), self.listing
         return rows.coalesce(1) if found.size + _OPENING * len(found.files) <= _ONE_TASK else rows
 
-    def _all(self, reading: Reading) -> DataFrame:
-        found = self._now
-        if self.format == "delta":
-            return reading.spark.read.format("delta").options(**self.options).load(self.paths[0])
-        if not found.files:
-            return self._nothing(reading)
-        if self._is_kept:
-            from tidemill.formats.registry import store_at  # noqa: PLC0415  it imports PySpark
-
-            return self._held(store_at(self.paths[0]).read(reading.spark), reading)
-        for path in self.paths:
-            finish_interrupted(path)
-        found.check()
-        options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(self.options)
-        match self.format:
-            case "csv":
-                return self._csv(reading, found, options)
-            case "tsv":
-                return self._csv(reading, found, with_tabs(options))
-            case "json":
-                options = ({"multiLine": "true"} if files_are_documents(found, options) else {}) | options
-                return read_json(reading, found.for_spark(), options, self.types)
-            case columnar:
-                # Spark would take the columns of any one file for those of all.
-                options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
-                reader = reading.spark.read.format(columnar).options(**options)
-                schema = written_schema(found) if self.is_plain else None
-                return self._held((reader.schema(schema) if schema else reader).load(found.for_spark()), reading)
-
-    def _held(self, rows: DataFrame, reading: Reading) -> DataFrame:
-        from tidemill.sources.exact import with_held_times  # noqa: PLC0415  it imports PySpark
-
-        return with_held_times(rows, reading.like)
-
-    def _csv(self, reading: Reading, found: Listing, given: dict[str, str]) -> DataFrame:
-        options = ({} if lines_are_records(found, given) else {"multiLine": "true"}) | given
-        groups = by_header(found, given)
-        base = {"basePath": found.base} if found.base and len(groups) > 1 and not found.nested else {}
-        return read_csv(reading, groups, base | options, self.types, has_codes=lambda: may_hold_codes(found, given))
-
     @property
-    def _is_kept(self) -> bool:
+    def is_kept(self) -> bool:
         """Whether it is a dataset with a log of ours: its rows are those of one commit, whoever writes meanwhile."""
         return self.is_plain and len(self.paths) == 1 and Folder(self.paths[0]).newest() is not None
-
-    def _nothing(self, reading: Reading) -> DataFrame:
-        rows = empty(reading, self.types)
-        if rows is None:
-            raise ConnectorError(
-                "source.no_columns",
-                f"The source {self} has no files yet, so its columns are not known.",
-                "Put the first file there, or give the columns in its params (schema).",
-            )
-        return rows
 
     @property
     def paths(self) -> tuple[str, ...]:
         return (self.path,) if isinstance(self.path, str) else self.path
 
     @property
-    def _now(self) -> Listing:
+    def listed_now(self) -> Listing:
         """What is there now; a run may come long after the declaration."""
         return Listing(self.paths, ConnectorError if self.name else ArgumentError)
 
     @cached_property
     def listing(self) -> Listing:
-        return self._now
+        return self.listed_now
 
 
 def _suffix(name: str) -> str:

@@ -49,11 +49,20 @@ class Text:
                 yield block
 
 
-def looks(listing: Listing, look: Callable[[Text], _T]) -> list[_T]:
+def look_at_files(listing: Listing, look: Callable[[Text], _T]) -> list[_T]:
     """What is seen in each of the files, in their order."""
     texts = [Text(root.scheme, file.path, file.size, file.mtime_ns, root.files) for root, file in listing.placed]
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         return list(pool.map(look, texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """What a user says of types: a whole schema, or some columns, as Spark writes them ("decimal(10,2)")."""
+
+    schema: str | None = None
+    some: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +116,13 @@ def lines_are_records(listing: Listing, options: Mapping[str, str]) -> bool:
     So is a quote that never closes: all lines after it would be one text.
     """
     given = CsvOptions.of(options)
-    are_records = all(looks(listing, lambda text: _look(text, given)))
+    are_records = all(look_at_files(listing, lambda text: _look(text, given)))
     return given.names_lines or (are_records and not given.encoding.startswith(_WIDE))
 
 
 def may_hold_codes(listing: Listing, options: Mapping[str, str]) -> bool:
     """Whether there may be digits that are no number; where not, it is sure."""
-    return CsvOptions.of(options).encoding.startswith(_WIDE) or any(looks(listing, _has_codes))
+    return CsvOptions.of(options).encoding.startswith(_WIDE) or any(look_at_files(listing, _has_codes))
 
 
 @lru_cache(KEPT)
@@ -316,9 +325,9 @@ def files_are_documents(listing: Listing, options: Mapping[str, str]) -> bool:
     if given.get("encoding", given.get("charset", "utf-8")) not in {"utf-8", "utf8"}:
         return False
     if given.get("multiline") == "true":
-        looks(listing, _document)
+        look_at_files(listing, _document)
         return True
-    found = looks(listing, _look_at_json)
+    found = look_at_files(listing, _look_at_json)
     if "multiline" in given or _Shape.DOCUMENT not in found:
         return False
     if _Shape.LINES in found:

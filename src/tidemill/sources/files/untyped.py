@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import (
+    ArrayType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
 from tidemill.errors import ConnectorError
 from tidemill.model.names import quote, spelled
+from tidemill.sources.exact import as_texts, exactly, no_values
 from tidemill.sources.files.text import REMEDY
-from tidemill.sources.spark import spelling
+from tidemill.sources.spark import find_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, DataFrameReader
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType
 
-    from tidemill.sources.files.text import Alike
+    from tidemill.sources.files.text import Alike, Types
     from tidemill.sources.protocol import Reading
 
 # A text that looks like this is a moment; Spark's own guess would take the text "12345" for a year.
@@ -27,24 +41,6 @@ _JSON = {"mode": "FAILFAST"}
 _FIRST = 1000
 _CORRUPT = "_corrupt_record"  # the column that Spark makes for what it cannot read
 _LADDERS = (("integer", "long", "decimal", "double"), ("date", "timestamp"))
-
-
-@dataclass(frozen=True, slots=True)
-class Types:
-    """What a user says of types: a whole schema, or some columns, as Spark writes them ("decimal(10,2)")."""
-
-    schema: str | None = None
-    some: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
-
-    def whole(self) -> StructType | None:
-        return _ddl(self.schema) if self.schema else None
-
-    def over(self, found: StructType) -> StructType:
-        return _typed(found, self.told())
-
-    def told(self) -> StructType:
-        return _ddl(", ".join(f"{quote(name)} {kind}" for name, kind in self.some.items()))
 
 
 def read_csv(
@@ -59,34 +55,26 @@ def read_csv(
     A column that a file does not have is NULL in its rows. `has_codes`: whether digits may be there that are no number.
     """
     options = _defaults(_CSV, options)
-    whole = types.whole()
+    whole = _whole(types)
     if whole:
         return _csv(reading, [path for group in groups for path in group.paths], options, whole)
     found = [_csv_schema(reading, group, options, types, has_codes) for group in groups]
     for name in types.some:
-        spelling(name, [column for schema in found for column in schema.fieldNames()], types.source)
-    common = types.over(_typed(common_types(found), reading.like))
+        find_column(name, [column for schema in found for column in schema.fieldNames()], types.source)
+    common = _with_given(types, _with_types(common_types(found), reading.like))
     pairs = zip(found, groups, strict=True)
-    frames = [_csv(reading, group.paths, options, _typed(schema, common)) for schema, group in pairs]
+    frames = [_csv(reading, group.paths, options, _with_types(schema, common)) for schema, group in pairs]
     return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
 
 
 def _csv(reading: Reading, paths: Sequence[str], options: Mapping[str, str], schema: StructType) -> DataFrame:
-    from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
-
-    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
-
     read = as_texts(schema, options, DecimalType, DateType, TimestampType)
     return exactly(reading.spark.read.options(**options).schema(read).csv([*paths]), schema)
 
 
 def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> DataFrame:
     """All rows; one that does not fit the types is an error. A field that a row does not have is NULL."""
-    from pyspark.sql.types import DateType, DecimalType, TimestampType  # noqa: PLC0415  slow to import
-
-    from tidemill.sources.exact import as_texts, exactly  # noqa: PLC0415  it imports PySpark
-
-    schema = types.whole() or json_schema(reading, paths, options, types)
+    schema = _whole(types) or json_schema(reading, paths, options, types)
     options = _defaults(_JSON, options)
     read = as_texts(schema, options, DecimalType, DateType, TimestampType)
     return exactly(reading.spark.read.options(**options).schema(read).json([*paths]), schema)
@@ -95,10 +83,10 @@ def read_json(reading: Reading, paths: Sequence[str], options: Mapping[str, str]
 def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, str], types: Types) -> StructType:
     """The fields of all rows; those that the table has are there and have its types, also when no row has them."""
     inferring = reading.spark.read.options(**_defaults({"inferTimestamp": "true", "timestampFormat": _ISO}, options))
-    found = _inferred_json(inferring, paths)
+    found = _infer_json(inferring, paths)
     if _CORRUPT in found.fieldNames():
         raise ConnectorError("source.not_json_lines", f"{', '.join(paths)} has lines that are no JSON object.", REMEDY)
-    found = types.over(_with_all(_all_of(found, reading.like) if reading.like else found, types.told()))
+    found = _with_given(types, _with_all(_all_of(found, reading.like) if reading.like else found, _given(types)))
     if not found.fields:
         raise ConnectorError(
             "source.no_columns",
@@ -108,9 +96,7 @@ def json_schema(reading: Reading, paths: Sequence[str], options: Mapping[str, st
     return found
 
 
-def _inferred_json(inferring: DataFrameReader, paths: Sequence[str]) -> StructType:
-    from pyspark.errors import AnalysisException  # noqa: PLC0415  slow to import
-
+def _infer_json(inferring: DataFrameReader, paths: Sequence[str]) -> StructType:
     try:
         return inferring.json([*paths]).schema
     except AnalysisException as failure:
@@ -126,7 +112,7 @@ def _inferred_json(inferring: DataFrameReader, paths: Sequence[str]) -> StructTy
 
 def empty(reading: Reading, types: Types) -> DataFrame | None:
     """No rows, where the columns are known all the same."""
-    schema = types.whole() or reading.like
+    schema = _whole(types) or reading.like
     return None if schema is None else reading.spark.createDataFrame([], schema)
 
 
@@ -153,32 +139,24 @@ def _without_codes(
 
     A time that is not among the first rows is an error later; a code would lose its zeros, so all rows are looked at.
     """
-    from pyspark.sql import types as t  # noqa: PLC0415  slow to import
-
-    from tidemill.sources.exact import as_texts, no_values  # noqa: PLC0415  it imports PySpark
-
-    kinds = (t.TimestampType, t.LongType, t.DecimalType, t.DoubleType) if codes else (t.TimestampType,)
+    kinds = (TimestampType, LongType, DecimalType, DoubleType) if codes else (TimestampType,)
     read = as_texts(found, options, *kinds)
     looked_at = [quote(f.name) for f, text in zip(found.fields, read.fields, strict=True) if f != text]
     if not looked_at:
         return found
     texts = reading.spark.read.options(**options).schema(read).csv([*paths]).select(*looked_at)
     kept = no_values(texts if codes else texts.limit(_FIRST), found)
-    return t.StructType([t.StructField(f.name, t.StringType()) if f.name in kept else f for f in found.fields])
+    return StructType([StructField(f.name, StringType()) if f.name in kept else f for f in found.fields])
 
 
 def _with_room(found: StructType) -> StructType:
     """Numbers of the first rows may be small; those of JSON, Arrow and pandas are BIGINT too."""
-    from pyspark.sql.types import IntegerType, LongType, StructField, StructType  # noqa: PLC0415  slow to import
-
     kinds = [LongType() if isinstance(f.dataType, IntegerType) else f.dataType for f in found.fields]
     return StructType([StructField(f.name, kind) for f, kind in zip(found.fields, kinds, strict=True)])
 
 
 def common_types(found: Sequence[StructType]) -> StructType:
     """Each column once, with a type that holds what all of them hold."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
-
     columns: dict[str, StructField] = {}
     for each in [column for schema in found for column in schema.fields]:
         known = columns.setdefault(each.name.lower(), each)
@@ -187,8 +165,6 @@ def common_types(found: Sequence[StructType]) -> StructType:
 
 
 def _wider(one: DataType, other: DataType) -> DataType:
-    from pyspark.sql.types import StringType  # noqa: PLC0415  slow to import
-
     if one == other:
         return one
     for ladder in _LADDERS:
@@ -198,32 +174,24 @@ def _wider(one: DataType, other: DataType) -> DataType:
     return StringType()
 
 
-def _typed(found: StructType, like: StructType | None) -> StructType:
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
-
+def _with_types(found: StructType, like: StructType | None) -> StructType:
     known = {each.name.lower(): each.dataType for each in like.fields} if like else {}
     return StructType([StructField(f.name, known.get(f.name.lower(), f.dataType)) for f in found.fields])
 
 
 def _with_all(found: StructType, like: StructType | None) -> StructType:
-    from pyspark.sql.types import StructType  # noqa: PLC0415  slow to import
-
     names = found.fieldNames()
     return StructType([*found.fields, *(f for f in (like.fields if like else ()) if not spelled(f.name, names))])
 
 
 def _all_of(found: StructType, like: StructType) -> StructType:
     """All fields, with the types that are known; those that only the rows have are there inside of columns too."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  slow to import
-
     known = {each.name.lower(): each.dataType for each in like.fields}
     fields = [StructField(f.name, _inside(f.dataType, known.get(f.name.lower()))) for f in found.fields]
     return _with_all(StructType(fields), like)
 
 
 def _inside(found: DataType, known: DataType | None) -> DataType:
-    from pyspark.sql.types import ArrayType, StructType  # noqa: PLC0415  slow to import
-
     match found, known:
         case StructType(), StructType():
             return _all_of(found, known)
@@ -233,9 +201,19 @@ def _inside(found: DataType, known: DataType | None) -> DataType:
             return found if known is None else known
 
 
-def _ddl(text: str) -> StructType:
-    from pyspark.sql.types import StructType  # noqa: PLC0415  slow to import
+def _whole(types: Types) -> StructType | None:
+    return _ddl(types.schema) if types.schema else None
 
+
+def _with_given(types: Types, found: StructType) -> StructType:
+    return _with_types(found, _given(types))
+
+
+def _given(types: Types) -> StructType:
+    return _ddl(", ".join(f"{quote(name)} {kind}" for name, kind in types.some.items()))
+
+
+def _ddl(text: str) -> StructType:
     found = StructType.fromDDL(text) if text else StructType()
     assert isinstance(found, StructType)  # noqa: S101  columns with their types are one
     return found

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidemill.errors import ArgumentError, ConnectorError, TidemillError
-from tidemill.model.variables import as_text
+from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tidemill.sources.http.fetch import Answer, Fetcher
+    from tidemill.sources.http.calls import Calls
 
     Query = Mapping[str, object] | Iterable[tuple[str, object]]
 
@@ -60,7 +55,7 @@ class Api:
         The query's parameters are given as `params`, a dict or pairs, as keywords, or both. A list is a parameter that
         comes several times; None is left out.
         """
-        return self._answer(self._asked(path, params, query)).body
+        return self._calls.answer(self._calls.url(path, params, query)).body
 
     def pages(
         self,
@@ -78,94 +73,17 @@ class Api:
         `type`. `records` is the dotted path of the records in an answer; without it they are the answer. A page that
         was there before, and more than `max_pages`, are errors: such a loop has no end.
         """
-        from tidemill.model.source import Source  # noqa: PLC0415  slow to import, and every command imports this
-        from tidemill.sources.http.rest import MOST_PAGES, pages, read_pagination  # noqa: PLC0415
-        from tidemill.sources.params import Params  # noqa: PLC0415
-
-        given = {"type": pagination} if isinstance(pagination, str) else pagination
-        how = read_pagination(Params(Source(self.url, "rest", {"pagination": given})), None)
-        found = pages(self._answer, self._asked(path, params, query), how, records, max_pages or MOST_PAGES)
-        return (page.records for page in found if page.records)
+        return self._calls.pages(self._calls.url(path, params, query), pagination, records, max_pages)
 
     def each(self, dates: Iterable[Item], fetch: Callable[[Item], Found]) -> Iterator[tuple[Item, Found]]:
         """Every date with what `fetch` gives for it, in order; the next ones are fetched meanwhile.
 
         The first date that fails ends it, with an error that names the date.
         """
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
-        waiting: deque[tuple[Item, Future[Found]]] = deque()
-        with ThreadPoolExecutor(self.at_once, thread_name_prefix="tidemill-fetch") as pool:
-            try:
-                for item in dates:
-                    waiting.append((item, pool.submit(fetch, item)))
-                    if len(waiting) >= self.at_once:
-                        yield _done(*waiting.popleft())
-                while waiting:
-                    yield _done(*waiting.popleft())
-            finally:
-                for _, left in waiting:
-                    left.cancel()
-
-    def _asked(self, path: str, params: Query | None, query: Mapping[str, object]) -> str:
-        from tidemill.sources.http.fetch import with_query  # noqa: PLC0415
-
-        return with_query(self._address(path), [*_pairs(params), *_pairs(query)])
-
-    def _answer(self, url: str) -> Answer:
-        """Within a run it is asked for once; of its headers only what leads to the next page is kept."""
-        from tidemill.sources.http.fetch import Answer, remembered  # noqa: PLC0415
-
-        def ask() -> list[Any]:
-            answer = self._fetcher.fetch(url)
-            return [answer.url, answer.body, answer.headers.get("Link", "")]
-
-        at, body, link = remembered(f"{url} {sorted(self.headers.items())}", ask)
-        return Answer(at, body, {"Link": link})
-
-    def _address(self, path: str) -> str:
-        if "://" in path:
-            return path
-        return f"{self.url.rstrip('/')}/{path.lstrip('/')}" if path else self.url
+        return self._calls.each(dates, fetch)
 
     @cached_property
-    def _fetcher(self) -> Fetcher:
-        from tidemill.sources.http.fetch import Fetcher, Pace  # noqa: PLC0415
+    def _calls(self) -> Calls:
+        from tidemill.sources.http.calls import Calls  # noqa: PLC0415  slow to import, and every command imports this
 
-        return Fetcher(
-            self.url,
-            headers=self.headers,
-            timeout=self.timeout,
-            retries=self.retries,
-            pace=Pace(self.rate),
-            fraction=float,
-        )
-
-
-def _done(item: Item, found: Future[Found]) -> tuple[Item, Found]:
-    try:
-        return item, found.result()
-    except TidemillError as failure:
-        raise ConnectorError(failure.code, f"{item}: {failure.problem}", failure.remedy) from failure
-
-
-def _pairs(given: Query | None) -> list[tuple[str, str]]:
-    """Each parameter with its text, those of lists several times."""
-    try:
-        items = list(given.items() if isinstance(given, Mapping) else given or ())
-        flat = [(name, each) for name, value in items for each in (value if _is_list(value) else (value,))]
-    except (TypeError, ValueError):
-        flat = [(None, None)]
-    if any(not isinstance(name, str) or isinstance(value, Mapping) for name, value in flat):
-        raise ArgumentError(
-            "api.bad_params", f"{given!r} are no parameters of a query.", 'Give a dict: params={"season": 2026}.'
-        )
-    return [(name, _text(value)) for name, value in flat if value is not None]
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple | set | frozenset)
-
-
-def _text(value: object) -> str:
-    return value.isoformat() if isinstance(value, date) else as_text(value)
+        return Calls(self)

@@ -11,7 +11,7 @@ import httpx
 import tenacity
 
 from tidemill.errors import ConnectorError
-from tidemill.sources.http.fetch import Answer, origin, shown
+from tidemill.sources.http.fetch import Answer, origin, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,14 +109,14 @@ def _status(url: str, refusal: httpx.Response, tries: int) -> ConnectorError:
     times = f" {tries} times" if tries > 1 else ""
     code, reason = refusal.status_code, refusal.reason_phrase
     remedy = "Check its credentials." if code in _REFUSED else "Check its url and params, or run again later."
-    return ConnectorError("source.http_status", f"{shown(url)} answered {code} {reason}{times}.", remedy)
+    return ConnectorError("source.http_status", f"{without_secrets(url)} answered {code} {reason}{times}.", remedy)
 
 
 def _unreachable(url: str, lost: httpx.RequestError, tries: int) -> ConnectorError:
     times = f", {tries} times" if tries > 1 else ""
     return ConnectorError(
         "source.unreachable",
-        f"{shown(url)} could not be reached{times}: {lost or type(lost).__name__}.",
+        f"{without_secrets(url)} could not be reached{times}: {lost or type(lost).__name__}.",
         "Check its url and the network, or run again later.",
     )
 
@@ -127,6 +127,6 @@ def _json(url: str, content: bytes, fraction: Callable[[str], object]) -> Any:
     except ValueError as bad:
         raise ConnectorError(
             "source.not_json",
-            f"{shown(url)} did not answer in JSON: {bad}",
+            f"{without_secrets(url)} did not answer in JSON: {bad}",
             "Give the address of an API that does.",
         ) from None

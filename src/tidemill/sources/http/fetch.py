@@ -143,7 +143,7 @@ class Fetcher:
         if origin(url) != origin(self.url):
             raise ConnectorError(
                 "source.foreign_link",
-                f"The next page is at {shown(url)}, which is another host than {shown(self.url)}.",
+                f"The next page is at {without_secrets(url)}, which is another host than {without_secrets(self.url)}.",
                 "Its headers are not sent there. Give the address that answers for all pages.",
             )
         return self._asking.fetch(url)
@@ -163,7 +163,9 @@ def origin(url: str) -> tuple[str, str, int]:
     except ValueError:
         port = 0
     if parts.scheme not in {"http", "https"} or not parts.hostname or not port:
-        raise ConnectorError("source.bad_url", f"{shown(url)} is no address of HTTP.", "Write https://host/path.")
+        raise ConnectorError(
+            "source.bad_url", f"{without_secrets(url)} is no address of HTTP.", "Write https://host/path."
+        )
     return parts.scheme, parts.hostname, port
 
 
@@ -175,12 +177,12 @@ def with_query(url: str, more: Mapping[str, str] | Sequence[tuple[str, str]]) ->
     return urlunsplit(parts._replace(query=urlencode([*query, *pairs])))
 
 
-def joined(url: str, link: str) -> str:
+def join_url(url: str, link: str) -> str:
     """A link as it is from the page that holds it."""
     return urljoin(url, link)
 
 
-def shown(url: str) -> str:
+def without_secrets(url: str) -> str:
     """The URL without what may be secret in it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
-from tidemill.sources.files.untyped import Types, empty, read_json
-from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, joined, with_query
+from tidemill.sources.files.text import Types
+from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
 from tidemill.sources.params import Params
-from tidemill.sources.spark import kept, picked
+from tidemill.sources.spark import kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ class ByLink:
 
     def following(self, page: Page, url: str) -> str | None:  # noqa: ARG002
         link = dig(page.answer.body, self.next) if self.next else _link(page.answer.headers.get("Link", ""))
-        return joined(page.answer.url, str(link)) if link else None
+        return join_url(page.answer.url, str(link)) if link else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ class RestSource:
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002
         """The value goes along as the query parameter that `cursor_param` names; what it does there is the API's."""
-        query = {self.cursor_param: sent(value, self.cursor_format)} if self.cursor_param else {}
+        query = {self.cursor_param: format_cursor(value, self.cursor_format)} if self.cursor_param else {}
         return self._rows(reading, query, columns)
 
     def version(self) -> str | None:
@@ -327,12 +327,16 @@ class RestSource:
     def _rows(
         self, reading: Reading, query: Mapping[str, str], columns: Sequence[str], most: int | None = None
     ) -> DataFrame:
+        from tidemill.sources.files.untyped import empty, read_json  # noqa: PLC0415  it imports PySpark
+
         with tempfile.TemporaryDirectory(prefix="tidemill-rest-") as folder:
             file = Path(folder) / "records.json"
             if not self._download(file, with_query(self.fetcher.url, query), most):
-                return picked(self._nothing(reading), columns or self.source.columns, self)
+                return select_columns(
+                    self._check_known(empty(reading, self.types)), columns or self.source.columns, self
+                )
             rows = read_json(reading, [str(file)], {}, self.types)
-            return kept(picked(rows, columns or self.source.columns, self))
+            return kept(select_columns(rows, columns or self.source.columns, self))
 
     def _download(self, file: Path, url: str, most: int | None) -> int:
         """Writes the records as lines, and answers how many there are."""
@@ -345,8 +349,7 @@ class RestSource:
                     break
         return count
 
-    def _nothing(self, reading: Reading) -> DataFrame:
-        rows = empty(reading, self.types)
+    def _check_known(self, rows: DataFrame | None) -> DataFrame:
         if rows is None:
             raise ConnectorError(
                 "source.no_columns",
@@ -361,7 +364,7 @@ def _pace(params: Params) -> Pace | None:
     return Pace(rate) if rate else None
 
 
-def sent(value: Cursor, form: str) -> str:
+def format_cursor(value: Cursor, form: str) -> str:
     """A cursor's value as an API takes it. Where the form is coarser, it is rounded down, so that no row is lost."""
     moment = value.value
     if form == "iso" or not isinstance(moment, date):

@@ -45,39 +45,39 @@ _CURRENT_DATE = {"current_date", "current_date()"}
 _STARTS = 'write "2024-01-31", "2024-01-31T10:30:00Z", "auto", "@name" or "CURRENT_DATE"'
 
 
-def read_window(meaning: Meaning) -> Window | None:
+def read_window(metadata: Metadata) -> Window | None:
     """None where no time column is given; then nothing may be given that needs one."""
-    column = meaning.value("time_column")
+    column = metadata.value("time_column")
     if column is None:
-        for name in (name for name in _FOR_TIMES if meaning.value(name) is not None):
-            meaning.note(meaning.place(name), "missing_key", f"{name} needs time_column", 'write "time_column": "…"')
+        for name in (name for name in _FOR_TIMES if metadata.value(name) is not None):
+            metadata.note(metadata.place(name), "missing_key", f"{name} needs time_column", 'write "time_column": "…"')
         return None
-    literal, moving = _start(meaning)
-    return Window(column, literal, _lookback(meaning), NullTime(meaning.value("null_time", NullTime.FAIL)), moving)
+    literal, moving = _start(metadata)
+    return Window(column, literal, _lookback(metadata), NullTime(metadata.value("null_time", NullTime.FAIL)), moving)
 
 
-def _lookback(meaning: Meaning) -> Duration | int | None:
-    value = meaning.value("lookback")
+def _lookback(metadata: Metadata) -> Duration | int | None:
+    value = metadata.value("lookback")
     try:
         found = table.lookback(value)
     except ArgumentError as bad:
-        meaning.document.pass_on(meaning.place("lookback"), bad)
+        metadata.document.pass_on(metadata.place("lookback"), bad)
         return None
     if isinstance(found, int) and found < 0:
-        meaning.note(
-            meaning.place("lookback"), "bad_lookback", f"a lookback of {found} looks ahead", "write it without -"
+        metadata.note(
+            metadata.place("lookback"), "bad_lookback", f"a lookback of {found} looks ahead", "write it without -"
         )
     return found
 
 
-def _start(meaning: Meaning) -> tuple[str | None, MovingStart | None]:
+def _start(metadata: Metadata) -> tuple[str | None, MovingStart | None]:
     """The start as a literal, or as what only a run knows; neither for "auto", which is the watermark."""
-    text = str(meaning.value("start_date", "auto")).strip()
+    text = str(metadata.value("start_date", "auto")).strip()
     if text.lower() == "auto":
         return None, None
     if text.lower() in _CURRENT_DATE:
         return None, CurrentDate()
-    place = meaning.document.places.at(*meaning.place("start_date")).origin
+    place = metadata.document.places.at(*metadata.place("start_date")).origin
     if text.startswith("@"):
         pieces, names = cut_at_parameters(text)
         if pieces == ("", ""):
@@ -85,7 +85,7 @@ def _start(meaning: Meaning) -> tuple[str | None, MovingStart | None]:
     elif _is_literal(text):
         return text, None
     remedy = suggestion(text, ("auto", "CURRENT_DATE"), _STARTS)
-    meaning.note(meaning.place("start_date"), "bad_start", f"start_date cannot be {text}", remedy)
+    metadata.note(metadata.place("start_date"), "bad_start", f"start_date cannot be {text}", remedy)
     return None, None
 
 
@@ -124,11 +124,11 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
 }
 
 
-class Meaning:
+class Metadata:
     """Reads metadata whose types are right. What does not go together is noted in its document."""
 
-    def __init__(self, document: Document, metadata: Mapping[str, Any]) -> None:
-        self.document, self.metadata = document, metadata
+    def __init__(self, document: Document, given: Mapping[str, Any]) -> None:
+        self.document, self.given = document, given
         self.kind = self._kind()
         self._check_levels()
         self._check_layout()
@@ -138,7 +138,7 @@ class Meaning:
     def value(self, name: str, otherwise: Any = None) -> Any:
         """What is given by this name, at whichever level."""
         key = next(iter(self._given(name)), None)
-        return otherwise if key is None else _get(self.metadata, key)
+        return otherwise if key is None else _get(self.given, key)
 
     def names(self, name: str) -> tuple[str, ...]:
         return as_names(self.value(name)) or ()
@@ -158,10 +158,10 @@ class Meaning:
 
     def _kind(self) -> str:
         """view, table, or a strategy; nothing where that is not known."""
-        kind: str = self.metadata.get("materialization", "table")
-        if (kind == _JOIN) is not (_JOIN in self.metadata):
+        kind: str = self.given.get("materialization", "table")
+        if (kind == _JOIN) is not (_JOIN in self.given):
             return self._half_a_join(kind)
-        section: Mapping[str, Any] | None = self.metadata.get("incremental")
+        section: Mapping[str, Any] | None = self.given.get("incremental")
         if kind != "incremental":
             if section is not None:
                 problem = f"incremental is given, and the materialization is {kind}"
@@ -204,7 +204,7 @@ class Meaning:
     def _given(self, name: str) -> list[Key]:
         """The keys under which it is given, the innermost first."""
         levels: list[Key] = [self.section_key, ("incremental",), ()] if self.kind in _INCREMENTAL else [()]
-        return [(*level, name) for level in levels if name in _get(self.metadata, level)]
+        return [(*level, name) for level in levels if name in _get(self.given, level)]
 
     # strategies
 
