@@ -300,7 +300,7 @@ class Source:
                     yield from (site for site in made if " " in site.problem or raises)
 
     def _sites(self, code: ast.expr, problem: ast.expr, remedy: ast.expr, *, raises: bool) -> Iterator[Site]:
-        """One for each code; or one for each call of the helper that is given one of the three or a part of the code."""
+        """One for each code; or for each call of the helper that is given one of the three, or a part of the code."""
         given = [*ast.walk(code), problem, remedy] if raises or _begins_like_a_code(code) else [problem, remedy]
         helper = next((each for each in self.functions if any(_is_given(each, value) for value in given)), None)
         if helper is None:
