@@ -138,10 +138,10 @@ class Shown:
         met = result.joined
         assert met is not None  # noqa: S101  asked only for joins
         counts = {"matched": met.matched, "arrived late": met.late, "outdated": met.outdated, "waiting": met.waiting}
-        told = [f"{count:,} {word}" for word, count in counts.items() if count]
+        met_rows = [f"{count:,} {word}" for word, count in counts.items() if count]
         redone = facts if result.counts.deleted else []
         why = result.window.reason if result.window else ""
-        return [self.workspace.masking.mask(why), *told, *redone, *_checks(result)]
+        return [self.workspace.masking.mask(why), *met_rows, *redone, *_checks(result)]
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
@@ -176,8 +176,8 @@ class Shown:
         if failed:
             passed = [f"{skipped} not run"] if skipped else []
             return [f"{failed} failed", *passed, tables, "what is done stays: fix the rest and run again"]
-        told = [f"done in {render.duration(outcome.seconds)}", tables]
-        return [*told, f"next: {self.workspace.command('status')}"] if self._first else told
+        ended = [f"done in {render.duration(outcome.seconds)}", tables]
+        return [*ended, f"next: {self.workspace.command('status')}"] if self._first else ended
 
 
 _NOTHING = "nothing read, nothing written"

@@ -80,8 +80,8 @@ def _failures(export: Export) -> Iterator[None]:
     masking = export.masking
     try:
         yield
-    except TidemillError as told:
-        retold(told, masking.mask(told.problem), masking.mask(told.remedy), export.origin)
+    except TidemillError as failure:
+        retold(failure, masking.mask(failure.problem), masking.mask(failure.remedy), export.origin)
         raise
     except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
         whole = "".join(traceback.format_exception(failure))
