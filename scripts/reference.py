@@ -277,30 +277,35 @@ class Source:
         return ast.parse(self.path.read_text())
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def functions(self) -> list[ast.FunctionDef]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
+        return [node for node in self.nodes if isinstance(node, ast.FunctionDef)]
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """What is called in it, by name."""
         found: dict[str, list[ast.Call]] = defaultdict(list)
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
                 found[node.func.id if isinstance(node.func, ast.Name) else node.func.attr].append(node)
         return found
 
     def sites(self) -> Iterator[Site]:
         """A code, a problem and a remedy that follow each other, in a call or in a tuple."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             values = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
             raises = isinstance(node, ast.Call) and _called(node.func).endswith("Error")
             for place, value in enumerate(values[:2]):  # a helper may be given what it is about before the code
-                if len(rest := values[place + 1 :]) >= 2:  # noqa: PLR2004  a problem and a remedy
+                rest = values[place + 1 :]
+                if len(rest) >= 2 and (raises or _may_be_code(value)):  # noqa: PLR2004  a problem and a remedy
                     made = self._sites(value, rest[-2], rest[-1], raises=raises)
                     yield from (site for site in made if " " in site.problem or raises)
 
     def _sites(self, code: ast.expr, problem: ast.expr, remedy: ast.expr, *, raises: bool) -> Iterator[Site]:
-        """One for each code; or one for each call of a helper that is given one of the three or a part of the code."""
+        """One for each code; or for each call of the helper that is given one of the three, or a part of the code."""
         given = [*ast.walk(code), problem, remedy] if raises or _begins_like_a_code(code) else [problem, remedy]
         helper = next((each for each in self.functions if any(_is_given(each, value) for value in given)), None)
         if helper is None:
@@ -403,6 +408,17 @@ class Source:
 
 
 SOURCES = [Source(path) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+def _may_be_code(value: ast.expr) -> bool:
+    """Whether it is a code, one of two, or begins like one."""
+    match value:
+        case ast.Constant(value=str(text)):
+            return bool(CODE.fullmatch(text))
+        case ast.IfExp(body=body, orelse=other):
+            return _may_be_code(body) and _may_be_code(other)
+        case _:
+            return _begins_like_a_code(value)
 
 
 def _begins_like_a_code(value: ast.expr) -> bool:

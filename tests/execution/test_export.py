@@ -47,7 +47,7 @@ def left_behind(folder: Path) -> list[str]:
 def test_a_target_that_ends_like_a_file_becomes_one_file(spark, tmp_path):
     done = write_export(spark, numbers(spark, 3), export(tmp_path, "out/daily.csv", "CSV"))
     assert (tmp_path / "out/daily.csv").read_text() == "id,name,part\n0,n0,0\n1,n1,1\n2,n2,0\n"
-    assert (done.rows, done.path) == (3, str(tmp_path / "out/daily.csv"))
+    assert (done.rows_written, done.path) == (3, str(tmp_path / "out/daily.csv"))
     assert done.seconds > 0
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["daily.csv"]
 
@@ -70,7 +70,7 @@ def test_values_keep_their_spaces_quotes_and_nulls(spark, tmp_path):
 def test_a_folder_is_replaced_whole(spark, tmp_path, kind):
     for count in (5, 2):
         done = write_export(spark, numbers(spark, count), export(tmp_path, "out", kind))
-        assert done.rows == count
+        assert done.rows_written == count
         found = spark.read.format(kind).options(header=True).load(str(tmp_path / "out"))
         assert found.count() == count
     assert left_behind(tmp_path) == []
@@ -124,7 +124,7 @@ def test_append_to_a_file_without_a_last_line_end(spark, tmp_path):
 
 def test_no_rows_are_a_header(spark, tmp_path):
     done = write_export(spark, numbers(spark, 0), export(tmp_path, "out.csv", "csv"))
-    assert done.rows == 0
+    assert done.rows_written == 0
     assert (tmp_path / "out.csv").read_text() == "id,name,part\n"
 
 
@@ -158,7 +158,7 @@ def test_delta_is_replaced_appended_and_merged_in_one_commit_each(spark, tmp_pat
     path = str(tmp_path / "out")
     for mode, count, total in ((Replace(), 3, 3), (Append(), 2, 5), (Replace(), 4, 4), (Merge(("id",)), 6, 6)):
         done = write_export(spark, numbers(spark, count), export(tmp_path, "out", "DELTA", mode))
-        assert (done.rows, done.path) == (count, path)
+        assert (done.rows_written, done.path) == (count, path)
         assert deltalake.DeltaTable(path).to_pyarrow_table().num_rows == total
     version = deltalake.DeltaTable(path).version()
     write_export(spark, numbers(spark, 6), export(tmp_path, "out", "delta", Merge(("id",))))
@@ -170,7 +170,7 @@ def test_a_folder_of_parquet_files_is_replaced_appended_and_merged(spark, tmp_pa
     out = tmp_path / "out"
     for mode, count, total in ((Replace(), 3, 3), (Append(), 2, 5), (Replace(), 4, 4), (Merge(("id",)), 6, 6)):
         done = write_export(spark, numbers(spark, count), export(tmp_path, "out", "PARQUET", mode))
-        assert (done.rows, done.path) == (count, str(out))
+        assert (done.rows_written, done.path) == (count, str(out))
         assert sorted(pq.read_table(out).column("id").to_pylist()) == sorted(
             range(total) if total != 5 else [0, 0, 1, 1, 2]
         )

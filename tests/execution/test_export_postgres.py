@@ -38,7 +38,7 @@ def fresh(postgres) -> None:
 
 def test_a_table_is_made_replaced_and_appended_to(spark, postgres):
     done = write_export(spark, rows(spark, (1, "a"), (2, "b")), export(postgres))
-    assert (done.rows, done.path) == (2, "shop.daily")
+    assert (done.rows_written, done.path) == (2, "shop.daily")
     write_export(spark, rows(spark, (3, "c")), export(postgres))
     assert held(postgres) == [(3, "c")]
     write_export(spark, rows(spark, (3, "c"), (4, "d")), export(postgres, Append()))
@@ -49,7 +49,7 @@ def test_a_merge_updates_inserts_and_leaves_equal_rows_untouched(spark, postgres
     write_export(spark, rows(spark, (1, "a"), (2, "b")), export(postgres, Merge(("ID",))))
     before = dict(postgres.run("SELECT id, xmin::text FROM shop.daily"))
     done = write_export(spark, rows(spark, (1, "a"), (2, "B"), (3, None)), export(postgres, Merge(("id",))))
-    assert done.rows == 3
+    assert done.rows_written == 3
     assert held(postgres) == [(1, "a"), (2, "B"), (3, None)]
     after = dict(postgres.run("SELECT id, xmin::text FROM shop.daily"))
     assert after[1] == before[1]
@@ -146,7 +146,7 @@ def test_other_databases_take_appended_rows_in_one_transaction(spark, tmp_path):
         done = write_export(
             spark, values, Export("daily", "daily", "JDBC", table="t", mode=Append(), options={"url": url})
         )
-        assert done.rows == 10
+        assert done.rows_written == 10
     assert spark.read.jdbc(url, "daily").count() == 20
     with pytest.raises(ArgumentError, match="cannot replace a table of this database in one transaction"):
         write_export(spark, values, Export("daily", "daily", "JDBC", table="t", options={"url": url}))

@@ -8,9 +8,8 @@ import pytest
 
 from tidemill.api.workspace import Workspace
 from tidemill.errors import SourceError
-from tidemill.execution.exports.export import ExportResult
 from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import Outcome, StepResult
+from tidemill.execution.results import Outcome, StepKind, StepResult
 from tidemill.ledger.past import PastRun, past_runs
 from tidemill.model.cursor import cursor
 from tidemill.model.record import Counts, Record, Snapshot
@@ -96,7 +95,7 @@ def test_a_failure_and_what_waits_for_it_are_kept_and_so_are_exports(shop: Works
         shop,
         Outcome("main.visits", error=failure, seconds=0.25),
         Outcome("main.pages", waits_for="main.visits"),
-        Outcome("out.csv", ExportResult(4, 0.1, "out.csv")),
+        Outcome("out.csv", StepResult("out.csv", "exported", rows_read=4, seconds=0.1, kind=StepKind.EXPORT)),
         request=Request(backfill=backfill_of("2024-01-01", None, None)),
     )
     assert (run.ok, run.status) == (False, "failed")

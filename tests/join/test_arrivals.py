@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from tidemill.cli.show import told
+from tidemill.cli.show import lines_of
 from tidemill.graphs.svg import Histogram, histogram_svg
 from tidemill.join.arrivals import Arrivals
 
@@ -34,7 +34,7 @@ BARS = {-7: "█ 1", -1: "████ 9", 0: f"{'█' * 40} 80", 3: "███�
 
 
 def test_the_text_says_what_the_declared_lengths_catch_and_what_longer_ones_would() -> None:
-    assert list(told("payments", FOUND)) == [
+    assert list(lines_of("payments", FOUND)) == [
         "payments · 100 matches, whenever they came",
         "in days; * as declared",
         "look back         0     1     2     3     5    6*    7",
@@ -44,14 +44,14 @@ def test_the_text_says_what_the_declared_lengths_catch_and_what_longer_ones_woul
         f"{CATCHES}, 12 days 100%; with the look back of 6 days it is 97.0%",
         *(f"{apart:>5} {BARS.get(apart, '')}".rstrip() for apart in range(-7, 13)),
     ]
-    assert list(told("payments", Arrivals())) == ["payments · 0 matches, whenever they came"]
-    *_, shares, advice = told("payments", Arrivals({0: 999, 400: 1}, "hour", look_forward=10))
+    assert list(lines_of("payments", Arrivals())) == ["payments · 0 matches, whenever they came"]
+    *_, shares, advice = lines_of("payments", Arrivals({0: 999, 400: 1}, "hour", look_forward=10))
     assert shares == f"catches       {' '.join(['99.9%'] * 17)} 100%"
     assert advice.startswith("a look forward of 10 hours catches 99.9% of the matches, 400 hours 100%; with")
 
 
 def test_lengths_stand_above_their_shares_on_narrow_terminals_too() -> None:
-    assert list(told("payments", FOUND, 50))[2:8] == [
+    assert list(lines_of("payments", FOUND, 50))[2:8] == [
         "look back         0     1     2     3     5",
         "catches       90.0% 99.0% 99.0% 99.0% 99.0%",
         "look back        6*    7",

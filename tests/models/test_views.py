@@ -26,7 +26,7 @@ from tidemill.cli.main import tidemill
 from tidemill.cli.outcome import Shown, run_data
 from tidemill.errors import ArgumentError, StateError
 from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import Outcome, RunOutcome, StepResult, ViewResult
+from tidemill.execution.results import Outcome, RunOutcome, StepKind, StepResult
 from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.log import forget_view, keep_view, view_record
@@ -204,9 +204,7 @@ def test_a_view_is_up_to_date_without_spark_while_query_and_inputs_are_what_they
     commit("orders")
     catalog = catalog_of(shop)
     was_run(view(shop), orders=catalog.version("my_schema.orders"))
-    assert run_view(no_spark, view(shop), catalog, NOW) == ViewResult(
-        "my_schema.open_orders", "up to date", ("id", "amount")
-    )
+    assert run_view(no_spark, view(shop), catalog, NOW) == viewed("open_orders", "up to date", "id", "amount")
     other = load({"open_orders.sql": MODELS["open_orders.sql"].replace("open'", "late'")})
     with pytest.raises(pytest.fail.Exception, match="Spark was asked for"):
         run_view(no_spark, view(other), catalog, NOW)
@@ -344,16 +342,19 @@ def test_a_view_cannot_be_verified_and_not_shown_before_what_it_reads_is_made():
     assert "Did you mean my_schema.pricey?" in cli("verify", "my_schema.price").stderr
 
 
+def viewed(name: str, status: str, *columns: str, **facts: Any) -> StepResult:
+    return StepResult(f"my_schema.{name}", status, "view", kind=StepKind.VIEW, columns=columns, **facts)
+
+
 def results() -> tuple[Outcome, ...]:
-    seen = ("id", "amount")
     counted = Checked(RowCount(1), Place("my_schema.pricey", entering=False), 2)
     return (
         Outcome("my_schema.orders", StepResult("my_schema.orders", "up to date", "replace", 0, Counts(), 2, 0, 0.0)),
         Outcome(
             "my_schema.open_orders",
-            ViewResult("my_schema.open_orders", "created", seen, 0.31, first_run=True, notices=("it was a table",)),
+            viewed("open_orders", "created", "id", "amount", seconds=0.31, first_run=True, notices=("it was a table",)),
         ),
-        Outcome("my_schema.pricey", ViewResult("my_schema.pricey", "changed", seen[:1], 0.2, checks=(counted,))),
+        Outcome("my_schema.pricey", viewed("pricey", "changed", "id", seconds=0.2, checks=(counted,))),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.display import html_table
 from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import StepResult, ViewResult
+from tidemill.execution.results import StepKind
 from tidemill.planning.request import USUAL
 from tidemill.sources.registry import retold
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
     from tidemill.changes.check_results import Checked, Expected
     from tidemill.errors import TidemillError
-    from tidemill.execution.results import Outcome
+    from tidemill.execution.results import Outcome, StepResult
     from tidemill.model.cursor import CursorType
     from tidemill.model.variables import Masking
     from tidemill.planning.windows import WindowPlan
@@ -153,34 +153,21 @@ def step_of(outcome: Outcome, workspace: Workspace) -> RunStep:
     if result is None:
         waits_for = workspace.short(outcome.waits_for) if outcome.waits_for else None
         return RunStep(name, "not run", waits_for=waits_for)
-    if isinstance(result, StepResult):
-        return _of_table(name, result, masking)
-    if isinstance(result, ViewResult):
-        notices = tuple(map(masking.mask, result.notices))
-        return RunStep(
-            name,
-            result.status,
-            "view",
-            result.first_run,
-            seconds=result.seconds,
-            notices=notices,
-            checks=result.checks,
-        )
-    return RunStep(name, result.status, rows_read=result.rows, rows_written=result.rows, seconds=result.seconds)
+    return _done(name, result, masking)
 
 
-def _of_table(name: str, result: StepResult, masking: Masking) -> RunStep:
+def _done(name: str, result: StepResult, masking: Masking) -> RunStep:
     counts = result.counts
     return RunStep(
         table=name,
         status=result.status,
         strategy=result.strategy,
-        first_run=result.first_run,
+        first_run=None if result.kind is StepKind.EXPORT else result.first_run,
         rebuilt=result.rebuilt,
-        batches=result.batches,
+        batches=result.batches if result.kind is StepKind.TABLE else 0,
         rows_read=result.rows_read,
         bytes_read=result.bytes_read,
-        rows_written=counts.written,
+        rows_written=result.rows_written,
         inserted=counts.inserted,
         updated=counts.updated,
         deleted=counts.deleted,

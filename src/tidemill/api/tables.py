@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidemill.display import html_table
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.log import format_at
 from tidemill.model.format import COMPRESSION, DEFAULT_FORMAT, PARQUET, Capability, can, known_codec, known_format
 from tidemill.model.names import absolute, local_path
-from tidemill.model.project import SparkSettings
+from tidemill.model.project import SparkSettings, find_project
 from tidemill.model.strategy import Merge, MergeStrategy, merge_form
 from tidemill.model.table import SchemaPolicy, Table, schema_policy
 from tidemill.model.variables import NOTHING_GIVEN
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution.results import Listener, StepResult
     from tidemill.formats.history import History
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.record import Commit
     from tidemill.sources.files.source import FileSource
-    from tidemill.sources.frames import Rows
+    from tidemill.sources.frames import FrameSource, Rows
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
@@ -109,7 +110,8 @@ def merge(
       session with a LogStore that is safe for several writers
 
     What is wrong raises a `TidemillError`, and the table is as it was. `dataclasses.asdict(result)` is the result for
-    JSON.
+    JSON. In the folder of a project the merge is in its ledger (`tidemill runs`) like the command; elsewhere it is in
+    none.
 
     >>> tidemill.merge("changes.csv", "lake/sales", on="order_id")
     MergeResult(inserted=1, updated=1, deleted=0, unchanged=1, total=4, ...)
@@ -126,7 +128,7 @@ def merge(
         format_=format,
         single_writer=single_writer,
     )
-    return run_merge(source, table, spark)
+    return _merge_result(kept_merge(source, table, spark))
 
 
 def merge_parquet_dataset(
@@ -154,7 +156,7 @@ def merge_parquet_dataset(
         format_=PARQUET.name,
         compression=compression,
     )
-    result = run_merge(source, table, spark)
+    result = _merge_result(kept_merge(source, table, spark))
     return {name: getattr(result, name) for name in ("inserted", "updated", "deleted", "total")}
 
 
@@ -339,37 +341,86 @@ def merge_table(
     )
 
 
-def run_merge(
+def run_merge(source: Rows | str | Path, table: Table, spark: SparkSession | None = None, **how: Any) -> MergeResult:
+    """The result of a declared merge, which no ledger hears of; `how` goes to `merge_step`."""
+    return _merge_result(merge_step(source, table, spark, **how))
+
+
+def kept_merge(source: Rows | str | Path, table: Table, spark: SparkSession | None = None) -> StepResult:
+    """A merge that is in the ledger of the project in the current folder; outside of projects there is none."""
+    from tidemill.execution.journal import keeping_merge  # noqa: PLC0415
+
+    if find_project(Path.cwd()) is None:
+        return merge_step(source, table, spark)
+    named = source if isinstance(source, str | Path) else f"<{type(source).__name__}>"
+    with keeping_merge(table, f"merge {named} {table.name}") as kept:
+        return merge_step(source, table, spark, listener=kept)
+
+
+def merge_step(
     source: Rows | str | Path,
     table: Table,
     spark: SparkSession | None = None,
     *,
     settings: SparkSettings | None = None,
     options: Mapping[str, str] = NOTHING_GIVEN,
-    small: bool = False,
+    small: bool | None = False,
     dry_run: bool = False,
-) -> MergeResult:
+    listener: Listener | None = None,
+) -> StepResult:
     """Runs a declared merge, or only says what it would do. Files are read with these options of Spark.
 
-    Without a session it runs on the Spark of the settings; `small` starts the embedded one for a short job.
+    Without a session it runs on the Spark of the settings; `small` starts the embedded one for a short job, and None
+    asks the source and the table whether it is one. `listener` hears of the step like one of a run.
     """
-    from tidemill.execution.step import run_step  # noqa: PLC0415
+    from tidemill.execution.results import Outcome, Silent  # noqa: PLC0415
+
+    listener, began = listener or Silent(), time.monotonic()
+    listener.began(table.name)
+    try:
+        result = _merged(_rows_of(source, options), table, spark, settings, small=small, dry_run=dry_run)
+    except TidemillError as failure:
+        listener.ended(Outcome(table.name, error=failure, seconds=time.monotonic() - began))
+        raise
+    listener.ended(Outcome(table.name, result, seconds=time.monotonic() - began))
+    return result
+
+
+def _rows_of(source: Rows | str | Path, options: Mapping[str, str]) -> FileSource | FrameSource:
     from tidemill.sources.frames import FrameSource  # noqa: PLC0415
+
+    if not isinstance(source, str | Path):
+        return FrameSource(source)
+    rows = file_source(source, options)
+    rows.format  # noqa: B018  a path that is not there is found before Spark starts
+    return rows
+
+
+def _merged(
+    rows: FileSource | FrameSource,
+    table: Table,
+    spark: SparkSession | None,
+    settings: SparkSettings | None,
+    *,
+    small: bool | None,
+    dry_run: bool,
+) -> StepResult:
+    from tidemill.execution.results import StepKind  # noqa: PLC0415
+    from tidemill.execution.step import run_step  # noqa: PLC0415
+    from tidemill.planning.work import is_small  # noqa: PLC0415
+    from tidemill.sources.files.source import FileSource  # noqa: PLC0415
     from tidemill.spark.errors import translated  # noqa: PLC0415
     from tidemill.spark.session import session_for  # noqa: PLC0415
 
-    rows: FileSource | FrameSource
-    if isinstance(source, str | Path):
-        rows = file_source(source, options)
-        rows.format  # noqa: B018  a path that is not there is found before Spark starts
-    else:
-        rows = FrameSource(source)
+    if small is None:
+        small = isinstance(rows, FileSource) and is_small(rows, table)
     with translated(f"Merging {rows} into {table.name}"):
         session = session_for(spark, small=small, settings=settings or SparkSettings())
         # What catalogs do not know by name is at a path, and need not be there yet.
         place = _located if can(table.format, Capability.READ_BY_PATH) else _placed
         located = replace(table, path=place(table.path, session))
-        return _merge_result(run_step(session, located, rows, dry_run=dry_run))
+        result = run_step(session, located, rows, dry_run=dry_run)
+        return replace(result, kind=StepKind.MERGE)
 
 
 def file_source(source: str | Path, options: Mapping[str, str] = NOTHING_GIVEN) -> FileSource:
@@ -388,11 +439,11 @@ def _merge_result(result: StepResult) -> MergeResult:
         deleted=result.counts.deleted,
         unchanged=result.counts.unchanged,
         ignored=result.counts.ignored,
-        total=result.total,
+        total=result.total or 0,
         files_rewritten=result.files_rewritten,
         files_kept=result.files_kept,
         seconds=result.seconds,
-        version=result.version,
+        version=result.version or 0,
         created=result.first_run,
         status=result.status,
         notices=result.notices,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +10,7 @@ import click
 from tidemill.cli import render
 from tidemill.cli.console import Live
 from tidemill.cli.options import columns, merged_into, output, promised_here, single_writer, spark_here
+from tidemill.cli.outcome import COUNTS
 from tidemill.model.names import absolute
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
@@ -18,8 +19,7 @@ from tidemill.model.variables import given_pairs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.api.tables import MergeResult
-    from tidemill.execution.journal import Kept
+    from tidemill.execution.results import StepResult
     from tidemill.model.table import Table
 
 EXAMPLES = """\b
@@ -134,7 +134,7 @@ def merge(
     options, silent = given_pairs("--option", pairs), quiet or form == "json"
     attempt = _rehearse if dry_run else _run
     result = attempt(source, options, table, quiet=silent)
-    if table.partition_by and not result.created:
+    if table.partition_by and not result.first_run:
         result = replace(result, notices=(*result.notices, *_kept_partitions(table)))
     if form == "json":
         render.document(_data(result, table, on) | ({"dry_run": True} if dry_run else {}))
@@ -154,65 +154,57 @@ def _kept_partitions(table: Table) -> list[str]:
     return [f"{table.name} stays {stays}: --partition-by is for new tables"]
 
 
-def _rehearse(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> MergeResult:
-    from tidemill.api.tables import run_merge  # noqa: PLC0415
+def _rehearse(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> StepResult:
+    from tidemill.api.tables import merge_step  # noqa: PLC0415
     from tidemill.cli.console import interruptible  # noqa: PLC0415
 
     settings = spark_here()
     with Live(f"looking what merging {source} into {table.name} would do", quiet=quiet):
         return interruptible(
-            lambda: run_merge(source, table, settings=settings, options=options, small=True, dry_run=True)
+            lambda: merge_step(source, table, settings=settings, options=options, small=True, dry_run=True)
         )
 
 
-def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> MergeResult:
-    from tidemill.api.tables import file_source, run_merge  # noqa: PLC0415
+def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> StepResult:
+    from tidemill.api.tables import file_source, merge_step  # noqa: PLC0415
     from tidemill.cli.console import interruptible  # noqa: PLC0415
-    from tidemill.execution.journal import keeping  # noqa: PLC0415
-    from tidemill.planning.work import is_small  # noqa: PLC0415
+    from tidemill.execution.journal import keeping_merge  # noqa: PLC0415
 
     settings = spark_here()
     if options:  # a wrong one is no run
         file_source(source, options)
-    with keeping("merge", f"merge {source} {table.name}", table.name, table.path) as kept:
-        kept.strategy = str(table.strategy)
-        small = is_small(file_source(source), table)
-        with Live(f"merging {source} into {table.name}", quiet=quiet):
-            result = interruptible(lambda: run_merge(source, table, settings=settings, options=options, small=small))
-        _keep(kept, result)
-        return result
+    live = Live(f"merging {source} into {table.name}", quiet=quiet)
+    with keeping_merge(table, f"merge {source} {table.name}") as kept, live:
+        return interruptible(
+            lambda: merge_step(source, table, settings=settings, options=options, small=None, listener=kept)
+        )
 
 
-def _keep(kept: Kept, result: MergeResult) -> None:
-    kept.status = result.status
-    kept.counts = {name: getattr(result, name) for name in ("inserted", "updated", "deleted", "unchanged", "ignored")}
-    kept.rows_read, kept.version, kept.seconds = _rows(result), result.version, result.seconds
-
-
-def _rows(result: MergeResult) -> int:
+def _rows(result: StepResult) -> int:
     """The rows of the change: every one of them is in one of these counts."""
-    return result.inserted + result.updated + result.unchanged + result.ignored
+    return result.counts.written + result.counts.unchanged + result.counts.ignored
 
 
-def _data(result: MergeResult, table: Table, keys: tuple[str, ...]) -> dict[str, Any]:
-    numbers = asdict(result)
-    notices = list(numbers.pop("notices"))
-    first_run = numbers.pop("created")
+def _data(result: StepResult, table: Table, keys: tuple[str, ...]) -> dict[str, Any]:
     return {
         "table": table.name,
         "path": absolute(table.path),
         "strategy": str(table.strategy),
         "keys": list(keys),
-        "status": numbers.pop("status"),
-        "first_run": first_run,
+        "status": result.status,
+        "first_run": result.first_run,
         "rows": _rows(result),
-        **numbers,
+        **{name: getattr(result.counts, name) for name in COUNTS},
+        "total": result.total,
+        "files_rewritten": result.files_rewritten,
+        "files_kept": result.files_kept,
         "seconds": round(result.seconds, 3),
-        "notices": notices,
+        "version": result.version,
+        "notices": list(result.notices),
     }
 
 
-def _show(result: MergeResult, table: Table, keys: tuple[str, ...], *, would: bool = False) -> None:
+def _show(result: StepResult, table: Table, keys: tuple[str, ...], *, would: bool = False) -> None:
     name = table.path.rstrip("/").rpartition("/")[2]
     facts = _facts(result, ", ".join(keys))
     render.done(name, ["dry run, nothing written", *facts] if would else facts, result.seconds)
@@ -220,11 +212,10 @@ def _show(result: MergeResult, table: Table, keys: tuple[str, ...], *, would: bo
         render.notice(text)
 
 
-def _facts(result: MergeResult, keys: str) -> list[str]:
+def _facts(result: StepResult, keys: str) -> list[str]:
     merged = f"{render.rows(_rows(result))} on {keys}"
-    counts = ("inserted", "updated", "deleted", "unchanged", "ignored")
-    counted = [f"{getattr(result, name):,} {name}" for name in counts if getattr(result, name)]
-    in_all = f"{render.rows(result.total)} in all"
+    counted = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
+    in_all = f"{render.rows(result.total or 0)} in all"
     match result.status:
         case "created":
             return ["first run", f"merged {merged}", *counted, in_all]
@@ -234,7 +225,7 @@ def _facts(result: MergeResult, keys: str) -> list[str]:
             return [
                 "unchanged",
                 f"compared {merged}",
-                *counted[1 if not result.ignored else 0 :],
+                *counted[1 if not result.counts.ignored else 0 :],
                 "nothing written",
                 in_all,
             ]

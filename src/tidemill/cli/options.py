@@ -92,8 +92,8 @@ def profiled(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def single_writer(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--single-writer`, as every command has it that writes to a table by its path."""
-    told = "Promise that no other process writes to the table; a Delta table on S3 needs it, or a safe LogStore."
-    return click.option("--single-writer", "alone", is_flag=True, help=told)(command)
+    help_text = "Promise that no other process writes to the table; a Delta table on S3 needs it, or a safe LogStore."
+    return click.option("--single-writer", "alone", is_flag=True, help=help_text)(command)
 
 
 def selection(command: Callable[..., Any]) -> Callable[..., Any]:

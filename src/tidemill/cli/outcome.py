@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
     from tidemill.cli.console import Live
     from tidemill.errors import TidemillError
-    from tidemill.execution.results import Outcome, RunOutcome, StepResult, ViewResult
+    from tidemill.execution.results import Outcome, RunOutcome, StepResult
     from tidemill.ledger.ledger import Run
 
 STARTING = "starting Spark"
@@ -106,9 +106,9 @@ class Shown:
         if outcome.result is None:
             render.passed_over(name, self._why_not(outcome))
             return
-        did, count, facts = self._did(outcome)
+        did, count, facts = self._did(outcome.result)
         render.done(name, facts, outcome.result.seconds, f"{did:10} {count:>12}   ")
-        for text in getattr(outcome.result, "notices", ()):
+        for text in outcome.result.notices:
             render.notice(self.workspace.masking.mask(text))
 
     def _why_not(self, outcome: Outcome) -> str:
@@ -117,30 +117,30 @@ class Shown:
             return f"not run: it reads {self.workspace.short(waits_for)}, which this run could not make"
         return f"not run: {self.workspace.short(waits_for)} failed, and --fail-fast starts nothing more"
 
-    def _did(self, outcome: Outcome) -> tuple[str, str, list[str]]:
+    def _did(self, result: StepResult) -> tuple[str, str, list[str]]:
         """What was done, to how many rows, and all else that is known."""
-        result = _step_result(outcome)
-        if getattr(outcome.result, "status", None) == "up to date":
+        if result.up_to_date:
             return "up to date", "", ["its inputs are unchanged"]
-        if viewed := _view_result(outcome):
-            return "view", _count(len(viewed.columns), "column"), [_checked(viewed), *_checks(viewed)]
-        if result is None:
-            return "exported", render.rows(getattr(outcome.result, "rows", 0)), []
+        match result.kind:
+            case "view":
+                return "view", _count(len(result.columns), "column"), [_checked(result), *_checks(result)]
+            case "export":
+                return "exported", render.rows(result.rows_written), []
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
         if result.joined is not None:
             return _verb(result), render.rows(result.rows_read), self._met(result, facts)
-        told = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
-        return _verb(result), render.rows(result.rows_read), told
+        shown = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
+        return _verb(result), render.rows(result.rows_read), shown
 
     def _met(self, result: StepResult, facts: list[str]) -> list[str]:
         """A join's window, and what it has met; how rows entered only where that was not by being new."""
         met = result.joined
         assert met is not None  # noqa: S101  asked only for joins
         counts = {"matched": met.matched, "arrived late": met.late, "outdated": met.outdated, "waiting": met.waiting}
-        told = [f"{count:,} {word}" for word, count in counts.items() if count]
+        met_rows = [f"{count:,} {word}" for word, count in counts.items() if count]
         redone = facts if result.counts.deleted else []
         why = result.window.reason if result.window else ""
-        return [self.workspace.masking.mask(why), *told, *redone, *_checks(result)]
+        return [self.workspace.masking.mask(why), *met_rows, *redone, *_checks(result)]
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
@@ -149,7 +149,7 @@ class Shown:
     def _in_all(self, result: StepResult) -> list[str]:
         """How much history a function's table holds by now."""
         kept = any(each.name == result.table and each.function for each in self.workspace.tables)
-        return [f"{render.rows(result.total)} in all"] if kept and not result.first_run else []
+        return [f"{render.rows(result.total or 0)} in all"] if kept and not result.first_run else []
 
     def _window(self, result: StepResult) -> list[str]:
         batches = [f"{result.batches} batches"] if result.batches > 1 else []
@@ -162,20 +162,21 @@ class Shown:
     def _end(self, outcome: RunOutcome) -> list[str]:
         failed = sum(1 for each in outcome.outcomes if each.error)
         skipped = sum(1 for each in outcome.outcomes if not each.ok and not each.error)
-        steps = [result for each in outcome.outcomes if (result := _step_result(each))]
-        exports = sum(1 for each in outcome.outcomes if each.result and each.result.status == "exported")
+        done = [each.result for each in outcome.outcomes if each.result]
+        exports = sum(1 for each in done if each.status == "exported")
+        steps = [each for each in done if each.kind == "table"]
         changed = sum(1 for step in steps if step.status in {"created", "changed"})
-        views = sum(1 for each in outcome.outcomes if (viewed := _view_result(each)) and viewed.status != "up to date")
+        views = sum(1 for each in done if each.kind == "view" and not each.up_to_date)
         if not outcome.outcomes:
             return [render.NOTHING_DECLARED]
-        if not failed and not views and all(step.status == "up to date" for step in steps):
+        if not failed and not views and all(step.up_to_date for step in steps):
             return ["up to date", f"no table changed · {_count(exports, 'export')} written" if exports else _NOTHING]
         tables = f"{_count(changed, 'table')} changed" + (f" · {_count(views, 'view')} checked" if views else "")
         if failed:
             passed = [f"{skipped} not run"] if skipped else []
             return [f"{failed} failed", *passed, tables, "what is done stays: fix the rest and run again"]
-        told = [f"done in {render.duration(outcome.seconds)}", tables]
-        return [*told, f"next: {self.workspace.command('status')}"] if self._first else told
+        ended = [f"done in {render.duration(outcome.seconds)}", tables]
+        return [*ended, f"next: {self.workspace.command('status')}"] if self._first else ended
 
 
 _NOTHING = "nothing read, nothing written"
@@ -185,26 +186,14 @@ def _count(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def _step_result(outcome: Outcome) -> StepResult | None:
-    from tidemill.execution.results import StepResult  # noqa: PLC0415  slow to import
-
-    return outcome.result if isinstance(outcome.result, StepResult) else None
-
-
-def _view_result(outcome: Outcome) -> ViewResult | None:
-    from tidemill.execution.results import ViewResult  # noqa: PLC0415  slow to import
-
-    return outcome.result if isinstance(outcome.result, ViewResult) else None
-
-
-def _checked(result: ViewResult) -> str:
+def _checked(result: StepResult) -> str:
     return "its new query is right" if result.status == "changed" else "its query is right"
 
 
-def _checks(result: StepResult | ViewResult) -> list[str]:
+def _checks(result: StepResult) -> list[str]:
     passed, count = sum(not each.failures for each in result.checks), len(result.checks)
-    told = f"{count}" if passed == count else f"{passed} of {count}"
-    return [f"{told} check{'' if count == 1 else 's'} passed"] if count else []
+    shown = f"{count}" if passed == count else f"{passed} of {count}"
+    return [f"{shown} check{'' if count == 1 else 's'} passed"] if count else []
 
 
 def _verb(result: StepResult) -> str:
@@ -214,7 +203,7 @@ def _verb(result: StepResult) -> str:
         return "loaded"
     if result.rebuilt:
         return "rebuilt"
-    return next((verb for word, verb in _VERBS.items() if result.strategy.startswith(word)), "merged")
+    return next((verb for word, verb in _VERBS.items() if (result.strategy or "").startswith(word)), "merged")
 
 
 def run_data(workspace: Workspace, outcome: RunOutcome, run: Run) -> dict[str, Any]:
@@ -234,8 +223,9 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
     """What Python code sees of a step, with null in the place of what it has not."""
     from tidemill.api.results import step_of  # noqa: PLC0415  slow to import
 
-    step, result = step_of(outcome, workspace), _step_result(outcome)
-    wrote = outcome.result is not None and _view_result(outcome) is None
+    step = step_of(outcome, workspace)
+    result = outcome.result if outcome.result and outcome.result.kind == "table" else None
+    wrote = outcome.result is not None and outcome.result.kind != "view"
     done = {name: getattr(step, name) if result else None for name in ("rebuilt", "batches", "rows_read", "bytes_read")}
     return {
         "table": step.table,

@@ -134,9 +134,9 @@ def validate(workspace: Workspace, form: str, quiet: bool) -> None:
         for text in (*notices, *proposals):
             render.notice(text)
         words = [f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count]
-        told = render.SEPARATOR.join(words) or render.NOTHING_DECLARED
+        counted = render.SEPARATOR.join(words) or render.NOTHING_DECLARED
         doubts = f"! no errors · {len(notices)} notice{'' if len(notices) == 1 else 's'}"
-        render.say(f"{render.INDENT}{doubts if notices else '✓ nothing is wrong'} · {told}")
+        render.say(f"{render.INDENT}{doubts if notices else '✓ nothing is wrong'} · {counted}")
 
 
 @click.command(

@@ -251,7 +251,7 @@ def join_stats(
     if form == "json":
         render.document({"table": workspace.short(table), **found.to_json(), "svg": file})
     elif not quiet:
-        shown = told(workspace.short(table), found, console.width())
+        shown = lines_of(workspace.short(table), found, console.width())
         for line in (*shown, *([f"drawn into {file}"] if file else ())):
             render.say(f"{render.INDENT}{line}")
 
@@ -265,7 +265,7 @@ def _counted(workspace: Workspace, table: str, within: str | None, *, shown: boo
         return interruptible(ready)
 
 
-def told(name: str, found: Arrivals, width: int | None = None) -> Iterator[str]:
+def lines_of(name: str, found: Arrivals, width: int | None = None) -> Iterator[str]:
     """What a terminal shows: the shares that lengths catch, the declared ones among them, and a bar per distance."""
     room = None if width is None else width - len(render.INDENT)
     yield f"{name}{render.SEPARATOR}{found.matches:,} matches, whenever they came"

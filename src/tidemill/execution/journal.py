@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.execution.results import Silent, StepResult, ViewResult
+from tidemill.execution.results import Silent, StepKind
 from tidemill.formats.log import format_at, log_at
 from tidemill.ledger.ledger import (
     FAILED,
@@ -27,6 +27,7 @@ from tidemill.model.names import absolute
 from tidemill.model.query import Export, View
 from tidemill.model.record import Counts
 from tidemill.model.table import Table
+from tidemill.model.variables import Masking
 from tidemill.planning.plan import REFRESHED
 from tidemill.planning.request import USUAL
 from tidemill.planning.strategies import EVERYTHING
@@ -35,11 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from tidemill.execution.exports.export import ExportResult
-    from tidemill.execution.results import Listener, Outcome
+    from tidemill.execution.results import Listener, Outcome, StepResult
     from tidemill.ledger.ledger import Run
     from tidemill.model.graph import Node
-    from tidemill.model.variables import Masking
     from tidemill.planning.request import Request
 
 
@@ -75,16 +74,18 @@ class Kept:
             error_code=self.error_code,
             error=self.error,
         )
-        return step if self.version is None else self._with_record(step, self.version)
+        return _with_record(step)
 
-    def _with_record(self, step: Step, version: int) -> Step:
-        commit = log_at(self.path).commit(version)
-        if commit is None or commit.record is None:
-            return step
-        told = step_of(commit, commit.record, self.path)
-        if self.status == "unchanged":  # that commit was another run's
-            return replace(step, watermark=told.watermark)
-        return replace(step, watermark=told.watermark, window=told.window, commit_id=told.commit_id)
+
+def _with_record(step: Step) -> Step:
+    """The step with what the table's own record says: its watermark, and of a commit that it made the window."""
+    commit = None if step.version is None else log_at(step.path).commit(step.version)
+    if commit is None or commit.record is None:
+        return step
+    known = step_of(commit, commit.record, step.path)
+    if step.status == "unchanged":  # that commit was another run's
+        return replace(step, watermark=known.watermark)
+    return replace(step, watermark=known.watermark, window=known.window, commit_id=known.commit_id)
 
 
 @contextlib.contextmanager
@@ -137,9 +138,30 @@ def keeping_run(
         yield KeptRun(run, {node.name: node for node in nodes}, masking, short, request)
 
 
+@contextlib.contextmanager
+def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
+    """A merge in the ledger of the project in the current folder, outside of projects in the user's own.
+
+    It must be listened to. One that was called wrongly did nothing to the table, so it is no step of it.
+    """
+    node, began = replace(table, path=absolute(table.path)), time.monotonic()
+    with Ledger(ledger_file()).run(command) as run:
+        try:
+            yield KeptRun(run, {node.name: node}, Masking(frozenset()), str, USUAL, is_merge=True)
+        except ArgumentError:
+            run.steps.clear()
+            raise
+        except BaseException as failure:
+            for step in [each for each in run.steps.values() if each.status == RUNNING]:
+                status = FAILED if isinstance(failure, Exception) else INTERRUPTED
+                took = round(time.monotonic() - began, 3)
+                run.add(replace(step, status=status, error_code=code_of(failure), seconds=took))
+            raise
+
+
 @dataclass
 class KeptRun:
-    """Listens to a run, and hands on what it hears to `listener`. No secret reaches the ledger."""
+    """Listens to a run, or to a merge, and hands on what it hears to `listener`. No secret reaches the ledger."""
 
     run: Run
     nodes: dict[str, Node]
@@ -147,6 +169,7 @@ class KeptRun:
     short: Callable[[str], str]
     request: Request
     listener: Listener = field(default_factory=Silent)
+    is_merge: bool = False
     _began: dict[str, str] = field(default_factory=dict)
 
     def starting(self) -> None:
@@ -174,22 +197,20 @@ class KeptRun:
             return self._unfinished(name, FAILED, **failed)
         if result is None:
             return self._step(name, "skipped", NOT_RUN, reason=self._why_not(outcome))
-        if isinstance(result, StepResult):
-            return self._table(name, result)
-        if isinstance(result, ViewResult):
-            status = "unchanged" if result.status == "up to date" else result.status
-            return self._step(name, "view", status, seconds=result.seconds)
-        return self._export(name, result)
+        step = self._finished(name, result)
+        return _with_record(step) if self.is_merge else step
 
-    def _table(self, name: str, result: StepResult) -> Step:
+    def _finished(self, name: str, result: StepResult) -> Step:
+        mode, reason = _why(result)
+        has_rows = result.kind in {StepKind.TABLE, StepKind.MERGE} or mode == "export"
         return self._step(
             name,
-            str(result.mode),
-            "unchanged" if result.status == "up to date" else result.status,
+            mode,
+            "unchanged" if result.up_to_date else result.status,
             strategy=result.strategy,
-            reason=self.masking.mask(result.reason),
+            reason=self.masking.mask(reason) if reason else None,
             counts=result.counts,
-            rows_read=result.rows_read,
+            rows_read=result.rows_read if has_rows else None,
             bytes_read=result.bytes_read,
             version=result.version,
             window=self.masking.mask(json.dumps(result.window.to_json())) if result.window else None,
@@ -198,14 +219,10 @@ class KeptRun:
             commit_id=result.commit_id,
         )
 
-    def _export(self, name: str, result: ExportResult) -> Step:
-        if result.status == "up to date":
-            return self._step(name, "skipped", "unchanged", reason="what it reads is unchanged", seconds=result.seconds)
-        return self._step(name, "export", result.status, rows_read=result.rows, seconds=result.seconds)
-
     def _unfinished(self, name: str, status: str, **facts: object) -> Step:
-        mode = self._mode(self.nodes[name])
-        return self._step(name, mode, status, reason=self._reason(mode), **facts)
+        mode = "incremental" if self.is_merge else self._mode(self.nodes[name])
+        reason = None if self.is_merge else self._reason(mode)
+        return self._step(name, mode, status, reason=reason, **facts)
 
     def _step(self, name: str, mode: str, status: str, **facts: object) -> Step:
         node, at = self.nodes[name], self._began.get(name) or now()
@@ -235,3 +252,16 @@ class KeptRun:
 
     def _why_not(self, outcome: Outcome) -> str:
         return f"{self.short(outcome.waits_for or '')} was not made by this run"
+
+
+def _why(result: StepResult) -> tuple[str, str | None]:
+    """How a step went, and why so."""
+    match result.kind:
+        case StepKind.VIEW:
+            return "view", None
+        case StepKind.EXPORT:
+            return ("skipped", "what it reads is unchanged") if result.up_to_date else ("export", None)
+        case StepKind.MERGE:
+            return "first" if result.first_run else "incremental", None
+        case StepKind.TABLE:
+            return str(result.mode), result.reason

@@ -1,8 +1,9 @@
-"""What a run tells while it lasts, what one step did, and when a step has nothing to do."""
+"""What a step did, what a run says while it lasts, and when a step has nothing to do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,30 +17,43 @@ if TYPE_CHECKING:
 
     from tidemill.changes.check_results import Checked, Expected
     from tidemill.errors import TidemillError
-    from tidemill.execution.exports.export import ExportResult
     from tidemill.execution.joins import Tally
     from tidemill.model.cursor import Cursor
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan
 
+UP_TO_DATE = "up to date"
+_NO_COUNTS = Counts()
+
+
+class StepKind(StrEnum):
+    """What a step was about: a table of a project, a view, an export, or the target of a merge."""
+
+    TABLE = "table"
+    VIEW = "view"
+    EXPORT = "export"
+    MERGE = "merge"
+
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What one step did, in one commit or, as a backfill, in several. `version` is the table's version after it.
+    """What one step did, in one commit or, as a backfill, in several; `table` is the name of what it was about.
 
-    `checks` are those that were run on what it wrote; of several commits, the worst of each. `expectations` tell how
-    the rows of a function fared, over all commits. `bytes_read` is the size of the files that were read of its source.
-    `mode` and `reason` are those of the plan that was executed.
+    `version` is the table's version after it; views and exports have none, and no `total`. `rows_read` are the rows of
+    its source, and those that an export wrote. `bytes_read` is the size of the files that were read of its source.
+    `mode` and `reason` are those of the plan that was executed. `checks` are those that were run on what it wrote; of
+    several commits, the worst of each. `expectations` says how the rows of a function fared, over all commits.
+    `columns` are those of a view: only its record was written. `path` is where an export went.
     """
 
     table: str
     status: str
-    strategy: str
-    version: int
-    counts: Counts
-    total: int
-    rows_read: int
-    seconds: float
+    strategy: str | None = None
+    version: int | None = None
+    counts: Counts = _NO_COUNTS
+    total: int | None = None
+    rows_read: int = 0
+    seconds: float = 0.0
     bytes_read: int | None = None
     first_run: bool = False
     rebuilt: bool = False
@@ -55,19 +69,18 @@ class StepResult:
     checks: tuple[Checked, ...] = field(default=())
     expectations: tuple[Expected, ...] = field(default=())
     joined: Tally | None = None
+    kind: StepKind = StepKind.TABLE
+    columns: tuple[str, ...] = field(default=())
+    path: str | None = None
 
+    @property
+    def rows_written(self) -> int:
+        return self.rows_read if self.kind is StepKind.EXPORT else self.counts.written
 
-@dataclass(frozen=True, slots=True)
-class ViewResult:
-    """What became of a view: its query gives these columns, and its `checks` hold. Only its record was written."""
-
-    view: str
-    status: str
-    columns: tuple[str, ...]
-    seconds: float = 0.0
-    first_run: bool = False
-    notices: tuple[str, ...] = field(default=())
-    checks: tuple[Checked, ...] = field(default=())
+    @property
+    def up_to_date(self) -> bool:
+        """Nothing that it reads has changed, so nothing was read."""
+        return self.status == UP_TO_DATE
 
 
 def together(results: Sequence[StepResult]) -> StepResult:
@@ -95,7 +108,7 @@ def up_to_date(plan: StepPlan) -> StepResult:
     assert snapshot is not None  # noqa: S101  its record says so
     return StepResult(
         table=plan.table.name,
-        status="up to date",
+        status=UP_TO_DATE,
         strategy=str(plan.table.strategy),
         version=snapshot.version,
         counts=Counts(),
@@ -118,7 +131,7 @@ class Outcome:
     """
 
     name: str
-    result: StepResult | ViewResult | ExportResult | None = None
+    result: StepResult | None = None
     error: TidemillError | None = None
     waits_for: str | None = None
     seconds: float = 0.0

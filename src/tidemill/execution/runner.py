@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.execution.catalog import Catalog
-    from tidemill.execution.exports.export import ExportResult
     from tidemill.execution.exports.memory import ExportMemory
-    from tidemill.execution.results import Listener, StepResult, ViewResult
+    from tidemill.execution.results import Listener, StepResult
     from tidemill.model.graph import Graph
     from tidemill.model.record import Described
     from tidemill.planning.plan import StepPlan
@@ -164,7 +163,7 @@ class Runner:
         self.listener.ended(outcome)
         return outcome
 
-    def _made(self, node: object) -> StepResult | ViewResult | ExportResult:
+    def _made(self, node: object) -> StepResult:
         match node:
             case Table():
                 missed = self._missed(node)
@@ -208,7 +207,7 @@ class Runner:
         assert export.query is not None  # noqa: S101  a pipeline's export has one
         return QuerySource(export.name, export.query, export.inputs, self.catalog, self.now, self.parameters)
 
-    def _export(self, export: Export) -> ExportResult:
+    def _export(self, export: Export) -> StepResult:
         from tidemill.execution.exports.export import unwritten, write_export  # noqa: PLC0415  needs Spark's writers
 
         source = self.query_of(export)
@@ -219,7 +218,7 @@ class Runner:
         spark = self.session()
         result = write_export(spark, source.read(Reading(spark)), export)
         if self.memory:
-            self.memory.keep(export, version, result.rows)
+            self.memory.keep(export, version, result.rows_written)
         return result
 
 

@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, SourceError
-from tidemill.execution.results import ViewResult
+from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.formats.log import keep_view, view_record
 from tidemill.model.names import local_path, quoted_name, quoted_text
 from tidemill.model.record import Record
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OURS = "a view of a Tidemill run"  # how one that a killed run has left is known
 
 
-def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, now: datetime) -> ViewResult:
+def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, now: datetime) -> StepResult:
     """Sees that Spark can analyse the view's query and that its checks hold, and keeps its record.
 
     Asks for Spark if something changed. What reads it needs no such step: the catalog makes the view for whoever asks.
@@ -42,25 +42,27 @@ def run_view(spark: Callable[[], SparkSession], view: View, catalog: Catalog, no
     said = (*_declared(before), before.columns, before.input_versions) if before else None
     if said != (view.sql_hash, view.config_hash, columns, known):
         keep_view(view.path, _record(view, columns, known, before, now))
-    return ViewResult(
+    return StepResult(
         view.name,
         _status(view, columns, before),
-        columns,
-        time.monotonic() - began,
+        view.strategy,
+        seconds=time.monotonic() - began,
         first_run=before is None,
         notices=warnings(checks),
         checks=checks,
+        kind=StepKind.VIEW,
+        columns=columns,
     )
 
 
-def view_up_to_date(view: View, catalog: Catalog) -> ViewResult | None:
+def view_up_to_date(view: View, catalog: Catalog) -> StepResult | None:
     """The result of a view whose query, checks and inputs are known to be what they were, without Spark."""
     record = view_record(view.path)
     if record is None or _declared(record) != (view.sql_hash, view.config_hash):
         return None
     if record.input_versions != _versions(view, catalog):
         return None
-    return ViewResult(view.name, "up to date", record.columns)
+    return StepResult(view.name, UP_TO_DATE, view.strategy, kind=StepKind.VIEW, columns=record.columns)
 
 
 def make_view(spark: SparkSession, view: View, text: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ExportError, TidemillError
@@ -13,6 +12,7 @@ from tidemill.execution.exports.database import write_database
 from tidemill.execution.exports.files import folder_of, write_files
 from tidemill.execution.exports.memory import place_of
 from tidemill.execution.exports.options import Options
+from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.step import run_step
 from tidemill.model.format import COMPRESSION, PARQUET, known_codec
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
@@ -29,17 +29,7 @@ if TYPE_CHECKING:
     from tidemill.model.query import Export
 
 
-@dataclass(frozen=True, slots=True)
-class ExportResult:
-    """How many rows an export gave, how long it took, and where they are; or that all is there already."""
-
-    rows: int
-    seconds: float
-    path: str
-    status: str = "exported"
-
-
-def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> ExportResult:
+def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> StepResult:
     """Writes the rows where the export says. When it fails, what was there is unchanged.
 
     Files are moved into place when they are whole, a Delta table gets one commit, PostgreSQL one transaction.
@@ -55,12 +45,13 @@ def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> Export
             count, path = write_database(spark, rows, export)
         else:
             count, path = _write_delta(spark, rows, export)
-    return ExportResult(count, time.monotonic() - began, path)
+    took = time.monotonic() - began
+    return StepResult(export.name, "exported", rows_read=count, seconds=took, kind=StepKind.EXPORT, path=path)
 
 
-def unwritten(export: Export) -> ExportResult:
+def unwritten(export: Export) -> StepResult:
     """The result of an export that would write what is there already."""
-    return ExportResult(0, 0.0, place_of(export), "up to date")
+    return StepResult(export.name, UP_TO_DATE, kind=StepKind.EXPORT, path=place_of(export))
 
 
 def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
@@ -89,8 +80,8 @@ def _failures(export: Export) -> Iterator[None]:
     masking = export.masking
     try:
         yield
-    except TidemillError as told:
-        retold(told, masking.mask(told.problem), masking.mask(told.remedy), export.origin)
+    except TidemillError as failure:
+        retold(failure, masking.mask(failure.problem), masking.mask(failure.remedy), export.origin)
         raise
     except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
         whole = "".join(traceback.format_exception(failure))
