@@ -146,18 +146,22 @@ def test_status_has_the_reason_of_a_failure_beside_it_and_ends_with_a_total(fold
 @pytest.mark.parametrize(
     ("read", "total"),
     [
-        ({"a": (3, 4), "b": (3, 3)}, ""),  # their sources have grown, and all is read each time
-        ({"a": (3, 4), "b": (90, 5)}, " · saved: all runs since the first read 9 rows, full ones would have read 94"),
+        # the source has grown; all is read each time
+        ({"a": (("first", 3), ("incremental", 4)), "b": (("first", 90), ("full", 80))}, ""),
+        (
+            {"a": (("first", 3), ("full", 4)), "b": (("first", 90), ("incremental", 5))},
+            " · saved: all runs since the first read 9 rows, full ones would have read 94",
+        ),
     ],
 )
-def test_status_says_what_was_saved_only_where_runs_read_less_than_a_full_one(
-    folder: Path, cli, read: dict[str, tuple[int, int]], total: str
+def test_status_says_what_was_saved_only_where_runs_read_less_than_full_ones(
+    folder: Path, cli, read: dict[str, tuple[tuple[str, int], ...]], total: str
 ):
     (folder / "p.sql").write_text("CREATE TABLE a AS SELECT 1 AS id;\nCREATE TABLE b AS SELECT 2 AS id;")
-    for number, mode in enumerate(("first", "incremental")):
+    for number in range(2):
         with Ledger(ledger_file(folder)).run("run p.sql", folder) as run:
-            for name, rows in read.items():
-                facts = {"mode": mode, "rows_read": rows[number], "seconds": 1.0}
+            for name, steps in read.items():
+                facts = {"mode": steps[number][0], "rows_read": steps[number][1], "seconds": 1.0}
                 path = str(folder / "warehouse" / "main" / name)
                 run.add(step(name, "changed", f"2024-01-0{number + 1}T00:00:00.000Z", path=path, **facts))
     shown = settled(cli("status").output).splitlines()

@@ -36,30 +36,37 @@ _LOOKS = Looks(
     paint={"last run": render.coloured},
 )
 _DONE = "status IN ('created', 'changed', 'unchanged')"
-_FULL = f"SELECT * FROM steps WHERE path = ? AND mode IN ('first', 'full refresh') AND {_DONE} ORDER BY at DESC LIMIT 1"
-_USUAL = (
-    "SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds FROM steps "
-    f"WHERE path = ? AND mode IN ('incremental', 'full', 'skipped') AND {_DONE}"
-)
+_FULL = f"""
+SELECT * FROM steps WHERE path = ? AND mode IN ('first', 'full refresh', 'full') AND {_DONE} ORDER BY at DESC LIMIT 1
+"""
+_USUAL = f"""
+SELECT count(*) AS runs, avg(rows_read) AS rows_read, avg(seconds) AS seconds,
+       avg(CASE mode WHEN 'full' THEN rows_read ELSE ? END) AS full_rows_read,
+       avg(CASE mode WHEN 'full' THEN seconds ELSE ? END) AS full_seconds
+FROM steps WHERE path = ? AND mode IN ('incremental', 'full', 'skipped') AND {_DONE}
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a table's usual runs read and took on average, backfills aside, against its last full one."""
+    """What a table's usual runs read and took on average, backfills aside, and what as many full ones would have.
+
+    A usual run that read everything is such a one itself; for others it is the last run that did.
+    """
 
     runs: int
     rows_read: float
     seconds: float
-    full_rows_read: int
+    full_rows_read: float
     full_seconds: float
 
     @property
     def rows_saved(self) -> int:
-        """Rows that as many full runs would have read on top; none where these read no less than the last full one."""
+        """How many rows more as many full runs would have read; none where these read as much."""
         return max(0, round((self.full_rows_read - self.rows_read) * self.runs))
 
     def __str__(self) -> str:
-        rows = f"a run reads {render.rows(round(self.rows_read))} instead of {self.full_rows_read:,}"
+        rows = f"a run reads {render.rows(round(self.rows_read))} instead of {self.full_rows_read:,.0f}"
         return f"{rows}, in {self.seconds:.1f} s instead of {self.full_seconds:.1f} s"
 
 
@@ -165,15 +172,12 @@ def _waiting(each: Status) -> str:
 
 def _saved(path: str, ledger: Ledger) -> Saved | None:
     full = next(iter(ledger.query(_FULL, path)), None)
-    since: Row | None = next(iter(ledger.query(_USUAL, path)), None)
-    if (
-        full is None
-        or since is None
-        or not since["runs"]
-        or None in (full["seconds"], full["rows_read"], since["seconds"])
-    ):
+    if full is None or None in (full["seconds"], full["rows_read"]):
         return None
-    return Saved(since["runs"], since["rows_read"], since["seconds"], full["rows_read"], full["seconds"])
+    usual: Row | None = next(iter(ledger.query(_USUAL, full["rows_read"], full["seconds"], path)), None)
+    if usual is None or None in tuple(usual):
+        return None
+    return Saved(**dict(usual))
 
 
 def _is_new(each: Status) -> bool:
