@@ -17,7 +17,6 @@ from tidemill.execution.record import keep_anchor
 from tidemill.formats.base import HELD, AppendRows, HeldRows, Requirements, Target
 from tidemill.model.names import of, quote
 from tidemill.planning.refusals import missing_variables, refusals, refuse
-from tidemill.planning.strategies import deletes_missing, keys_of
 from tidemill.planning.windows import known_of
 from tidemill.spark.settings import in_zone_of
 
@@ -264,4 +263,4 @@ def drop_columns(attempt: Attempt, columns: Sequence[str]) -> None:
 
 
 def _by_key(prepared: Prepared) -> bool:
-    return bool(keys_of(prepared.strategy)) and not deletes_missing(prepared.strategy)
+    return prepared.strategy.keeps_rows

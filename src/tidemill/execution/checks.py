@@ -20,7 +20,6 @@ from tidemill.formats.registry import store_of
 from tidemill.model.check import Relationships, Unique
 from tidemill.model.names import quoted_name
 from tidemill.model.query import View
-from tidemill.planning.strategies import keys_of
 from tidemill.sources.protocol import Reading
 from tidemill.spark.errors import as_tidemill, file_is_gone, is_conflict, one_line
 from tidemill.spark.failures import SPARK_FAILURES
@@ -72,7 +71,7 @@ def check_change(
             beside=landing.beside,
             parent=lambda name: landing.rows.sparkSession.table(quoted_name(name)),
             unique_on=record.keys if record.unique else (),
-            known_by=known_by(keys_of(prepared.strategy), table.checks),
+            known_by=known_by(prepared.strategy.keys, table.checks),
             total=_total(compiled.operation, compiled, prepared, record.held or 0),
             held=record.held or 0,
         ).results(table.checks)
@@ -90,7 +89,7 @@ def check_view(view: View, rows: DataFrame) -> tuple[Checked, ...]:
 
 def check_rows(node: Table | View, rows: DataFrame) -> tuple[Checked, ...]:
     """How the checks fare on all rows of a table or view, in whose session the tables are that they name."""
-    keys = () if isinstance(node, View) else keys_of(node.strategy)
+    keys = () if isinstance(node, View) else node.strategy.keys
     checking = Checking(
         place=Place(node.name, entering=False),
         rows=rows,

@@ -43,7 +43,6 @@ from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.planning.notices import layout_notices
 from tidemill.planning.plan import Mode
 from tidemill.planning.refusals import protection
-from tidemill.planning.strategies import keys_of
 from tidemill.sources.protocol import bytes_of, sum_of_known
 from tidemill.spark.session import pace
 
@@ -106,7 +105,7 @@ def _drop(attempt: Attempt, columns: Sequence[str]) -> None:
 
 
 def _compile(attempt: Attempt, gathered: Gathered) -> Compiled:
-    prepared, held, merges = gathered.prepared, gathered.held, bool(keys_of(attempt.table.strategy))
+    prepared, held, merges = gathered.prepared, gathered.held, bool(attempt.table.strategy.keys)
     if attempt.snapshot is None or held is None:
         return Compiled(AppendRows(prepared.change.rows), unique=merges)
     if attempt.plan.rebuilds:
@@ -182,7 +181,7 @@ def _(strategy: Replace, keys: tuple[str, ...]) -> Strategy:
 
 def _common_keys(loads: Loads, columns: Sequence[str]) -> tuple[str, ...]:
     """The keys on which all MERGEs are, as the rows spell them."""
-    merges = [keys for load in loads.loads if (keys := keys_of(load.strategy))]
+    merges = [keys for load in loads.loads if (keys := load.strategy.keys)]
     alike = len({frozenset(key.lower() for key in keys) for keys in merges}) == 1
     return tuple(name for key in merges[0] if (name := spelled(key, columns))) if alike else ()
 

@@ -11,7 +11,6 @@ from tidemill.execution.load_parts import LoadsSource, version_of
 from tidemill.frontends.sql.volatile import output_columns
 from tidemill.model.query import Loaded, Query
 from tidemill.planning.gaps import Facts
-from tidemill.planning.strategies import appends
 from tidemill.sources.registry import columns_of
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def facts_by_version(source: Connector) -> Facts:
 
 def _columns(table: Table) -> Sequence[str] | None:
     """The columns that a source or a query gives, where an append has to know whether they are what they were."""
-    return columns_given(table) if table.window and appends(table.strategy) else None
+    return columns_given(table) if table.window and table.strategy.appends else None
 
 
 def columns_given(table: Table) -> Sequence[str] | None:

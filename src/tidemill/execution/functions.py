@@ -28,7 +28,6 @@ from tidemill.model.table import SchemaPolicy, Table
 from tidemill.planning.dates import progress_of
 from tidemill.planning.plan import plan_step
 from tidemill.planning.refusals import refusals, refuse
-from tidemill.planning.strategies import appends, keys_of, replaces_all
 from tidemill.planning.windows import known_of
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Run
@@ -119,7 +118,7 @@ class Expecting:
 
     def _telling(self, rows: DataFrame) -> list[str]:
         """The columns that tell a row from others."""
-        keys = keys_of(self.table.strategy)
+        keys = self.table.strategy.keys
         names = [name for key in keys if (name := spelled(key, rows.columns))]
         return names or rows.columns[:_FEW_COLUMNS]
 
@@ -259,7 +258,7 @@ def _rows_met(table: Table, gathered: Gathered) -> str | None:
     """From the lowest time that was fetched on, which need not be one of the dates."""
     change = gathered.prepared.change
     column = change.time_column
-    if column is None or not appends(table.strategy):
+    if column is None or not table.strategy.appends:
         return gathered.met
     kind = time_kind(column, change.rows.schema[column].dataType, table.name)
     found = change.rows.agg(exact(F.min(quote(column)), kind).alias("lowest")).first()
@@ -270,7 +269,7 @@ def _rows_met(table: Table, gathered: Gathered) -> str | None:
 def _saving(table: Table, result: StepResult) -> tuple[str, ...]:
     """What a table that is replaced as a whole would save by keys."""
     counts = result.counts
-    if not replaces_all(table.strategy) or result.first_run or not counts.written:
+    if not table.strategy.replaces or result.first_run or not counts.written:
         return ()
     rows = f"{result.rows_read:,} rows were written for {counts.inserted:,} that are new or differ"
     return (f"{rows}; with keys=[…] the function may give only those, and a merge writes no others",)

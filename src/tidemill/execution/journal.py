@@ -30,7 +30,7 @@ from tidemill.model.table import Table
 from tidemill.model.variables import Masking
 from tidemill.planning.plan import REFRESHED
 from tidemill.planning.request import USUAL
-from tidemill.planning.strategies import EVERYTHING
+from tidemill.planning.windows import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidemill.model.record import InputRecord
-from tidemill.planning.strategies import appends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ def record_of_loads(attempt: Attempt, gathered: Gathered, record: Record) -> Rec
     whole = {read.part.load.input for read in gathered.reads if not (read.window and read.window.is_partial)}
     inputs, progress = inputs_of(attempt, gathered.reads), before.progress if before else {}
     columns = dict.fromkeys(name for each in inputs.values() for name in each.columns)
-    some_appended = any(appends(load.strategy) for load in attempt.table.loads)
+    some_appended = any(load.strategy.appends for load in attempt.table.loads)
     return record.with_(
         progress=_progress(attempt, gathered, {name: each for name, each in progress.items() if name in versions}),
         input_versions=_input_versions(gathered, before, whole),

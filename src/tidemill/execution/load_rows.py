@@ -25,7 +25,6 @@ from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.gaps import Facts
-from tidemill.planning.strategies import appends, keys_of
 from tidemill.planning.table_windows import table_window
 from tidemill.spark.frames import settle
 
@@ -109,7 +108,7 @@ def put_together(table: Table, reads: Sequence[Read]) -> Prepared:
         return reads[0].prepared
     strategy = _spelled(strategy_of(tuple(read.part.load for read in reads)), reads)
     volatile, frames = reads[0].prepared.change.volatile, [read.rows for read in reads]
-    keys = keys_of(strategy)
+    keys = strategy.keys
     if keys:
         cursor = common_cursor(tuple(read.part.load for read in reads))
         rows = newest_of_all(frames, keys, cursor) if cursor else apart(frames, volatile)
@@ -155,7 +154,7 @@ def _as_one(table: Table, changes: Sequence[Prepared], rows: DataFrame) -> Prepa
 
 def profiled(rows: DataFrame, strategy: Strategy, cursor: str | None, volatile: frozenset[str]) -> Change:
     """Rows of several sources as a change."""
-    keys = keys_of(strategy)
+    keys = strategy.keys
     time = require([cursor], rows.columns, "The time column", "the sources")[0] if cursor else None
     return Change(rows, profile(rows, keys=keys, time_column=time), volatile, time)
 
@@ -178,7 +177,7 @@ def _check_order(table: Table, reads: Sequence[Read]) -> None:
         return
     order = [load.input for load in table.producer.loads]
     for merge, append in ((m, a) for m in reads for a in reads if is_before(m.part, a.part, order)):
-        keys = keys_of(merge.prepared.strategy)
+        keys = merge.prepared.strategy.keys
         names = [quote(key) for key in keys]
         both = merge.rows.select(*names).join(append.rows.select(*names), [*keys], "left_semi").distinct()
         if has_rows(both):
@@ -187,7 +186,7 @@ def _check_order(table: Table, reads: Sequence[Read]) -> None:
 
 def is_before(merge: LoadPart, append: LoadPart, order: Sequence[str]) -> bool:
     """Whether this is a MERGE that stands before this APPEND."""
-    kinds = keys_of(merge.load.strategy) and appends(append.load.strategy)
+    kinds = merge.load.strategy.keys and append.load.strategy.appends
     return bool(kinds) and order.index(merge.load.input) < order.index(append.load.input)
 
 
@@ -223,8 +222,8 @@ class MeetingLoads:
 
         A row of an APPEND whose key comes from a MERGE before it is an error.
         """
-        merges = [part for part in self.sources.parts if keys_of(part.load.strategy)]
-        if not appends(read.part.load.strategy) or not merges:
+        merges = [part for part in self.sources.parts if part.load.strategy.keys]
+        if not read.part.load.strategy.appends or not merges:
             return read
         change, keys = read.prepared.change, self._keys(merges[0])
         suspects = not_as_stored(change.rows, self.held, keys, change.volatile)
@@ -242,7 +241,7 @@ class MeetingLoads:
 
     def check(self, prepared: Prepared, parts: Sequence[LoadPart]) -> None:
         """Raises where a stored row of another source would be replaced, and nothing says which of them counts."""
-        keys, change = keys_of(prepared.strategy), prepared.change
+        keys, change = prepared.strategy.keys, prepared.change
         if not keys or not self._may_meet(parts):
             return
         suspects = settle(not_as_stored(change.rows, self.held, keys, change.volatile))
@@ -279,7 +278,7 @@ class MeetingLoads:
         return [part.load.input for part in self.sources.parts]
 
     def _keys(self, merge: LoadPart) -> tuple[str, ...]:
-        return require(keys_of(merge.load.strategy), self.held.columns, "The key column", self.sources.table.name)
+        return require(merge.load.strategy.keys, self.held.columns, "The key column", self.sources.table.name)
 
     def _keys_of(self, part: LoadPart, keys: Sequence[str]) -> DataFrame:
         """All keys that a source has, in the types of the table."""

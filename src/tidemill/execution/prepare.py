@@ -38,7 +38,6 @@ from tidemill.model.format import Capability, can
 from tidemill.model.names import COLUMN_MAPPING, field_names, needs_mapping, spelled
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
-from tidemill.planning.strategies import keys_of, predicate_of, replaces_all
 from tidemill.sources.protocol import OfFiles
 from tidemill.spark.errors import one_line
 from tidemill.spark.frames import settle
@@ -175,7 +174,7 @@ class _Preparing:
         self._check_times(found)
         self._check_condition(rows)
         read = found.rows
-        if keys_of(self.strategy):
+        if self.strategy.keys:
             rows, found = self._one_row_per_key(rows, found)
         return Change(rows, found, self.volatile, self._time_column(rows)), read
 
@@ -184,7 +183,7 @@ class _Preparing:
         return (f"{passed:,} of {read:,} rows skipped: one row per key is kept",) if passed else ()
 
     def _profile(self, rows: DataFrame) -> Profile:
-        keys = keys_of(self.strategy)
+        keys = self.strategy.keys
         partitions = self.snapshot.partition_columns if self.snapshot else ()
         return profile(
             rows,
@@ -201,7 +200,7 @@ class _Preparing:
         )
 
     def _one_row_per_key(self, rows: DataFrame, found: Profile) -> tuple[DataFrame, Profile]:
-        keys = keys_of(self.strategy)
+        keys = self.strategy.keys
         if found.null_keys:
             raise null_keys(found.null_keys, keys, self.table.name)
         if found.rows == found.keys:
@@ -290,9 +289,9 @@ def _outside(strategy: Strategy, count: int, bounds: _Bounds, name: str) -> Tabl
 def _read(table: Table, rows: DataFrame, window: WindowPlan | None) -> DataFrame:
     strategy = table.strategy
     behind_a_change = window is not None and window.exclusive  # what an old query made stays, whoever has charge
-    if window and not replaces_all(strategy) and (behind_a_change or not table.owns_window):
+    if window and not strategy.replaces and (behind_a_change or not table.owns_window):
         rows = rows.where(window.predicate)
-    predicate = predicate_of(strategy)
+    predicate = strategy.predicate
     if predicate and not table.owns_window:
         rows = _where(rows, predicate, table)
     return rows
@@ -314,11 +313,11 @@ def _aligned(
     table: Table, rows: DataFrame, held: t.StructType | None, snapshot: Snapshot | None
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """The rows as the table has its columns, and the table's columns that have to go."""
-    if held is None or replaces_all(table.strategy):
+    if held is None or table.strategy.replaces:
         return _typed(rows, table.name), ()
     aligned, fit = align(rows, held, table.schema_policy, table.name)
     dropped = fit.missing if table.schema_policy is SchemaPolicy.SYNC_ALL_COLUMNS else ()
-    if not keys_of(table.strategy):
+    if not table.strategy.keys:
         itself = snapshot.fills & {name.lower() for name in fit.missing} if snapshot else ()
         fields = [field for field in held.fields if field.name.lower() not in itself]
         aligned = widened(aligned, t.StructType([*fields, *fit.added]))

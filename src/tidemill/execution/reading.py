@@ -21,7 +21,6 @@ from tidemill.planning.gaps import Facts
 from tidemill.planning.plan import fill, plan_step
 from tidemill.planning.request import USUAL
 from tidemill.planning.starts import table_for
-from tidemill.planning.strategies import keys_of
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import failures_of
@@ -129,12 +128,12 @@ def _prepare(attempt: Attempt, found: RowsRead, held: HeldRows | None, whole: Wh
         base,
         settled=attempt.source.settled,
         seen=_profile_by_files(attempt, found.rows, window),
-        measured=attempt.meets_in_memory and (whole is not None or bool(keys_of(table.strategy))),
+        measured=attempt.meets_in_memory and (whole is not None or bool(table.strategy.keys)),
     )
 
 
 def _profile_by_files(attempt: Attempt, rows: DataFrame, window: WindowPlan | None) -> Profile | None:
-    keys = keys_of(attempt.table.strategy)
+    keys = attempt.table.strategy.keys
     if attempt.base is not None or window is not None or not keys:
         return None
     return profile_in_order(attempt.source, rows, keys)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.model.record import Record
 from tidemill.planning.starts import follows_variables
-from tidemill.planning.strategies import appends, deletes_missing, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +57,7 @@ class Recording:
             rows=profile.rows,
             counts=compiled.record_counts(),
             remainder=compiled.remainder,
-            keys=keys_of(strategy),
+            keys=strategy.keys,
             unique=self._stays_unique(compiled),
             window=window.to_json() if window else {},
             progress=self._progress(profile, now),
@@ -117,10 +116,10 @@ class Recording:
         return before if before and past else tally.to_json()
 
     def _stays_unique(self, compiled: Compiled) -> bool:
-        keys = keys_of(self.table.strategy)
+        keys = self.table.strategy.keys
         if not compiled.unique or not keys:
             return False
-        whole = self.known is None or deletes_missing(self.table.strategy)
+        whole = self.known is None or self.table.strategy.deletes_missing
         return whole or (self.known is not None and self.known.unique_on(keys))
 
     def _highest(self, profile: Profile) -> Cursor | None:
@@ -135,7 +134,7 @@ class Recording:
 
 def explained(record: Record, table: Table) -> tuple[object, ...]:
     """What a record says that bounds or explains the runs after it."""
-    columns = {name.lower() for name in record.columns} if appends(table.strategy) else set()
+    columns = {name.lower() for name in record.columns} if table.strategy.appends else set()
     inputs = {name: (each.floor, each.config_hash) for name, each in record.inputs.items()}
     return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs
 

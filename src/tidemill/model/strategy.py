@@ -96,6 +96,11 @@ class _Strategy:
         return self.replaces
 
     @property
+    def deletes_missing(self) -> bool:
+        """Whether rows are matched by key, and those leave whose keys the change does not have."""
+        return False
+
+    @property
     def keeps_rows(self) -> bool:
         """Whether only rows with a key of the change are touched, so that those stay which no longer come."""
         return False
@@ -179,8 +184,12 @@ class Merge(_Strategy):
         _check_share(self.max_shrink)
 
     @property
-    def is_whole(self) -> bool:
+    def deletes_missing(self) -> bool:
         return self.form is MergeStrategy.FULL_MERGE
+
+    @property
+    def is_whole(self) -> bool:
+        return self.deletes_missing
 
     @property
     def keeps_rows(self) -> bool:

@@ -12,7 +12,6 @@ from tidemill.model.join import Join, at_tick, tick_of
 from tidemill.model.table import NullTime
 from tidemill.model.window import StartVariable, first_behind
 from tidemill.planning.gaps import GapError, ask_no_rows
-from tidemill.planning.strategies import joins
 from tidemill.planning.windows import WindowPlan
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def side_by_progress(table: Table | None, name: str, time: str) -> SideState | N
     known = record.reached(table.input_names) if record else None
     if known is None or record is None:
         return None
-    if joins(table.strategy):
+    if table.join is not None:
         return SideState(name, known, _behind(known))
     whole = [record.progress[part.input].less(part.window.lookback) for part in table.parts if part.window]
     return SideState(name, known, min(whole))

@@ -9,9 +9,8 @@ from tidemill.errors import StateError, TidemillError
 from tidemill.model.source import common_cursor
 from tidemill.model.table import NullTime, SchemaPolicy
 from tidemill.planning.gaps import NO_FACTS
-from tidemill.planning.strategies import appends, reason_of_everything
 from tidemill.planning.table_windows import table_window
-from tidemill.planning.windows import FIRST_RUN, NOT_READ_YET, known_of
+from tidemill.planning.windows import FIRST_RUN, NOT_READ_YET, known_of, reason_of_everything
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +117,7 @@ class LoadsPlanning:
             return True
         if version is None or record.input_versions.get(load.input) != version:
             return True
-        if appends(load.strategy) and table.window is None:
+        if load.strategy.appends and table.window is None:
             return False
         return config != table.config_hash or bool(self.snapshot.robbed)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tidemill.planning.strategies import appends, deletes_missing, keys_of
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -34,12 +32,12 @@ def _lower(names: Sequence[str]) -> list[str]:
 def rows_will_stay(table: Table, parts: Sequence[str]) -> str | None:
     """Of a query maintained by MERGE in which `parts` decide which rows there are; None where that is intended."""
     strategy = table.strategy
-    if not parts or table.keeps_rows or not keys_of(strategy) or deletes_missing(strategy):
+    if not parts or table.keeps_rows or not strategy.keeps_rows:
         return None
     whole = " (without a time column)" if table.window else ""
     return (
         f"{table.name}: its query has {_listed(parts)} and is maintained by MERGE: rows that the query no longer "
-        f"returns will stay; FULL_MERGE ON {', '.join(keys_of(strategy))}{whole} deletes them, "
+        f"returns will stay; FULL_MERGE ON {', '.join(strategy.keys)}{whole} deletes them, "
         'kept_rows = "intended" accepts them'
     )
 
@@ -113,7 +111,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def changed_query(table: Table, snapshot: Snapshot | None, request: Request) -> tuple[str, ...]:
     """That rows stay as an old query made them; of an append's, its window says so."""
-    bounded = table.reads_windows and not appends(table.strategy)
+    bounded = table.reads_windows and not table.strategy.appends
     usual = not request.full_refresh and request.backfill is None
     if not (bounded and usual and _query_changed(table, snapshot)):
         return ()

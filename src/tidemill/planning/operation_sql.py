@@ -11,7 +11,6 @@ from tidemill.model.join import JoinType
 from tidemill.model.names import of, quote, spelled
 from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy, one_predicate
-from tidemill.planning.strategies import appends, keys_of
 from tidemill.planning.windows import NOT_READ_YET
 
 if TYPE_CHECKING:
@@ -258,7 +257,7 @@ class LoadStatements:
         window = next((each.filter for each in found if each.filter), None)
         entered = written(strategy_of(together), Entering(self.table, window, None))
         apart = [note for each in found for note in each.notes if note not in entered.notes]
-        winners = self._winners() if keys_of(together[0].strategy) else ()
+        winners = self._winners() if together[0].strategy.keys else ()
         as_one = (_ALL_AS_ONE,) if len(together) > 1 and common_cursor(together) else ()
         by_all = (*winners, *entered.notes[1:]) if winners else entered.notes
         notes = tuple(dict.fromkeys([*apart, *as_one, *by_all]))
@@ -276,7 +275,7 @@ class LoadStatements:
 
     def _winners(self) -> tuple[str, ...]:
         """What decides where MERGEs meet in a key."""
-        merges = tuple(load for load in self.loads.loads if keys_of(load.strategy))
+        merges = tuple(load for load in self.loads.loads if load.strategy.keys)
         if self.loads.recomputed or len(merges) < len(self.loads.loads[:2]):
             return ()
         cursor = common_cursor(merges)
@@ -293,9 +292,9 @@ def _applied(load: Load, reads: str, before: str) -> str:
     """The rows of a table that was what the statement before says, after this LOAD."""
     if not before:
         return reads
-    if appends(load.strategy):
+    if load.strategy.appends:
         return f"SELECT * FROM {before}\nUNION ALL BY NAME\n{reads}"
-    keys = keys_of(load.strategy)
+    keys = load.strategy.keys
     same = " AND ".join(f"{of(HELD, key)} = {of(COMING, key)}" for key in keys)
     rest = f"SELECT {HELD}.* FROM {before} AS {HELD} LEFT ANTI JOIN (\n{reads}\n) AS {COMING} ON {same}"
     return f"{reads}\nUNION ALL BY NAME\n{rest}"

@@ -21,9 +21,8 @@ from tidemill.planning.joins import plan_join
 from tidemill.planning.loads import LoadsPlanning, reason_of_all
 from tidemill.planning.notices import changed_query, layout_notices, rebuilt_query
 from tidemill.planning.request import USUAL
-from tidemill.planning.strategies import reason_of_everything
 from tidemill.planning.table_windows import table_window
-from tidemill.planning.windows import FIRST_RUN, condition_given
+from tidemill.planning.windows import FIRST_RUN, condition_given, reason_of_everything
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,6 @@ from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, 
 from tidemill.model.table import Table
 from tidemill.model.window import WINDOW_PARAMETERS
 from tidemill.planning.starts import start_of, start_variable, window_for
-from tidemill.planning.strategies import condition_of, only_updates, replaces_all
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _needed(table: Table, *, first_run: bool, started: bool) -> Iterator[tuple[s
     free = {start.name} if start and (first_run or started) else set()
     if start and start.name not in free:
         yield start.name, start.origin
-    condition = condition_of(table.strategy)
+    condition = table.strategy.condition
     if condition and not (first_run and free & set(condition.parameters)):
         known = free.union(WINDOW_PARAMETERS if table.window else _ENDS)
         yield from ((name, condition.origin) for name in condition.parameters if name not in known)
@@ -146,7 +145,7 @@ def change_of_mind(table: Table, snapshot: Snapshot | None, request: Request) ->
     if before is None or before.lower() == table.declared_strategy.lower():
         return None
     kept = not table.reset_allowed or snapshot.resists_reset
-    return ChangeOfMind(table, before, refused=kept and replaces_all(table.strategy))
+    return ChangeOfMind(table, before, refused=kept and table.strategy.replaces)
 
 
 def _of_old_record(what: str, keys: tuple[str, ...]) -> str | None:
@@ -262,7 +261,7 @@ def _refusal(view: View, held: Snapshot) -> ArgumentError | None:
 
 def refusals(table: Table, snapshot: Snapshot | None, request: Request) -> Iterator[ArgumentError]:
     """Why the table may not be run as it is asked for."""
-    updates = only_updates(table.strategy)
+    updates = table.strategy.form is MergeStrategy.UPDATE
     if snapshot is None:
         yield from [_missing_table(table)] if updates else []
     elif request.full_refresh:

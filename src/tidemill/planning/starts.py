@@ -14,7 +14,6 @@ from tidemill.model.query import Query
 from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import NullTime
 from tidemill.model.window import CurrentDate, StartVariable
-from tidemill.planning.strategies import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,7 +185,7 @@ def follows_variables(table: Table, variables: Mapping[str, str], *, first_run: 
 def _bounding(table: Table) -> tuple[str, ...]:
     """The @names by which the query, or the condition, says which rows a run is about."""
     query = table.producer.parameters if table.owns_window and isinstance(table.producer, Query) else ()
-    condition = condition_of(table.strategy)
+    condition = table.strategy.condition
     return (*query, *(condition.parameters if condition else ()))
 
 

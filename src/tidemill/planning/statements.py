@@ -33,7 +33,6 @@ from tidemill.planning.starts import (
     strategy_of,
     window_for,
 )
-from tidemill.planning.strategies import condition_of, predicate_of, replaces_all
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
@@ -187,10 +186,10 @@ class _Statements:
 
     def _filters(self, strategy: Strategy, plan: WindowPlan | None) -> list[str]:
         """What is filtered over the query's result; a query that has taken charge of its window is not."""
-        if self.table.owns_window or replaces_all(strategy):
+        if self.table.owns_window or strategy.replaces:
             return []
         window = [plan.predicate] if plan and plan.predicate != "true" else []
-        own = [f"({predicate})"] if (predicate := predicate_of(strategy)) else []
+        own = [f"({predicate})"] if (predicate := strategy.predicate) else []
         return [*window, *own]
 
     def _literals(self, plan: WindowPlan | None, *, first_run: bool) -> dict[str, str]:
@@ -205,9 +204,7 @@ class _Statements:
 
     def _missing(self, *, first_run: bool) -> list[str]:
         """The @names that a run needs and is not given: with a value for one of them less is missing."""
-        asking = [
-            each for each in (self.table.producer, condition_of(self.table.strategy)) if isinstance(each, Template)
-        ]
+        asking = [each for each in (self.table.producer, self.table.strategy.condition) if isinstance(each, Template)]
         names = dict.fromkeys(name for each in asking for name in each.parameters)
         without = len(missing_variables(self.table, self.given, first_run=first_run))
 

@@ -16,8 +16,7 @@ from tidemill.planning.gaps import (
     unfilled_window,
 )
 from tidemill.planning.starts import window_for
-from tidemill.planning.strategies import EVERYTHING
-from tidemill.planning.windows import FIRST_RUN, WindowPlan, plan_window
+from tidemill.planning.windows import EVERYTHING, FIRST_RUN, WindowPlan, plan_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,6 @@ from tidemill.planning.starts import (
     start_variable,
     window_for,
 )
-from tidemill.planning.strategies import EVERYTHING, appends, condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +27,19 @@ if TYPE_CHECKING:
 
     from tidemill.model.cursor import Cursor, CursorKind
     from tidemill.model.record import Record, Snapshot
+    from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table, Window
     from tidemill.planning.request import Part
 
 FIRST_RUN = "first run"
+EVERYTHING = "everything is read, and only what differs is written"
 NOT_READ_YET = "not read yet: everything is read"  # one of several sources
 FROM_ITS_DAY = ", from the beginning of that day"
+
+
+def reason_of_everything(strategy: Strategy) -> str:
+    """Why a run that has no window reads all of its source."""
+    return "everything is read, and every row is appended" if strategy.appends else EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +186,7 @@ def _under_condition(plan: WindowPlan, table: Table, variables: Mapping[str, str
 
 def condition_given(table: Table, variables: Mapping[str, str]) -> str | None:
     """The condition of the run, where it is decided by what the run is given beside the start of its window."""
-    condition = condition_of(table.strategy)
+    condition = table.strategy.condition
     start = start_variable(table)
     window = (*STARTS, *([start.name] if start else [])) if table.window else ()
     if condition is None or not any(name in variables for name in condition.parameters if name not in window):
@@ -262,7 +268,7 @@ def _watermark(
 
 def _floored(plan: WindowPlan, table: Table, columns: Sequence[str] | None, record: Record | None) -> WindowPlan:
     """An append cannot compare rows of an old query with rows of a new one: it does not reach back to them."""
-    if not appends(table.strategy) or record is None or plan.watermark is None:
+    if not table.strategy.appends or record is None or plan.watermark is None:
         return plan
     others = columns is not None and _names(record.columns) != _names(columns)
     changed = record.sql_hash != table.sql_hash or others

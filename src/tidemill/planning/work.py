@@ -12,7 +12,6 @@ from tidemill.formats.delta.log import DeltaLog
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.format import DELTA
 from tidemill.model.names import absolute, spelled
-from tidemill.planning.strategies import deletes_missing, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,7 @@ def is_small(source: FileSource, table: Table) -> bool:
     """Whether little is read of the source, and little read or rewritten of the table."""
     if source.size > SMALL_WORK:
         return False
-    keys = keys_of(table.strategy)
+    keys = table.strategy.keys
     return meets_little(table, key_ranges(source, keys))
 
 
@@ -41,7 +40,7 @@ def meets_little(table: Table, ranges: Sequence[KeyRange] = ()) -> bool:
     snapshot = log.snapshot() if log else None
     if log is None or snapshot is None:
         return True
-    whole = deletes_missing(table.strategy)
+    whole = table.strategy.deletes_missing
     rewrites = whole or not snapshot.marks_rows or snapshot.updates_matter
     return log.reach(() if whole else ranges).size <= (SMALL_WORK if rewrites else _SMALL_READ)
 
