@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from support import NOW
 
-from tidemill.model.cursor import cursor
+from tidemill.model.cursor import CursorKind, cursor
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.model.table import Table, Window, lookback
 from tidemill.model.window import Condition, CurrentDate, StartVariable
-from tidemill.planning.plan import StepPlan, plan_step
+from tidemill.planning.gaps import Facts, Gap
+from tidemill.planning.plan import Mode, StepPlan, fill, plan_step
 from tidemill.planning.request import USUAL, Request, backfill_of
 
 BY_VARIABLE = Window("updated_at", moving_start=StartVariable("start_date"))
@@ -67,3 +68,48 @@ def test_a_first_run_and_one_that_is_given_its_start_have_no_use_for_the_variabl
     assert first.reason == "first run"
     asked = Request(backfill=backfill_of("2024-01-01", None, None))
     assert step(SINCE_START, BY_VARIABLE, request=asked).reason == "backfill from 2024-01-01"
+
+
+APPENDED = Table("t", "t", Append(), Window("at", lookback=lookback("7 days")), sql_hash="new")
+READ = Record("r", "t", 1, "append", "", progress={"source": cursor("timestamp", "2024-01-15")}, sql_hash="old")
+
+
+def test_an_append_whose_query_changed_is_planned_from_behind_its_watermark_on():
+    plan = plan_step(APPENDED, Snapshot(0, 1, READ, 0), now=NOW)
+    assert (plan.mode, plan.gap) == (Mode.INCREMENTAL, None)
+    assert plan.reason == "after 2024-01-15 00:00:00 UTC, where its query changed"
+    assert plan.window is not None
+    assert plan.window.predicate == "(`at` > TIMESTAMP '2024-01-15T00:00:00.000000Z' OR `at` IS NULL)"
+    (notice,) = plan.notices
+    assert notice.startswith("t: its query or its columns changed: rows up to 2024-01-15 00:00:00 UTC stay")
+
+
+def test_a_plan_that_is_filled_with_the_facts_it_was_made_of_stays_as_it_is():
+    facts = Facts(CursorKind.TIMESTAMP, ("id", "at"), lambda _: cursor("timestamp", "2024-01-10"))
+    for record in (READ, READ.with_(sql_hash="new", columns=("id", "at")), READ.with_(reset=("source",))):
+        plan = plan_step(APPENDED, Snapshot(0, 1, record, 0), now=NOW, facts=facts)
+        assert fill(plan, facts) == plan
+        assert plan.gap is None
+
+
+def test_what_only_rows_or_the_source_can_tell_is_a_gap_that_facts_fill():
+    adopted = plan_step(APPENDED, Snapshot(0, 0, None, None), now=NOW)
+    assert (adopted.gap, adopted.reason) == (Gap.CURSOR_TYPE, "adopted: since its highest at")
+    by_type = fill(adopted, Facts(CursorKind.TIMESTAMP))
+    assert (by_type.gap, by_type.reason) == (Gap.HIGHEST, "adopted: since its highest at")
+    filled = fill(adopted, Facts(CursorKind.TIMESTAMP, ("at",), lambda _: cursor("timestamp", "2024-01-10")))
+    assert (filled.gap, filled.reason) == (
+        None,
+        "adopted: since its highest at 2024-01-10 00:00:00 UTC, lookback 7 days",
+    )
+
+
+def test_a_backfill_has_its_batches_once_the_type_of_its_time_is_known():
+    request = Request(backfill=backfill_of("2024-01-01", "2024-01-03", "1 day"))
+    plan = plan_step(APPENDED, None, request, now=NOW)
+    assert (plan.mode, plan.gap, plan.batches) == (Mode.BACKFILL, Gap.CURSOR_TYPE, ())
+    assert [str(part) for part in fill(plan, Facts(CursorKind.DATE)).batches] == [
+        "2024-01-01 … 2024-01-02",
+        "2024-01-02 … 2024-01-03",
+        "2024-01-03 … 2024-01-04",
+    ]

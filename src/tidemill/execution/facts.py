@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None) -> Facts:
-    """What logs and declarations tell of a step; no rows are asked."""
+    """What logs and declarations say about a step; no rows are asked."""
     parts = source.parts if isinstance(source, LoadsSource) else ()
     return replace(
         facts_by_version(source),

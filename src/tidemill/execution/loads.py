@@ -42,7 +42,7 @@ def run_loads(spark: SparkSession, plan: StepPlan, source: LoadsSource) -> StepR
     A first run and a full refresh take all sources in one.
     """
     results: list[StepResult] = []
-    for number in range(1 if plan.rebuilds else len(source.rounds)):
+    for number in range(1 if plan.request.full_refresh else len(source.rounds)):
         results.append(commit(Task(spark, plan, source, partial(_gather, number=number))))
         if results[0].first_run:
             break

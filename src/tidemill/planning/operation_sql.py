@@ -14,12 +14,12 @@ from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, 
 from tidemill.planning.windows import NOT_READ_YET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tidemill.model.join import Join, JoinSide
-    from tidemill.model.record import Snapshot
     from tidemill.model.source import Load
     from tidemill.model.table import Table
+    from tidemill.planning.loads import SourcePlan
     from tidemill.planning.statements import RunStatements
 
     Alone = Callable[[Table], tuple[RunStatements, RunStatements]]
@@ -220,11 +220,14 @@ _ALL_AS_ONE = "sources with a common cursor are read from the lowest of these st
 
 @dataclass(frozen=True, slots=True)
 class LoadStatements:
-    """`alone` gives what a run would send if a LOAD were the only one of its table."""
+    """`alone` gives what a run would send if a LOAD were the only one of its table.
+
+    `sources` are those that the next run is planned to read, by input; none where the table is not there yet.
+    """
 
     table: Table
     loads: Loads
-    snapshot: Snapshot | None
+    sources: Mapping[str, SourcePlan]
     alone: Alone
 
     def all(self) -> tuple[RunStatements, ...]:
@@ -266,9 +269,10 @@ class LoadStatements:
 
     def _part(self, load: Load) -> RunStatements:
         first, following = self.alone(self.table.alone(load))
-        record = self.snapshot.record if self.snapshot else None
-        unread = record is not None and load.window and load.input not in {*record.progress, *record.reset}
-        return replace(first, run="next", reason=NOT_READ_YET) if unread else following
+        planned = self.sources.get(load.input)
+        unread = planned is not None and planned.reason == NOT_READ_YET
+        following = replace(first, run="next") if unread else following
+        return replace(following, reason=planned.reason) if planned else following
 
     def _notes(self, first: RunStatements) -> tuple[str, ...]:
         return first.notes[: len(first.notes) - len(created(self.table).notes)]

@@ -21,7 +21,6 @@ from tidemill.planning.gaps import (
     open_window,
     unfilled_window,
 )
-from tidemill.planning.joins import progress_of
 from tidemill.planning.operation_sql import END, NOTES, START, Entering, LoadStatements, created, join_query, written
 from tidemill.planning.plan import plan_step, reason_of_whole
 from tidemill.planning.refusals import missing_variables
@@ -71,7 +70,9 @@ def statements_of(
 ) -> tuple[RunStatements, ...]:
     """A first run of the table at `now`, and the next run of it as its log says it is."""
     if isinstance(table.producer, Loads):
-        return LoadStatements(table, table.producer, snapshot, lambda part: _alone(part, snapshot, given, now)).all()
+        plan = plan_step(table, known_of(table, snapshot), USUAL, given, now)
+        sources = {each.load.input: each for together in plan.rounds for each in together}
+        return LoadStatements(table, table.producer, sources, lambda part: _alone(part, snapshot, given, now)).all()
     if isinstance(table.producer, Join):
         literals = {name: f"<{name}>" for name in table.producer.parameters}
         literals |= {name: quoted_text(value) for name, value in given.items()}
@@ -91,8 +92,7 @@ def _joins(table: Table, join: Join, snapshot: Snapshot | None) -> tuple[RunStat
     reads, window = join_query(join), f"{quote(join.time)} >= {START} AND {quote(join.time)} < {END}"
     again = (_AGAIN,) if snapshot else ()
     made, later = created(table), written(table.strategy, Entering(table, window, None))
-    done = progress_of(table, snapshot)
-    since = f"from behind {done} to what both sides have in full" if done else "from where the last window ended"
+    since = plan_step(table, snapshot).reason if snapshot else "from where the last window ended"
     first = RunStatements(FIRST, "from the first row on", reads, window, made.sql, (*NOTES, *again, *made.notes))
     return first, RunStatements(NEXT, since, reads, window, later.sql, (*NOTES, *later.notes[:1]))
 
