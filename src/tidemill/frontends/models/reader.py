@@ -194,31 +194,31 @@ def _without_query(texts: Mapping[Path, Text], queries: list[Path]) -> Iterator[
 def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[FileError]]:
     """The query with the values of `${…}` in it, and its first word's place; or what is wrong with it."""
     lexed = lex(text)
-    cursor = TokenReader(lexed, Filling(lexed, scope))
+    reader = TokenReader(lexed, Filling(lexed, scope))
     if template := template_in(text, lexed.tokens):
         return None, [template]  # what else is wrong comes from it
     query, errors = None, [*lexed.errors]
     try:
-        query = _only_query(cursor)
+        query = _only_query(reader)
     except CutShortError:
         pass  # an error already says so
     except FileError as error:
         errors.append(error)
-    errors += cursor.filling.errors
+    errors += reader.filling.errors
     return (None if errors else query), errors
 
 
-def _only_query(cursor: TokenReader) -> Named:
-    expect_query(cursor, "a model")
-    tokens = cursor.lexed.tokens
-    first = tokens[cursor.index]
+def _only_query(reader: TokenReader) -> Named:
+    expect_query(reader, "a model")
+    tokens = reader.lexed.tokens
+    first = tokens[reader.index]
     end = next((index for index, token in enumerate(tokens) if token.raw == ";"), len(tokens))
-    query = cursor.query(end)
-    while cursor.take(";"):
+    query = reader.query(end)
+    while reader.take(";"):
         pass
-    if (token := cursor.token) is not None:
-        cursor.fail(token, "models.two_queries", "a model is one query", "write this one into a file of its own")
-    return Named(query.text, cursor.span(first))
+    if (token := reader.token) is not None:
+        reader.fail(token, "models.two_queries", "a model is one query", "write this one into a file of its own")
+    return Named(query.text, reader.span(first))
 
 
 _DECISIVE = frozenset(

@@ -139,41 +139,41 @@ class FileReader:
 
     def __init__(self, lexed: Lexed, whole: Whole) -> None:
         self.whole = whole
-        self.cursor = TokenReader(lexed, Filling(lexed, whole.scope))
+        self.reader = TokenReader(lexed, Filling(lexed, whole.scope))
 
     def read(self) -> None:
         self._block(taken=True, inside=False)
 
     def _block(self, *, taken: bool, inside: bool) -> None:
         """Statements up to the end of the file, or of the branch that this is."""
-        while (token := self.cursor.token) is not None:
+        while (token := self.reader.token) is not None:
             if token.upper in {"ELSE", "ELSEIF", "END"}:
                 if inside:
                     return
                 self._stray(token)
             elif token.upper == "IF":
                 self._if(taken=taken)
-            elif not self.cursor.take(";"):
+            elif not self.reader.take(";"):
                 self._statement(taken=taken)
 
     def _statement(self, *, taken: bool) -> None:
         """A statement of a branch that is not taken is checked, as far as that needs no variable, and not used."""
-        start = self.cursor.index
-        filling = self.cursor.filling = Filling(self.cursor.lexed, self.whole.scope, blind=not taken)
+        start = self.reader.index
+        filling = self.reader.filling = Filling(self.reader.lexed, self.whole.scope, blind=not taken)
         names, into = self.whole.names, self.whole.declarations
         if not taken:
             names, into = Names({}, names.naming), Declarations(into.pipeline, into.places)
-        token = self.cursor.step()
-        origin = self.cursor.span(token).origin
+        token = self.reader.step()
+        origin = self.reader.span(token).origin
         try:
             self._read(token, names, into, taken=taken)
         except CutShortError:
-            self.cursor.index = len(self.cursor.lexed.tokens)
+            self.reader.index = len(self.reader.lexed.tokens)
         except FileError as error:
             if not filling.failed:
                 self.whole.errors.append(error)
             self._recover(start)
-            names.doubtful |= {token.raw.lower() for token in self.cursor.lexed.tokens[start : self.cursor.index]}
+            names.doubtful |= {token.raw.lower() for token in self.reader.lexed.tokens[start : self.reader.index]}
         except ArgumentError as error:  # a declaration has found it in itself, after the statement was read
             if taken and not filling.failed:
                 error.origin = error.origin or origin
@@ -181,54 +181,54 @@ class FileReader:
         self.whole.errors += filling.errors
 
     def _read(self, token: Token, names: Names, into: Declarations, *, taken: bool) -> None:
-        cursor = self.cursor
+        reader = self.reader
         if token.upper == "SET":
-            name, value = read_set(cursor)
+            name, value = read_set(reader)
             if taken:
                 self.whole.scope.assigned[name] = value
         elif token.upper == "INCLUDE":
-            file = read_include(cursor)
+            file = read_include(reader)
             if taken:
                 self._include(file)
         elif token.upper in STATEMENTS:
-            STATEMENTS[token.upper](cursor, names, into, cursor.span(token).origin)
+            STATEMENTS[token.upper](reader, names, into, reader.span(token).origin)
         else:
             raise self._unknown(token)
 
     def _include(self, file: Named) -> None:
-        if self.cursor.filling.failed:
+        if self.reader.filling.failed:
             self.whole.names.whole = False  # which file it is depends on a value that is not there
         else:
             self.whole.include(file)
 
     def _recover(self, start: int) -> None:
         """Goes on after the next `;`, or where a line begins with a statement."""
-        cursor = self.cursor
-        cursor.index = max(cursor.index, start + 1)
-        while cursor.token is not None and not cursor.take(";"):
-            if starts_statement(cursor, cursor.index):
+        reader = self.reader
+        reader.index = max(reader.index, start + 1)
+        while reader.token is not None and not reader.take(";"):
+            if starts_statement(reader, reader.index):
                 return
-            cursor.index += 1
+            reader.index += 1
 
     # IF … THEN … ELSE IF … THEN … ELSE … END IF;
 
     def _if(self, *, taken: bool) -> None:
-        opener = self.cursor.step()
+        opener = self.reader.step()
         done = self._branch(taken=taken, conditional=True)
         last = closed = False
-        while not closed and (token := self.cursor.token) is not None:
+        while not closed and (token := self.reader.token) is not None:
             if token.upper != "END" and last:
                 self._note(
                     token, "language.unexpected", "this IF has an ELSE already", "nothing but END IF; can follow it"
                 )
             if self._take_else_if():
                 done = self._branch(taken=taken and not done, conditional=True) or done
-            elif self.cursor.take("ELSE"):
+            elif self.reader.take("ELSE"):
                 last = True
                 done = self._branch(taken=taken and not done, conditional=False) or done
             else:
                 closed = self._end_if()
-        if not closed and not self.cursor.lexed.cut:
+        if not closed and not self.reader.lexed.cut:
             self._note(opener, "language.if_without_end", "this IF has no END IF", "write END IF; after it")
 
     def _branch(self, *, taken: bool, conditional: bool) -> bool:
@@ -239,15 +239,15 @@ class FileReader:
 
     def _take_else_if(self) -> bool:
         """An IF on the line of its ELSE goes on with it; on a line of its own it is a block inside."""
-        following = self.cursor.ahead(1)
+        following = self.reader.ahead(1)
         if following is not None and following.first_on_line:
-            return self.cursor.take("ELSEIF")
-        return self.cursor.take("ELSE", "IF") or self.cursor.take("ELSEIF")
+            return self.reader.take("ELSEIF")
+        return self.reader.take("ELSE", "IF") or self.reader.take("ELSEIF")
 
     def _condition(self, *, taken: bool) -> bool:
         """Whether it holds; one that cannot be read does not."""
-        cursor = self.cursor
-        filling = cursor.filling = Filling(cursor.lexed, self.whole.scope, blind=not taken)
+        reader = self.reader
+        filling = reader.filling = Filling(reader.lexed, self.whole.scope, blind=not taken)
         try:
             holds = self._comparison()
         except CutShortError:
@@ -261,33 +261,33 @@ class FileReader:
         return holds and not filling.failed
 
     def _comparison(self) -> bool:
-        cursor = self.cursor
+        reader = self.reader
         example = 'write IF ${name} == "value" THEN'
-        left = cursor.value("IF needs a comparison", example)
-        token = cursor.token
+        left = reader.value("IF needs a comparison", example)
+        token = reader.token
         if token is None or token.raw not in {"==", "!="}:
-            cursor.fail_here("a condition compares with == or !=", example)
-        cursor.index += 1
-        right = cursor.value(f"{token.raw} needs a value after it", example)
-        cursor.expect("THEN", "IF", "THEN after the condition")
+            reader.fail_here("a condition compares with == or !=", example)
+        reader.index += 1
+        right = reader.value(f"{token.raw} needs a value after it", example)
+        reader.expect("THEN", "IF", "THEN after the condition")
         return _equal(left, right) is (token.raw == "==")
 
     def _skip_to_then(self) -> None:
-        cursor = self.cursor
-        place = cursor.index
-        while (token := cursor.ahead(place - cursor.index)) is not None and token.raw != ";":
+        reader = self.reader
+        place = reader.index
+        while (token := reader.ahead(place - reader.index)) is not None and token.raw != ";":
             place += 1
             if token.upper == "THEN":
-                cursor.index = place
+                reader.index = place
                 return
 
     def _end_if(self) -> bool:
-        start = self.cursor.index
-        end = self.cursor.step()
+        start = self.reader.index
+        end = self.reader.step()
         try:
-            if not self.cursor.take("IF"):
-                self.cursor.fail(end, "language.unexpected", f"{end.raw} closes nothing here", "write END IF;")
-            self.cursor.end()
+            if not self.reader.take("IF"):
+                self.reader.fail(end, "language.unexpected", f"{end.raw} closes nothing here", "write END IF;")
+            self.reader.end()
         except CutShortError:
             pass
         except FileError as error:
@@ -298,17 +298,17 @@ class FileReader:
     def _stray(self, token: Token) -> None:
         problem = f"no IF is open for this {token.upper}"
         self._note(token, "language.no_open_if", problem, "remove it, or write an IF")
-        start = self.cursor.index
-        self.cursor.step()
+        start = self.reader.index
+        self.reader.step()
         if token.upper == "END":
             self._recover(start)
 
     def _unknown(self, token: Token) -> FileError:
-        template = template_in(self.cursor.lexed.text, [token])
-        return template or FileError(*_unknown_statement(token), span=self.cursor.span(token))
+        template = template_in(self.reader.lexed.text, [token])
+        return template or FileError(*_unknown_statement(token), span=self.reader.span(token))
 
     def _note(self, token: Token, code: str, problem: str, remedy: str) -> None:
-        self.whole.errors.append(FileError(code, problem, remedy, span=self.cursor.span(token)))
+        self.whole.errors.append(FileError(code, problem, remedy, span=self.reader.span(token)))
 
 
 def _unknown_statement(token: Token) -> tuple[str, str, str]:

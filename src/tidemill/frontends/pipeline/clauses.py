@@ -39,19 +39,19 @@ _LEADS_ON = {
 }
 
 
-def starts_statement(cursor: TokenReader, index: int) -> bool:
+def starts_statement(reader: TokenReader, index: int) -> bool:
     """A statement begins at this token, which is the first of its line."""
-    token = cursor.lexed.tokens[index]
+    token = reader.lexed.tokens[index]
     if not token.first_on_line:
         return False
-    here = [each.upper or each.raw for each in cursor.lexed.tokens[index : index + 7]]
+    here = [each.upper or each.raw for each in reader.lexed.tokens[index : index + 7]]
     match here:
         case ["SET", _, "=", *_] | ["CREATE", "TABLE", *_] | ["CREATE", "OR", "REPLACE", "TABLE", *_]:
             return True
         case ["IF", _, "==" | "!=", *_] | ["END", "IF", *_]:
             return True
         case ["INCLUDE", *_]:
-            return _is_string(cursor, index + 1)
+            return _is_string(reader, index + 1)
         case ["SOURCE", _, "TYPE" | "FROM", *_]:
             return True
         case ["LOAD", _, "FROM", *_] | ["LOAD", _, ".", _, "FROM", *_]:
@@ -61,39 +61,39 @@ def starts_statement(cursor: TokenReader, index: int) -> bool:
     return False
 
 
-def query_end(cursor: TokenReader) -> int:
+def query_end(reader: TokenReader) -> int:
     """The index of the `;` that ends the query; a query that runs into the next statement is an error."""
-    tokens = cursor.lexed.tokens
+    tokens = reader.lexed.tokens
     depth = cases = 0
-    for index in range(cursor.index, len(tokens)):
+    for index in range(reader.index, len(tokens)):
         token = tokens[index]
         if token.raw == ";":
             return index
-        if depth == 0 and cases == 0 and _runs_on(cursor, index):
-            _fail_before(cursor, index, *_MISSING_SEMICOLON)
+        if depth == 0 and cases == 0 and _runs_on(reader, index):
+            _fail_before(reader, index, *_MISSING_SEMICOLON)
         depth += _DEPTH.get(token.raw, 0)
         cases += {"CASE": 1, "END": -1}.get(token.upper, 0)
-    return _fail_before(cursor, len(tokens), *_MISSING_SEMICOLON)
+    return _fail_before(reader, len(tokens), *_MISSING_SEMICOLON)
 
 
-def export_end(cursor: TokenReader) -> int:
+def export_end(reader: TokenReader) -> int:
     """The index of the TO that follows a query or a table."""
-    tokens = cursor.lexed.tokens
+    tokens = reader.lexed.tokens
     depth = 0
-    for index in range(cursor.index, len(tokens)):
+    for index in range(reader.index, len(tokens)):
         token = tokens[index]
-        if depth == 0 and token.upper == "TO" and _is_string(cursor, index + 1):
+        if depth == 0 and token.upper == "TO" and _is_string(reader, index + 1):
             return index
-        if token.raw == ";" or (index > cursor.index and starts_statement(cursor, index)):
-            return _fail_before(cursor, index, *_EXPORT_TO_NOWHERE)
+        if token.raw == ";" or (index > reader.index and starts_statement(reader, index)):
+            return _fail_before(reader, index, *_EXPORT_TO_NOWHERE)
         depth += _DEPTH.get(token.raw, 0)
-    return _fail_before(cursor, len(tokens), *_EXPORT_TO_NOWHERE)
+    return _fail_before(reader, len(tokens), *_EXPORT_TO_NOWHERE)
 
 
-def _runs_on(cursor: TokenReader, index: int) -> bool:
-    token, before = cursor.lexed.tokens[index], cursor.lexed.tokens[index - 1]
-    begins = starts_statement(cursor, index) or (token.first_on_line and token.upper in _BLOCK)
-    return index > cursor.index and begins and _may_end(before)
+def _runs_on(reader: TokenReader, index: int) -> bool:
+    token, before = reader.lexed.tokens[index], reader.lexed.tokens[index - 1]
+    begins = starts_statement(reader, index) or (token.first_on_line and token.upper in _BLOCK)
+    return index > reader.index and begins and _may_end(before)
 
 
 def _may_end(token: Token) -> bool:
@@ -102,13 +102,13 @@ def _may_end(token: Token) -> bool:
     return token.upper not in _LEADS_ON
 
 
-def _is_string(cursor: TokenReader, index: int) -> bool:
-    return index < len(cursor.lexed.tokens) and cursor.lexed.tokens[index].kind in {Kind.STRING, Kind.RAW}
+def _is_string(reader: TokenReader, index: int) -> bool:
+    return index < len(reader.lexed.tokens) and reader.lexed.tokens[index].kind in {Kind.STRING, Kind.RAW}
 
 
-def _fail_before(cursor: TokenReader, index: int, code: str, problem: str, remedy: str) -> NoReturn:
-    cursor.index = index
-    cursor.fail_at_end(code, problem, remedy)
+def _fail_before(reader: TokenReader, index: int, code: str, problem: str, remedy: str) -> NoReturn:
+    reader.index = index
+    reader.fail_at_end(code, problem, remedy)
 
 
 CLAUSES = ("MODE", "OPTIONS")
@@ -125,20 +125,20 @@ class Clause:
     read: Callable[[TokenReader], object]
 
 
-def clause_at(cursor: TokenReader, index: int, clauses: Sequence[Clause]) -> Clause | None:
+def clause_at(reader: TokenReader, index: int, clauses: Sequence[Clause]) -> Clause | None:
     """The clause that begins with the token at this index."""
-    here = [token.upper or token.raw for token in cursor.lexed.tokens[index : index + 2]]
+    here = [token.upper or token.raw for token in reader.lexed.tokens[index : index + 2]]
     return next((each for each in clauses if tuple(here[: len(each.words)]) == each.words), None)
 
 
-def read_clauses(cursor: TokenReader, clauses: Sequence[Clause]) -> dict[str, Any]:
+def read_clauses(reader: TokenReader, clauses: Sequence[Clause]) -> dict[str, Any]:
     """What these clauses say, by their names: in any order, each at most once."""
     found: dict[str, Any] = {}
-    while (token := cursor.token) and (clause := clause_at(cursor, cursor.index, clauses)):
+    while (token := reader.token) and (clause := clause_at(reader, reader.index, clauses)):
         if clause.name in found:
-            cursor.fail(token, "language.repeated_clause", f"{clause.name} is given twice", "keep one of them")
-        cursor.take(*clause.words)
-        found[clause.name] = clause.read(cursor)
+            reader.fail(token, "language.repeated_clause", f"{clause.name} is given twice", "keep one of them")
+        reader.take(*clause.words)
+        found[clause.name] = clause.read(reader)
     return found
 
 
@@ -166,43 +166,43 @@ EXPORT_MODES = ("REPLACE", "APPEND", "MERGE ON")
 
 
 def read_mode_and_options(
-    cursor: TokenReader, statement: str, modes: tuple[str, ...]
+    reader: TokenReader, statement: str, modes: tuple[str, ...]
 ) -> tuple[Mode, JsonObject | None]:
     """REPLACE is the mode where none is given."""
     found = read_clauses(
-        cursor,
+        reader,
         (
-            Clause("MODE", ("MODE",), lambda cursor: _mode(cursor, statement, modes)),
-            Clause("MODE", ("UPSERT", "KEY"), lambda cursor: _keyed_mode(cursor, "UPSERT", _word_before(cursor, 2))),
-            Clause("OPTIONS", ("OPTIONS",), lambda cursor: read_object(cursor, "OPTIONS")),
+            Clause("MODE", ("MODE",), lambda reader: _mode(reader, statement, modes)),
+            Clause("MODE", ("UPSERT", "KEY"), lambda reader: _keyed_mode(reader, "UPSERT", _word_before(reader, 2))),
+            Clause("OPTIONS", ("OPTIONS",), lambda reader: read_object(reader, "OPTIONS")),
         ),
     )
     mode: Mode = found.get("MODE", Mode())
-    if (token := cursor.token) and cursor.at("ON"):
+    if (token := reader.token) and reader.at("ON"):
         remedy = "write MERGE ON, or drop the ON and its columns"
-        cursor.fail(token, "language.keys_without_merge", f"MODE {mode.text} takes no ON", remedy)
+        reader.fail(token, "language.keys_without_merge", f"MODE {mode.text} takes no ON", remedy)
     return mode, found.get("OPTIONS")
 
 
-def read_lookback(cursor: TokenReader) -> Duration | int | None:
+def read_lookback(reader: TokenReader) -> Duration | int | None:
     """LOOKBACK and a length of time, or a plain number for cursors that are numbers; None when there is none."""
-    return read_length(cursor, "LOOKBACK") if cursor.take("LOOKBACK") else None
+    return read_length(reader, "LOOKBACK") if reader.take("LOOKBACK") else None
 
 
-def read_length(cursor: TokenReader, clause: str) -> Duration | int:
+def read_length(reader: TokenReader, clause: str) -> Duration | int:
     """What follows a clause that takes a length of time, or a plain number."""
-    token = cursor.token
-    amount = cursor.value(f"{clause} needs a number", f"write {clause} 2 HOURS")
+    token = reader.token
+    amount = reader.value(f"{clause} needs a number", f"write {clause} 2 HOURS")
     assert token is not None  # noqa: S101  or there would have been no value
     found = _AMOUNT_AND_UNIT.fullmatch(amount)
     if found is None:
-        cursor.fail(token, *_bad_lookback(f"{amount} is no number of units"))
+        reader.fail(token, *_bad_lookback(f"{amount} is no number of units"))
     if found[2]:
-        return Duration(int(found[1]), _unit(found[2], cursor.span(token)))
-    following = cursor.token
+        return Duration(int(found[1]), _unit(found[2], reader.span(token)))
+    following = reader.token
     if following is None or following.kind is not Kind.WORD or following.upper in _NO_UNITS:
         return int(found[1])
-    word = cursor.word(f"{clause} needs a unit", f"write {clause} 2 HOURS")
+    word = reader.word(f"{clause} needs a unit", f"write {clause} 2 HOURS")
     return Duration(int(found[1]), _unit(word.text, word.span))
 
 
@@ -219,39 +219,39 @@ def _bad_lookback(problem: str) -> tuple[str, str, str]:
     return "language.bad_lookback", problem, f"the units are {', '.join(f'{each}s'.upper() for each in UNITS)}"
 
 
-def _mode(cursor: TokenReader, statement: str, modes: tuple[str, ...]) -> Mode:
-    word = cursor.word("MODE needs a mode", f"write one of {', '.join(modes)}")
+def _mode(reader: TokenReader, statement: str, modes: tuple[str, ...]) -> Mode:
+    word = reader.word("MODE needs a mode", f"write one of {', '.join(modes)}")
     name = word.text.upper()
-    known = {mode.split()[0] for mode in modes} | ({"UPSERT"} if cursor.at("KEY") else set())
+    known = {mode.split()[0] for mode in modes} | ({"UPSERT"} if reader.at("KEY") else set())
     if name not in known:
         raise _unknown_mode(word, statement, modes)
     grammar = _MODES[name]
     if grammar.follows == "BY":
-        cursor.expect("BY", "MODE INCREMENTAL", "INCREMENTAL BY and the time column")
-        column = cursor.column("INCREMENTAL BY needs a column", "name the time column")
-        window = Window(column, lookback=read_lookback(cursor))
+        reader.expect("BY", "MODE INCREMENTAL", "INCREMENTAL BY and the time column")
+        column = reader.column("INCREMENTAL BY needs a column", "name the time column")
+        window = Window(column, lookback=read_lookback(reader))
         return Mode(grammar.strategy(()), window, f"INCREMENTAL BY {column}", word.span)
     if grammar.follows is None:
         return Mode(grammar.strategy(()), text=name, span=word.span)
-    if not cursor.take(grammar.follows):
+    if not reader.take(grammar.follows):
         raise FileError(
             "language.merge_without_keys",
             f"MODE {name} needs ON and the key columns",
             f"write {name} ON and the columns that make a row unique",
             span=word.span,
         )
-    return _keyed_mode(cursor, name, word.span)
+    return _keyed_mode(reader, name, word.span)
 
 
-def _keyed_mode(cursor: TokenReader, name: str, span: Span | None) -> Mode:
+def _keyed_mode(reader: TokenReader, name: str, span: Span | None) -> Mode:
     remedy = "name the columns that make a row unique, with , between them"
-    keys = cursor.columns("ON needs key columns", remedy)
+    keys = reader.columns("ON needs key columns", remedy)
     return Mode(_MODES[name].strategy(keys), text=f"{_MODES[name].text} ON {', '.join(keys)}", span=span)
 
 
-def _word_before(cursor: TokenReader, count: int) -> Span | None:
-    token = cursor.ahead(-count)
-    return cursor.span(token) if token else None
+def _word_before(reader: TokenReader, count: int) -> Span | None:
+    token = reader.ahead(-count)
+    return reader.span(token) if token else None
 
 
 def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> FileError:

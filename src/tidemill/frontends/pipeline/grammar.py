@@ -37,79 +37,79 @@ _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _FILES_WITHOUT_MERGE = {"csv", "json", "orc", "text", "avro", "xml"}
 
 
-def read_set(cursor: TokenReader) -> tuple[str, str]:
+def read_set(reader: TokenReader) -> tuple[str, str]:
     """The name and its value; --var and the profile may have given another."""
-    name = cursor.word("SET needs a name", "write SET name = value;")
-    cursor.expect("=", "SET", "SET name = value;")
-    value = cursor.value("SET needs a value", "write SET name = value;")
-    cursor.end()
+    name = reader.word("SET needs a name", "write SET name = value;")
+    reader.expect("=", "SET", "SET name = value;")
+    value = reader.value("SET needs a value", "write SET name = value;")
+    reader.end()
     return name.text, value
 
 
-def read_include(cursor: TokenReader) -> Named:
+def read_include(reader: TokenReader) -> Named:
     """The file whose statements follow this one."""
-    path = cursor.string("INCLUDE needs a file", 'write INCLUDE "common.sql";')
-    cursor.end()
+    path = reader.string("INCLUDE needs a file", 'write INCLUDE "common.sql";')
+    reader.end()
     return path
 
 
-def read_source(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
-    name = cursor.name(
+def read_source(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+    name = reader.name(
         "SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False
     )
-    if not cursor.filling.failed:
+    if not reader.filling.failed:
         names.declare_source(name)
-    kind = _source_kind(cursor)
+    kind = _source_kind(reader)
     given: JsonObject | None = None
-    if cursor.at("PARAMS") or cursor.at("OPTIONS"):
-        given = read_object(cursor, cursor.step().upper)
-    column, lookback = _incremental_by(cursor)
-    cursor.end(("PARAMS", "INCREMENTAL BY"))
+    if reader.at("PARAMS") or reader.at("OPTIONS"):
+        given = read_object(reader, reader.step().upper)
+    column, lookback = _incremental_by(reader)
+    reader.end(("PARAMS", "INCREMENTAL BY"))
     shared = read_source_params(given, column) if given else {"params": {}, "cursor": column}
     into.add_source(source_of(name.text, kind, lookback=lookback, origin=origin, **shared))
 
 
-def read_load(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
-    table = _declared_table(cursor, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
-    cursor.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
-    source = cursor.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
-    mode, options = read_mode_and_options(cursor, "LOAD", LOAD_MODES)
-    cursor.end(CLAUSES)
+def read_load(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+    table = _declared_table(reader, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
+    reader.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
+    source = reader.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
+    mode, options = read_mode_and_options(reader, "LOAD", LOAD_MODES)
+    reader.end(CLAUSES)
     into.add_load(LoadStatement(table.text, source, mode, _options(options, "LOAD"), origin))
 
 
-def read_create_table(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
-    cursor.take("OR", "REPLACE")
-    cursor.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
-    table = _declared_table(cursor, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
-    mode, given = read_mode_and_options(cursor, "CREATE TABLE", TABLE_MODES)
+def read_create_table(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+    reader.take("OR", "REPLACE")
+    reader.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
+    table = _declared_table(reader, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
+    mode, given = read_mode_and_options(reader, "CREATE TABLE", TABLE_MODES)
     options = _options(given, "CREATE TABLE")
-    _expect_as(cursor)
-    if cursor.at("INCREMENTAL"):
+    _expect_as(reader)
+    if reader.at("INCREMENTAL"):
         refuse_mode(mode.span)
-        into.add_join(table.text, *read_join(cursor, names.naming, origin), options)
+        into.add_join(table.text, *read_join(reader, names.naming, origin), options)
         return
-    expect_query(cursor, "AS")
-    query = cursor.query(query_end(cursor))
-    cursor.end()
+    expect_query(reader, "AS")
+    query = reader.query(query_end(reader))
+    reader.end()
     into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
 
 
-def read_export(cursor: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
-    end = export_end(cursor)
-    if _is_name(cursor, end):
-        table = cursor.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')
+def read_export(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+    end = export_end(reader)
+    if _is_name(reader, end):
+        table = reader.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')
         text = f"SELECT * FROM {table.text}"
     else:
         table = None
-        expect_query(cursor, "EXPORT")
-        text = cursor.query(end).text
-    cursor.expect("TO", "EXPORT", 'TO "out/daily" TYPE PARQUET')
-    target = cursor.string("TO needs a place in quotes", 'write TO "out/daily"')
-    cursor.expect("TYPE", "EXPORT", "TYPE and a kind, such as TYPE PARQUET")
-    kind = _kind(cursor, "TYPE")
-    mode, options = read_mode_and_options(cursor, "EXPORT", EXPORT_MODES)
-    cursor.end(CLAUSES)
+        expect_query(reader, "EXPORT")
+        text = reader.query(end).text
+    reader.expect("TO", "EXPORT", 'TO "out/daily" TYPE PARQUET')
+    target = reader.string("TO needs a place in quotes", 'write TO "out/daily"')
+    reader.expect("TYPE", "EXPORT", "TYPE and a kind, such as TYPE PARQUET")
+    kind = _kind(reader, "TYPE")
+    mode, options = read_mode_and_options(reader, "EXPORT", EXPORT_MODES)
+    reader.end(CLAUSES)
     if mode.strategy.keys and kind in _FILES_WITHOUT_MERGE:
         raise FileError(
             "language.mode_of_kind",
@@ -125,9 +125,9 @@ def read_export(cursor: TokenReader, names: Names, into: Declarations, origin: O
 STATEMENTS = {"SOURCE": read_source, "LOAD": read_load, "CREATE": read_create_table, "EXPORT": read_export}
 
 
-def _declared_table(cursor: TokenReader, declare: Callable[[Named], None], statement: str, remedy: str) -> Named:
-    table = cursor.name(f"{statement} needs the name of a table", remedy)
-    if not cursor.filling.failed:
+def _declared_table(reader: TokenReader, declare: Callable[[Named], None], statement: str, remedy: str) -> Named:
+    table = reader.name(f"{statement} needs the name of a table", remedy)
+    if not reader.filling.failed:
         declare(table)
     return table
 
@@ -136,57 +136,57 @@ def _options(given: JsonObject | None, statement: str) -> Options:
     return read_options(given, statement) if given else {}
 
 
-def _source_kind(cursor: TokenReader) -> str:
+def _source_kind(reader: TokenReader) -> str:
     for word in ("TYPE", "FROM"):
-        if cursor.take(word):
-            return _kind(cursor, word)
-    cursor.expect("TYPE", "SOURCE", "TYPE and a kind, such as TYPE CSV")
+        if reader.take(word):
+            return _kind(reader, word)
+    reader.expect("TYPE", "SOURCE", "TYPE and a kind, such as TYPE CSV")
     raise AssertionError  # it raises
 
 
-def _kind(cursor: TokenReader, after: str) -> str:
+def _kind(reader: TokenReader, after: str) -> str:
     """The kind of a source or a target, in lower case but for names of classes."""
-    token = cursor.token
+    token = reader.token
     problem, remedy = f"{after} needs a kind", "write CSV, JSON, PARQUET, DELTA, POSTGRES or another kind"
     if token is not None and token.kind is Kind.STRING:
-        kind = cursor.string(problem, remedy).text
+        kind = reader.string(problem, remedy).text
     else:
-        kind = cursor.word(problem, remedy).text
+        kind = reader.word(problem, remedy).text
     return kind if "." in kind else kind.lower()
 
 
-def _incremental_by(cursor: TokenReader) -> tuple[str | None, Duration | int | None]:
-    if not cursor.take("INCREMENTAL"):
+def _incremental_by(reader: TokenReader) -> tuple[str | None, Duration | int | None]:
+    if not reader.take("INCREMENTAL"):
         return None, None
-    cursor.expect("BY", "INCREMENTAL", "INCREMENTAL BY and the cursor column")
-    column = cursor.column("INCREMENTAL BY needs a column", "name the column that orders the source in time")
-    return column, read_lookback(cursor)
+    reader.expect("BY", "INCREMENTAL", "INCREMENTAL BY and the cursor column")
+    column = reader.column("INCREMENTAL BY needs a column", "name the column that orders the source in time")
+    return column, read_lookback(reader)
 
 
-def _expect_as(cursor: TokenReader) -> None:
-    if cursor.take("AS"):
+def _expect_as(reader: TokenReader) -> None:
+    if reader.take("AS"):
         return
-    token = cursor.token
+    token = reader.token
     words = (*CLAUSES, "AS")
     remedy = "write AS and a query"
     if token is not None and token.kind is Kind.WORD:
         remedy = suggestion(token.raw, words, remedy)
-    cursor.fail_here("CREATE TABLE needs AS and a query", remedy)
+    reader.fail_here("CREATE TABLE needs AS and a query", remedy)
 
 
-def expect_query(cursor: TokenReader, after: str) -> None:
-    token = cursor.token
+def expect_query(reader: TokenReader, after: str) -> None:
+    token = reader.token
     if token is None or token.raw == ";":
-        cursor.fail_here(f"{after} needs a query", "write SELECT …")
-    if template := template_in(cursor.lexed.text, [token]):
+        reader.fail_here(f"{after} needs a query", "write SELECT …")
+    if template := template_in(reader.lexed.text, [token]):
         raise template
     if token.upper not in _QUERY_WORDS and token.raw != "(" and "${" not in token.raw:
         remedy = suggestion(token.raw, _QUERY_WORDS, f"a query starts with {', '.join(_QUERY_WORDS)} or (")
-        cursor.fail(token, "language.not_a_query", f"no query starts with {token.raw}", remedy)
+        reader.fail(token, "language.not_a_query", f"no query starts with {token.raw}", remedy)
 
 
-def _is_name(cursor: TokenReader, end: int) -> bool:
+def _is_name(reader: TokenReader, end: int) -> bool:
     """All that comes before `end` is a name with dots or without."""
-    tokens = cursor.lexed.tokens[cursor.index : end]
+    tokens = reader.lexed.tokens[reader.index : end]
     pairs = zip(tokens[::2], tokens[1::2], strict=False)
     return len(tokens) % 2 == 1 and tokens[-1].kind is not Kind.STRING and all(dot.raw == "." for _, dot in pairs)

@@ -89,28 +89,28 @@ def not_a_column(tokens: Sequence[Token]) -> Token | None:
     return None
 
 
-def end_of_condition(cursor: TokenReader) -> int:
+def end_of_condition(reader: TokenReader) -> int:
     """The index of the clause that follows the condition."""
-    tokens, depth = cursor.lexed.tokens, 0
-    for index in range(cursor.index, len(tokens)):
+    tokens, depth = reader.lexed.tokens, 0
+    for index in range(reader.index, len(tokens)):
         token = tokens[index]
-        if depth == 0 and index > cursor.index and tokens[index - 1].raw != "." and _ends_condition(cursor, index):
+        if depth == 0 and index > reader.index and tokens[index - 1].raw != "." and _ends_condition(reader, index):
             return index
         if token.raw == ";":
-            cursor.index = index
+            reader.index = index
             break
         depth += _DEPTH.get(token.raw, 0)
     problem, remedy = "INCREMENTAL JOIN needs LOOK BACK, LOOK FORWARD and SELECT", "write LOOK BACK 6 DAYS"
-    return cursor.fail_at_end("language.incomplete", problem, remedy)
+    return reader.fail_at_end("language.incomplete", problem, remedy)
 
 
-def _ends_condition(cursor: TokenReader, index: int) -> bool:
-    return cursor.lexed.tokens[index].upper == "SELECT" or clause_at(cursor, index, _CLAUSES) is not None
+def _ends_condition(reader: TokenReader, index: int) -> bool:
+    return reader.lexed.tokens[index].upper == "SELECT" or clause_at(reader, index, _CLAUSES) is not None
 
 
-def _read_clauses(cursor: TokenReader) -> dict[str, Any]:
+def _read_clauses(reader: TokenReader) -> dict[str, Any]:
     """All of them, in any order; two must be there."""
-    found = read_clauses(cursor, _CLAUSES)
+    found = read_clauses(reader, _CLAUSES)
     own = {"TIME": TIME, "STATUS": STATUS}
     for word in (word for word in found if word in own):  # in the order of the statement
         own[word], span = found[word]
@@ -120,54 +120,54 @@ def _read_clauses(cursor: TokenReader) -> dict[str, Any]:
             raise FileError.at(span, bad) from bad
     for clause in ("LOOK BACK", "LOOK FORWARD"):
         if clause not in found:
-            cursor.fail_at_end("language.incomplete", f"INCREMENTAL JOIN needs {clause}", f"write {clause} 6 DAYS")
+            reader.fail_at_end("language.incomplete", f"INCREMENTAL JOIN needs {clause}", f"write {clause} 6 DAYS")
     return found | own
 
 
 def _read_length(clause: str) -> Callable[[TokenReader], Duration | int]:
-    def read(cursor: TokenReader) -> Duration | int:
-        token = cursor.token
-        found = read_length(cursor, clause)
+    def read(reader: TokenReader) -> Duration | int:
+        token = reader.token
+        found = read_length(reader, clause)
         if isinstance(found, Duration) and found.unit in {"month", "year"} and token is not None:
             problem = f"{clause} {found} has no fixed length"
-            cursor.fail(token, "language.varying_length", problem, "write it in days")
+            reader.fail(token, "language.varying_length", problem, "write it in days")
         return found
 
     return read
 
 
-def _read_up_to(cursor: TokenReader) -> str | StartVariable:
-    if not cursor.take("@"):
-        return cursor.value("UP TO needs a time", "write UP TO '2024-01-31' or UP TO @day")
-    named = cursor.word("@ needs a name", "write UP TO @day")
+def _read_up_to(reader: TokenReader) -> str | StartVariable:
+    if not reader.take("@"):
+        return reader.value("UP TO needs a time", "write UP TO '2024-01-31' or UP TO @day")
+    named = reader.word("@ needs a name", "write UP TO @day")
     return StartVariable(named.text, named.span.origin)
 
 
 def _read_own_name(clause: str) -> Callable[[TokenReader], tuple[str, Span]]:
-    def read(cursor: TokenReader) -> tuple[str, Span]:
-        token = cursor.token
-        name = cursor.column(f"{clause} AS needs a name", f"write {clause} AS {clause.lower()}_of_the_join")
+    def read(reader: TokenReader) -> tuple[str, Span]:
+        token = reader.token
+        name = reader.column(f"{clause} AS needs a name", f"write {clause} AS {clause.lower()}_of_the_join")
         assert token is not None  # noqa: S101  there was a name
-        return name, cursor.span(token)
+        return name, reader.span(token)
 
     return read
 
 
-def _read_suffixes(cursor: TokenReader) -> tuple[str, str]:
+def _read_suffixes(reader: TokenReader) -> tuple[str, str]:
     problem, remedy = "SUFFIXES needs two texts", "write SUFFIXES ('', '_b')"
-    first = cursor.string(problem, remedy).text
-    if not cursor.take(","):
-        cursor.fail_here(problem, remedy)
-    second = cursor.string(problem, remedy).text
-    if not cursor.take(")"):
-        cursor.fail_here(problem, remedy)
+    first = reader.string(problem, remedy).text
+    if not reader.take(","):
+        reader.fail_here(problem, remedy)
+    second = reader.string(problem, remedy).text
+    if not reader.take(")"):
+        reader.fail_here(problem, remedy)
     return first, second
 
 
 _CLAUSES = (
     Clause("LOOK BACK", ("LOOK", "BACK"), _read_length("LOOK BACK")),
     Clause("LOOK FORWARD", ("LOOK", "FORWARD"), _read_length("LOOK FORWARD")),
-    Clause("START", ("START",), lambda cursor: cursor.value("START needs a time", _START)),
+    Clause("START", ("START",), lambda reader: reader.value("START needs a time", _START)),
     Clause("UP TO", ("UP", "TO"), _read_up_to),
     Clause("TIME", ("TIME", "AS"), _read_own_name("TIME")),
     Clause("STATUS", ("STATUS", "AS"), _read_own_name("STATUS")),
@@ -179,23 +179,23 @@ _EXAMPLE = "INCREMENTAL LEFT JOIN orders AS a BY day WITH payments AS b BY day O
 _NO_SELECT = "write SELECT a.*, b.amount AS other_amount"
 
 
-def read_join(cursor: TokenReader, naming: Naming, origin: Origin) -> tuple[Join, str]:
+def read_join(reader: TokenReader, naming: Naming, origin: Origin) -> tuple[Join, str]:
     """The statement from INCREMENTAL on: the join, and its SELECT."""
-    cursor.take("INCREMENTAL")
-    how = _type(cursor)
-    a = _side(cursor, "a", "JOIN", naming)
-    cursor.expect("WITH", "INCREMENTAL JOIN", "WITH and the other table")
-    b = _side(cursor, "b", "WITH", naming)
-    _check_aliases(cursor, a, b)
-    cursor.expect("ON", "INCREMENTAL JOIN", f"ON and a condition, as in {_EXAMPLE}")
-    on = _condition(cursor)
-    clauses = _read_clauses(cursor)
-    if not cursor.at("SELECT"):
-        cursor.fail_here("INCREMENTAL JOIN needs SELECT and columns", _NO_SELECT)
-    end = query_end(cursor)
-    select = _select(cursor, end)
-    query = cursor.query(end)
-    cursor.end()
+    reader.take("INCREMENTAL")
+    how = _type(reader)
+    a = _side(reader, "a", "JOIN", naming)
+    reader.expect("WITH", "INCREMENTAL JOIN", "WITH and the other table")
+    b = _side(reader, "b", "WITH", naming)
+    _check_aliases(reader, a, b)
+    reader.expect("ON", "INCREMENTAL JOIN", f"ON and a condition, as in {_EXAMPLE}")
+    on = _condition(reader)
+    clauses = _read_clauses(reader)
+    if not reader.at("SELECT"):
+        reader.fail_here("INCREMENTAL JOIN needs SELECT and columns", _NO_SELECT)
+    end = query_end(reader)
+    select = _select(reader, end)
+    query = reader.query(end)
+    reader.end()
     join = Join(
         a=a,
         b=b,
@@ -220,40 +220,40 @@ def refuse_mode(span: Span | None) -> None:
         raise FileError("language.mode_of_join", "an INCREMENTAL JOIN takes no MODE", "drop the MODE", span=span)
 
 
-def _type(cursor: TokenReader) -> JoinType:
+def _type(reader: TokenReader) -> JoinType:
     words = []
-    first = cursor.token
-    while not cursor.take("JOIN"):
-        words.append(cursor.word("INCREMENTAL needs a type of join and JOIN", f"write {_EXAMPLE}").text)
+    first = reader.token
+    while not reader.take("JOIN"):
+        words.append(reader.word("INCREMENTAL needs a type of join and JOIN", f"write {_EXAMPLE}").text)
     try:
         return join_type(" ".join(words) or "inner")
     except ArgumentError as bad:
         assert first is not None  # noqa: S101  there were words
         remedy = suggestion(" ".join(words), _TYPES, f"the types are {', '.join(_TYPES)}")
         problem = f"there is no INCREMENTAL {' '.join(words)} JOIN"
-        raise FileError("language.unknown_join", problem, remedy, span=cursor.span(first)) from bad
+        raise FileError("language.unknown_join", problem, remedy, span=reader.span(first)) from bad
 
 
-def _side(cursor: TokenReader, alias: str, after: str, naming: Naming) -> JoinSide:
-    table = cursor.name(f"{after} needs the name of a table", f"write {_EXAMPLE}")
-    if cursor.take("AS"):
-        alias = cursor.column("AS needs a name", f"write AS {alias}")
-    cursor.expect("BY", f"{after} {table.text}", "BY and the column that says when a row came")
-    return JoinSide(naming.key(table.text), alias, cursor.column("BY needs a column", "name the time column"))
+def _side(reader: TokenReader, alias: str, after: str, naming: Naming) -> JoinSide:
+    table = reader.name(f"{after} needs the name of a table", f"write {_EXAMPLE}")
+    if reader.take("AS"):
+        alias = reader.column("AS needs a name", f"write AS {alias}")
+    reader.expect("BY", f"{after} {table.text}", "BY and the column that says when a row came")
+    return JoinSide(naming.key(table.text), alias, reader.column("BY needs a column", "name the time column"))
 
 
-def _check_aliases(cursor: TokenReader, a: JoinSide, b: JoinSide) -> None:
-    token = cursor.ahead(-1)
+def _check_aliases(reader: TokenReader, a: JoinSide, b: JoinSide) -> None:
+    token = reader.ahead(-1)
     if a.alias.lower() == b.alias.lower() and token is not None:
         problem = f"both tables of the join are called {a.alias}"
-        cursor.fail(token, "language.one_alias", problem, "give them two names: … AS a … WITH … AS b")
+        reader.fail(token, "language.one_alias", problem, "give them two names: … AS a … WITH … AS b")
 
 
-def _condition(cursor: TokenReader) -> Template:
-    end = end_of_condition(cursor)
-    first, last = cursor.lexed.tokens[cursor.index], cursor.lexed.tokens[end - 1]
-    span = cursor.lexed.text.span(first.start, last.end)
-    return _cut(join_condition, cursor.query(end).text, span)
+def _condition(reader: TokenReader) -> Template:
+    end = end_of_condition(reader)
+    first, last = reader.lexed.tokens[reader.index], reader.lexed.tokens[end - 1]
+    span = reader.lexed.text.span(first.start, last.end)
+    return _cut(join_condition, reader.query(end).text, span)
 
 
 def _cut(read: Callable[[str], Template], text: str, span: Span) -> Template:
@@ -263,17 +263,17 @@ def _cut(read: Callable[[str], Template], text: str, span: Span) -> Template:
         raise FileError.at(span, bad) from bad
 
 
-def _select(cursor: TokenReader, end: int) -> tuple[Template, ...]:
+def _select(reader: TokenReader, end: int) -> tuple[Template, ...]:
     """The columns of a SELECT, each as it is written, but for variables."""
-    tokens = cursor.lexed.tokens[cursor.index + 1 : end]
+    tokens = reader.lexed.tokens[reader.index + 1 : end]
     stray, found = not_a_column(tokens), column_tokens(tokens)
     if stray:
         problem = f"the SELECT of an INCREMENTAL JOIN names columns only, and has no {stray.upper}"
-        cursor.fail(stray, "language.unexpected", problem, COLUMNS_ONLY)
+        reader.fail(stray, "language.unexpected", problem, COLUMNS_ONLY)
     if not found:
-        cursor.index = end
-        cursor.fail_here("SELECT needs columns", _NO_SELECT)
+        reader.index = end
+        reader.fail_here("SELECT needs columns", _NO_SELECT)
     places = [(first.start, last.end) for first, last in found]
     return tuple(
-        _cut(join_text, cursor.filling.fill(*place).content, cursor.lexed.text.span(*place)) for place in places
+        _cut(join_text, reader.filling.fill(*place).content, reader.lexed.text.span(*place)) for place in places
     )

@@ -223,39 +223,39 @@ class JsonObject:
         return self.keys.get(key, self.span)
 
 
-def read_object(cursor: TokenReader, clause: str) -> JsonObject:
+def read_object(reader: TokenReader, clause: str) -> JsonObject:
     """A JSON object, in which comments are allowed; what is wrong with it is an error at its own line."""
-    first = cursor.token
-    if first is None or not cursor.at("{"):
-        cursor.fail_here(f"{clause} needs a JSON object", f'write {clause} {{ "name": "value" }}')
-    tokens = _extent(cursor)
-    filled = cursor.filling.fill(first.start, tokens[-1].end, Form.JSON)
+    first = reader.token
+    if first is None or not reader.at("{"):
+        reader.fail_here(f"{clause} needs a JSON object", f'write {clause} {{ "name": "value" }}')
+    tokens = _extent(reader)
+    filled = reader.filling.fill(first.start, tokens[-1].end, Form.JSON)
     try:
         values, end = _DECODER.raw_decode(filled.content)
     except json.JSONDecodeError as bad:
         place = filled.origin_of(bad.pos)
-        span = cursor.lexed.text.span(place, place + 1)
+        span = reader.lexed.text.span(place, place + 1)
         raise _bad_json(f"this is not JSON: {_lowered(bad.msg)}", _HINT, span) from bad
     last = filled.origin_of(end - 1)
     used = [token for token in tokens if token.start <= last]
-    cursor.index += len(used)
-    return JsonObject(values, cursor.lexed.text.span(first.start, first.end), _keys(cursor, used))
+    reader.index += len(used)
+    return JsonObject(values, reader.lexed.text.span(first.start, first.end), _keys(reader, used))
 
 
-def _extent(cursor: TokenReader) -> Sequence[Token]:
+def _extent(reader: TokenReader) -> Sequence[Token]:
     """The tokens up to the brace that closes the first one, or up to the end of the statement."""
     depth = 0
-    for place in range(cursor.index, len(cursor.lexed.tokens)):
-        raw = cursor.lexed.tokens[place].raw
+    for place in range(reader.index, len(reader.lexed.tokens)):
+        raw = reader.lexed.tokens[place].raw
         depth += _DEPTH.get(raw, 0)
         if depth == 0 or raw == ";":
-            return cursor.lexed.tokens[cursor.index : place + 1]
-    if cursor.lexed.cut:
+            return reader.lexed.tokens[reader.index : place + 1]
+    if reader.lexed.cut:
         raise CutShortError
-    return cursor.lexed.tokens[cursor.index :]
+    return reader.lexed.tokens[reader.index :]
 
 
-def _keys(cursor: TokenReader, tokens: Sequence[Token]) -> dict[str, Span]:
+def _keys(reader: TokenReader, tokens: Sequence[Token]) -> dict[str, Span]:
     keys: dict[str, Span] = {}
     depth = 0
     for token, following in itertools.pairwise(tokens):
@@ -263,8 +263,8 @@ def _keys(cursor: TokenReader, tokens: Sequence[Token]) -> dict[str, Span]:
         if depth == 1 and token.kind is Kind.STRING and following.raw == ":":
             key = string_value(token.raw)
             if key in keys:
-                raise _bad_json(f"{key} is given twice", "keep one of them", cursor.span(token))
-            keys[key] = cursor.span(token)
+                raise _bad_json(f"{key} is given twice", "keep one of them", reader.span(token))
+            keys[key] = reader.span(token)
     return keys
 
 
