@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import uuid
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as t
 
-from tidemill.errors import FilesGoneError, TableError
+from tidemill.errors import TableError
 from tidemill.formats.base import CommitResult, Conflict, DropRows, MatchResult, OverwriteRows, UpsertRows
 from tidemill.formats.history import counts_of
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import unread
-from tidemill.formats.parquet.folder import DataFile, Entry, Folder, not_written
+from tidemill.formats.parquet.folder import DataFile, Entry, not_written
 from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.log import DatasetLog, commit_of, partition_columns
 from tidemill.formats.parquet.protocol import Moved, beginning, committing, walk
@@ -326,29 +326,6 @@ class StagedCommit:
 
     def commit(self, record: Record, expected: Expected) -> CommitResult:
         return self.store.commit_staged(self, record, expected)
-
-
-@contextmanager
-def attempting(path: str, attempt: int) -> Iterator[None]:
-    """One attempt to change the dataset at a path. After a conflict the next one has it to itself, and cannot lose.
-
-    A file that has gone since the dataset was looked at is a conflict. Where nobody else can have removed it, it is one
-    that a frame of before wants, which the step was given: no other attempt would help.
-    """
-    turn = Folder(path).lock if attempt else nullcontext()
-    try:
-        with turn:
-            yield
-    except FilesGoneError as failure:
-        if attempt and failure.is_of(path):
-            raise
-        raise Conflict(str(failure)) from failure
-    except FileNotFoundError as failure:
-        raise Conflict(str(failure)) from failure
-    except SPARK_FAILURES as failure:
-        if file_is_gone(failure):
-            raise Conflict(f"files of {path} have gone since it was looked at") from failure
-        raise
 
 
 def _version(state: State) -> int | None:
