@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ def attempting_alone(path: str, attempt: int) -> Iterator[None]:
     A file that has gone since the table was looked at is a conflict. Where nobody else can have removed it, it is one
     that a frame of before wants, which the step was given: no other attempt would help.
     """
-    turn = WriterLock(Path(path) / FOLDER / "lock") if attempt else nullcontext()
+    file = Path(os.path.normpath(path)) / FOLDER / "lock"  # as the store itself takes it
+    turn = WriterLock(file) if attempt else nullcontext()
     try:
         with turn:
             yield
