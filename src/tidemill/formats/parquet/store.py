@@ -108,11 +108,11 @@ class ParquetStore(Store):
         )
         if not direct.can(change):
             return None
-        with self._failures():
-            attempt = self._begin()
+        with self._attempt() as attempt:
             direct.folder = str(attempt.folder)
             found, files = direct.match(change, attempt.name)
         if found.rows != found.keys:
+            self.close()
             return None
         staged = StagedCommit(self, state, attempt, files, "MERGE", direct.partition_by, direct.schema)
         return MatchResult(found.rows, found.keys, found.same, staged)
@@ -138,8 +138,7 @@ class ParquetStore(Store):
         """New and rewritten files, in a folder of their own."""
         del spark  # the rows have their own
         state = self._planned_on(snapshot)
-        with self._failures():
-            attempt = self._begin()
+        with self._attempt() as attempt:
             staging = self._staging(Staging, state, operation, str(attempt.folder), rows)
             files = staging.stage(operation, attempt.name)
         return StagedCommit(self, state, attempt, files, _called(operation), staging.partition_by, staging.schema)
@@ -149,6 +148,8 @@ class ParquetStore(Store):
         state, files = staged.state, staged.files
         if expected is not None and (expected.version if state.is_there else None) != _version(state):
             raise Conflict(f"{self.path} was changed since it was looked at")
+        if self._begun is not staged.attempt:
+            raise Conflict(f"what was staged for {self.path} was given up")
         self._begun = None  # from here on it ends with its commit
         with self._failures(), self.log.folder.ending(staged.attempt):
             entry = replace(
@@ -210,11 +211,17 @@ class ParquetStore(Store):
             raise Conflict(f"{self.path} was changed since it was looked at")
         return state
 
-    def _begin(self) -> Attempt:
-        """A folder to stage in; what was staged before and not committed is given up."""
-        self.close()
-        self._begun = attempt = walk(beginning(self.log.folder))
-        return attempt
+    @contextmanager
+    def _attempt(self) -> Iterator[Attempt]:
+        """A folder to stage in. What was staged before and not committed is given up, and so is this if it fails."""
+        with self._failures():
+            self.close()
+            self._begun = attempt = walk(beginning(self.log.folder))
+            try:
+                yield attempt
+            except BaseException:
+                self.close()
+                raise
 
     def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
         self.log.folder.check_alone()
