@@ -151,8 +151,12 @@ class ArrowStore(Store):
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
         entry = self.log.known() if version is None else self.log.entry(version)
         assert entry is not None
+        return spark.createDataFrame(self.rows_at(entry), StructType.fromJson(json.loads(entry.schema)))
+
+    def rows_at(self, entry: Entry) -> list[dict[str, Any]]:
         with pa.ipc.open_file(str(self.log.folder / f"{entry.rows}.arrow")) as file:
-            return spark.createDataFrame(file.read_all().to_pylist(), StructType.fromJson(json.loads(entry.schema)))
+            rows: list[dict[str, Any]] = file.read_all().to_pylist()
+        return rows
 
     def stage(
         self, spark: SparkSession, operation: Operation, snapshot: Snapshot | None, *, rows: int = 0
@@ -243,14 +247,12 @@ class StagedArrow:
 
     def _counts(self, last: Entry | None, keys: Sequence[str]) -> dict[str, int]:
         """Rows that came and rows that went; of one key, a row that came for one that went has changed."""
-        before: Counter[str] = Counter()
-        if last is not None:
-            with pa.ipc.open_file(str(self.store.log.folder / f"{last.rows}.arrow")) as file:
-                before = Counter(map(repr, file.read_all().to_pylist()))
-        after = Counter(map(repr, self.rows.to_pylist()))
-        came, went = (after - before).total(), (before - after).total()
-        changed = min(came, went) if keys else 0
-        return {"inserted": came - changed, "updated": changed, "deleted": went - changed}
+        before = self.store.rows_at(last) if last else []
+        old, new = (Counter(tuple(row.items()) for row in rows) for rows in (before, self.rows.to_pylist()))
+        came, went = [*(new - old).elements()], [*(old - new).elements()]
+        both = [{tuple(dict(row)[key] for key in keys) for row in rows} for rows in (came, went)] if keys else [set()]
+        changed = len(set.intersection(*both))
+        return {"inserted": len(came) - changed, "updated": changed, "deleted": len(went) - changed}
 
 
 class ArrowFormat(TableFormat):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import EngineError
-from tidemill.spark.session import log_file, pace, session_for, step_session
+from tidemill.spark.frames import settle
+from tidemill.spark.session import log_file, pace, session_for, shared_view, statements, step_session
+from tidemill.spark.settings import CHECKPOINTS, STATEMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,3 +90,34 @@ def test_only_a_step_session_is_set_to_small_work(spark: SparkSession):
     for session in (caller, own):
         pace(session, small=True)
     assert [session.conf.get("spark.sql.adaptive.enabled") for session in (caller, own)] == ["true", "false"]
+
+
+def test_statements_run_under_settings_that_are_taken_back_and_leave_the_callers_session_alone(spark: SparkSession):
+    caller = spark.newSession()
+    caller.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    before = caller.conf.getAll
+    own = step_session(caller)
+    for session in (caller, own):
+        with statements(session, {"spark.databricks.delta.commitInfo.userMetadata": "ours"}) as found:
+            assert (found is own) is (session is own)
+            assert found.conf.get("spark.databricks.delta.commitInfo.userMetadata") == "ours"
+            assert {name: found.conf.get(name) for name in STATEMENTS} == STATEMENTS
+            assert caller.conf.getAll == before
+    assert own.conf.get("spark.databricks.delta.commitInfo.userMetadata", None) is None
+    assert own.conf.get("spark.sql.files.ignoreMissingFiles") == "true"
+
+
+def test_rows_of_one_session_have_a_name_in_another_as_long_as_a_statement_needs_them(spark: SparkSession):
+    rows, other = spark.newSession().range(3), step_session(spark)
+    with shared_view(rows) as name:
+        assert other.sql(f"SELECT count(*) FROM {name}").first()[0] == 3
+    assert not other.catalog.tableExists(name)
+
+
+def test_settled_rows_are_kept_as_a_setting_says(spark: SparkSession):
+    session = spark.newSession()
+    session.conf.set(CHECKPOINTS, "disk_only_2")
+    assert settle(step_session(session).range(2)).count() == 2
+    session.conf.set(CHECKPOINTS, "somewhere")
+    with pytest.raises(EngineError, match="is somewhere, which is no storage level of Spark's"):
+        settle(session.range(2))

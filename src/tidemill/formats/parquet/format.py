@@ -75,9 +75,9 @@ class ParquetFormat(TableFormat):
         return some_rows(path, limit)
 
     def attempt(self, path: str, number: int) -> AbstractContextManager[None]:
-        from tidemill.formats.parquet.store import attempting  # noqa: PLC0415  it imports PySpark
+        from tidemill.formats.attempts import attempting_alone  # noqa: PLC0415  it imports PySpark
 
-        return attempting(path, number)
+        return attempting_alone(path, number)
 
     def register(self, spark: SparkSession, name: str, path: str) -> None:
         from tidemill.formats.parquet.catalog import register_dataset  # noqa: PLC0415  it imports PySpark

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import uuid
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as t
 
-from tidemill.errors import FilesGoneError, TableError
+from tidemill.errors import TableError
 from tidemill.formats.base import CommitResult, Conflict, DropRows, MatchResult, OverwriteRows, UpsertRows
 from tidemill.formats.history import counts_of
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import unread
-from tidemill.formats.parquet.folder import DataFile, Entry, Folder, not_written
+from tidemill.formats.parquet.folder import DataFile, Entry, not_written
 from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.log import DatasetLog, commit_of, partition_columns
 from tidemill.formats.parquet.protocol import Moved, beginning, committing, walk
@@ -108,11 +108,11 @@ class ParquetStore(Store):
         )
         if not direct.can(change):
             return None
-        with self._failures():
-            attempt = self._begin()
+        with self._attempt() as attempt:
             direct.folder = str(attempt.folder)
             found, files = direct.match(change, attempt.name)
         if found.rows != found.keys:
+            self.close()
             return None
         staged = StagedCommit(self, state, attempt, files, "MERGE", direct.partition_by, direct.schema)
         return MatchResult(found.rows, found.keys, found.same, staged)
@@ -138,8 +138,7 @@ class ParquetStore(Store):
         """New and rewritten files, in a folder of their own."""
         del spark  # the rows have their own
         state = self._planned_on(snapshot)
-        with self._failures():
-            attempt = self._begin()
+        with self._attempt() as attempt:
             staging = self._staging(Staging, state, operation, str(attempt.folder), rows)
             files = staging.stage(operation, attempt.name)
         return StagedCommit(self, state, attempt, files, _called(operation), staging.partition_by, staging.schema)
@@ -149,6 +148,8 @@ class ParquetStore(Store):
         state, files = staged.state, staged.files
         if required is not None and (required.version if state.is_there else None) != _version(state):
             raise Conflict(f"{self.path} was changed since it was looked at")
+        if self._begun is not staged.attempt:
+            raise Conflict(f"what was staged for {self.path} was given up")
         self._begun = None  # from here on it ends with its commit
         with self._failures(), self.log.folder.ending(staged.attempt):
             entry = replace(
@@ -210,11 +211,17 @@ class ParquetStore(Store):
             raise Conflict(f"{self.path} was changed since it was looked at")
         return state
 
-    def _begin(self) -> Attempt:
-        """A folder to stage in; what was staged before and not committed is given up."""
-        self.close()
-        self._begun = attempt = walk(beginning(self.log.folder))
-        return attempt
+    @contextmanager
+    def _attempt(self) -> Iterator[Attempt]:
+        """A folder to stage in. What was staged before and not committed is given up, and so is this if it fails."""
+        with self._failures():
+            self.close()
+            self._begun = attempt = walk(beginning(self.log.folder))
+            try:
+                yield attempt
+            except BaseException:
+                self.close()
+                raise
 
     def rehearse(self, operation: Operation, record: Record, snapshot: Snapshot | None) -> tuple[CommitResult, int]:
         self.log.folder.check_alone()
@@ -326,29 +333,6 @@ class StagedCommit:
 
     def commit(self, record: Record, required: Requirements) -> CommitResult:
         return self.store.commit_staged(self, record, required)
-
-
-@contextmanager
-def attempting(path: str, attempt: int) -> Iterator[None]:
-    """One attempt to change the dataset at a path. After a conflict the next one has it to itself, and cannot lose.
-
-    A file that has gone since the dataset was looked at is a conflict. Where nobody else can have removed it, it is one
-    that a frame of before wants, which the step was given: no other attempt would help.
-    """
-    turn = Folder(path).lock if attempt else nullcontext()
-    try:
-        with turn:
-            yield
-    except FilesGoneError as failure:
-        if attempt and failure.is_of(path):
-            raise
-        raise Conflict(str(failure)) from failure
-    except FileNotFoundError as failure:
-        raise Conflict(str(failure)) from failure
-    except SPARK_FAILURES as failure:
-        if file_is_gone(failure):
-            raise Conflict(f"files of {path} have gone since it was looked at") from failure
-        raise
 
 
 def _version(state: State) -> int | None:
