@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import doctest
-import os
 import shutil
 from datetime import date
 from typing import TYPE_CHECKING
@@ -43,7 +42,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_example_of_a_public_name_does_what_stands_there(name: str, folder: Path, spark: SparkSession):
-    os.environ.setdefault("XDG_STATE_HOME", str(folder / ".state"))
     shutil.rmtree(folder / "lake", ignore_errors=True)
     shutil.copytree(folder / "made", folder / "lake")
     text = getattr(tidemill, name).__doc__ or ""

@@ -32,7 +32,7 @@ _SHOWN = ("rows_read", "inserted", "updated", "deleted", "unchanged", "total")
 class RunWindow:
     """What a step read of its source: from `start` up to and without `end`, None where it is open, and why.
 
-    >>> tidemill.Project.load("shop").run(select="raw_orders", start="2026-02-01").steps[0].window.column
+    >>> tidemill.Project.load("shop").run(select="raw_orders", start="2024-01-15").steps[0].window.column
     'updated_at'
     """
 

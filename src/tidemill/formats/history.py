@@ -54,9 +54,9 @@ class History(list[Commit]):
     """The commits of a table, newest first, which print as a table; times are in UTC.
 
     >>> print(tidemill.history("lake/orders"))
-    version  when                 what          rows ...
-    1        ...                  merge upsert  +1 ~1 ...
-    0        ...                  merge upsert  +3 ...
+    version  when                 what          rows   window  watermark
+    1        ...                  merge upsert  +1 ~1
+    0        ...                  merge upsert  +3
     """
 
     def __repr__(self) -> str:

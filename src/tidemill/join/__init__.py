@@ -50,7 +50,7 @@ def incremental_join(
     ...     start="2024-03-01", end="2024-03-31",
     ... )
     >>> [(row.reference, row.amount, row.join_status) for row in joined.collect()]
-    [(7, 20, 'matched')]
+    [(7, 20, 'b_late')]
     """
     from tidemill.join.call import call_of  # noqa: PLC0415  Spark is there when frames are
 

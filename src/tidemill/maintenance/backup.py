@@ -155,8 +155,8 @@ class BackupResult:
     """`path` is the copy, which holds the rows and the progress of the table's version `version`.
 
     >>> result = tidemill.Project.load("shop").backup("daily", to="daily_before")
-    >>> result.version
-    0
+    >>> result.version == tidemill.history("shop/warehouse/main/daily")[0].version
+    True
     """
 
     path: str

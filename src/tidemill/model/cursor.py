@@ -103,8 +103,8 @@ class Cursor:
     """One value of a cursor column. Timestamps are aware and in UTC, timestamp_ntz are naive.
 
     >>> record = tidemill.history("shop/warehouse/main/raw_orders")[0].record
-    >>> [(str(each.kind), each.value.year) for each in record.progress.values()]
-    [('timestamp', 2026)]
+    >>> [each.value.year for each in record.progress.values()]
+    [2024]
     """
 
     kind: CursorKind
