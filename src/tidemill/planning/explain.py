@@ -19,7 +19,7 @@ class PlannedStep:
 
     >>> step = tidemill.Project.load("shop").plan(select="daily")[0]
     >>> step.table, step.reason
-    ('daily', 'up to date: inputs unchanged')
+    ('daily', 'up to date: its inputs are unchanged')
     """
 
     table: str
