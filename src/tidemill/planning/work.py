@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.formats.base import KeyRange
-from tidemill.formats.delta.log import DeltaLog
+from tidemill.formats.log import log_of
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.format import DELTA
-from tidemill.model.names import absolute, spelled
+from tidemill.model.format import Capability, can
+from tidemill.model.names import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +36,11 @@ def is_small(source: FileSource, table: Table) -> bool:
 
 def meets_little(table: Table, ranges: Sequence[KeyRange] = ()) -> bool:
     """Whether a change with keys in these ranges meets little of the table, by how it will be written."""
-    log = DeltaLog(absolute(table.path)) if table.format == DELTA.name else None
-    snapshot = log.snapshot() if log else None
-    if log is None or snapshot is None:
+    if can(table.format, Capability.MATCHING):  # the store takes a small change to its files by itself
+        return True
+    log = log_of(table)
+    snapshot = log.snapshot()
+    if snapshot is None:
         return True
     whole = table.strategy.deletes_missing
     rewrites = whole or not snapshot.marks_rows or snapshot.updates_matter
