@@ -144,7 +144,7 @@ def test_quiet_prints_nothing_also_of_a_pattern(cli):
 @pytest.mark.usefixtures("orders")
 def test_verbose_says_on_stderr_what_is_done(cli):
     result = cli("merge", "orders.csv", "lake/orders", "--on", "order_id", "--verbose")
-    assert "info  lake/orders: merge upsert, all rows" in result.stderr
+    assert "info  lake/orders: merge upsert, everything is read, and only what differs is written" in result.stderr
     assert "info" not in result.stdout
 
 

@@ -156,7 +156,7 @@ def test_the_reason_that_a_plan_prints_is_the_one_that_the_run_reports_in_every_
     assert set(idle.values()) == {"up to date: its inputs are unchanged"}
 
     backfill = Request(backfill=backfill_of("2024-01-10", "2024-01-11", "1 day"))
-    past = reasons(project.run(backfill, only=("merged", "both", "hourly", "m.fetched")))
+    past = reasons(project.run(backfill, only=("merged", "both", "m.fetched")))
     assert past["merged"] == "backfill from 2024-01-10 to 2024-01-11 by 1 day"
     refreshed = reasons(project.run(Request(full_refresh=True), only=("merged", "both", "m.fetched")))
     assert set(refreshed.values()) == {"full refresh: everything is read, and the table becomes what a first run gives"}

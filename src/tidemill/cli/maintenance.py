@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.api.maintenance import Place
     from tidemill.cli.options import Load
+    from tidemill.formats.port import TableFormat
     from tidemill.formats.upkeep import Finished, OnSpark, Vacuumed
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.maintenance.repair import CheckedKeys
@@ -294,8 +296,8 @@ def compact(target: str, target_size: str, alone: bool, form: str, quiet: bool) 
 
     size, place = _bytes(target_size), placed(target, alone=alone)
     on_spark = _later(f"compacting {target}", quiet or form == "json")
-    path, name = absolute(place.path), place.name
-    done = files.compact(path, name, size, on_spark, single_writer=place.single_writer)
+    table_format = _format_of(place)
+    done = files.compact(table_format, absolute(place.path), size, on_spark, single_writer=place.single_writer)
     if form == "json":
         render.document({"table": target, **asdict(done)})
     elif not quiet:
@@ -331,8 +333,8 @@ def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone:
 
     place, asked = placed(target, alone=alone), VacuumRequest(duration(retain) if retain else None, confirm, dry_run)
     on_spark = _later(f"vacuuming {target}", quiet or form == "json")
-    path, name = absolute(place.path), place.name
-    done = files.vacuum(path, name, asked, on_spark, single_writer=place.single_writer)
+    table_format = _format_of(place)
+    done = files.vacuum(table_format, absolute(place.path), asked, on_spark, single_writer=place.single_writer)
     _report(target, done, form, quiet=quiet)
 
 
@@ -350,7 +352,7 @@ def recover(target: str, form: str, quiet: bool) -> None:
     from tidemill.maintenance import files  # noqa: PLC0415
 
     place = placed(target)
-    _report(target, files.recover(absolute(place.path), place.name), form, quiet=quiet)
+    _report(target, files.recover(_format_of(place), absolute(place.path), place.name), form, quiet=quiet)
 
 
 def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -> None:
@@ -358,6 +360,17 @@ def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -
         render.document({"table": target, **asdict(done)})
     elif not quiet:
         render.say(f"{render.INDENT}✓ {_name(target)}  {render.SEPARATOR.join(done.facts)}")
+
+
+def _format_of(place: Place) -> TableFormat:
+    """The format of a table that is there."""
+    from tidemill.api.maintenance import missing  # noqa: PLC0415
+    from tidemill.maintenance.files import format_of  # noqa: PLC0415
+
+    found = format_of(absolute(place.path))
+    if found is None:
+        raise missing(place)
+    return found
 
 
 def _path(target: str) -> str:

@@ -24,41 +24,43 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def compact(path: str, name: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False) -> Compacted:
+def compact(
+    table_format: TableFormat, path: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False
+) -> Compacted:
     """Joins small files until each has about this many bytes. Rows and progress stay."""
 
     def retried(work: Callable[[SparkSession], T]) -> T:
         return on_spark(lambda spark: with_retries(path, lambda _: work(spark)))
 
-    return _format_of(path, name).compact(path, target_size, retried, single_writer=single_writer)
+    return table_format.compact(path, target_size, retried, single_writer=single_writer)
 
 
 def vacuum(
-    path: str, name: str, asked: VacuumRequest, on_spark: OnSpark, *, single_writer: bool = False
+    table_format: TableFormat, path: str, asked: VacuumRequest, on_spark: OnSpark, *, single_writer: bool = False
 ) -> Vacuumed | Finished:
     """Removes the files that nothing needs any more."""
-    return _format_of(path, name).vacuum(path, asked, on_spark, single_writer=single_writer)
+    return table_format.vacuum(path, asked, on_spark, single_writer=single_writer)
 
 
-def recover(path: str, name: str) -> Finished:
+def recover(table_format: TableFormat, path: str, name: str) -> Finished:
     """Finishes an interrupted commit, and clears what never came to its commit."""
-    found = _format_of(path, name)
-    if Capability.RECOVERY in found.traits.capabilities:
-        return found.recover(path)
+    traits = table_format.traits
+    if Capability.RECOVERY in traits.capabilities:
+        return table_format.recover(path)
     nouns = " and ".join(f"{FORMATS[each].noun}s" for each in formats_that(Capability.RECOVERY))
     raise ArgumentError(
         "dataset.only_parquet",
-        f"{name} is a {found.traits.noun}, and this is for {nouns}.",
-        f"Give one of those. A commit of a {found.traits.noun} is whole, or not there.",
+        f"{name} is a {traits.noun}, and this is for {nouns}.",
+        f"Give one of those. A commit of a {traits.noun} is whole, or not there.",
     )
 
 
-def _format_of(path: str, name: str) -> TableFormat:
-    """The format of a table that is there; what only interrupted commits have left counts."""
+def format_of(path: str) -> TableFormat | None:
+    """The format of the table at a path; what only interrupted commits have left counts. None where nothing is."""
     kind = format_at(path) or _left(path)
     # Opening the log of a table that can be recovered would do just that.
     if kind is None or (not can(kind, Capability.RECOVERY) and not format_named(kind).log(path).exists()):
-        raise ArgumentError("table.missing", f"There is no table at {name}.", "Give the path or the name of one.")
+        return None
     return format_named(kind)
 
 

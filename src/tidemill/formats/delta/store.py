@@ -311,6 +311,7 @@ class DeltaStore(Store):
             "spark.databricks.delta.write.txnVersion": str(record.sequence),
             _USER_METADATA: record.to_json(),
             "spark.databricks.delta.merge.materializeSource": "none",  # the change is settled already
+            "spark.sql.readSideCharPadding": "false",  # Delta cannot resolve what that puts between; we pad ourselves
         }
         with statements(operation.rows.sparkSession, numbered) as session, shared_view(operation.rows) as coming:
             session.sql(merge_statement(self._name, coming, operation))
