@@ -107,10 +107,10 @@ class Project:
                 assert plan.table.function or printed[plan.table.name] == plan.reason
             if plan.window and not plan.gap and step.window:
                 start, end = (bound.value if bound else None for bound in (plan.window.start, plan.window.end))
-                assert (step.window.start, step.window.end, step.window.reason) == (start, end, plan.reason)
+                assert (step.window.start, step.window.end, step.window.reason) == (start, end, plan.window.reason)
                 record = log_of(plan.table).snapshot().record  # type: ignore[union-attr]
                 assert record is not None
-                assert step.status in {"unchanged", "up to date"} or record.window["reason"] == plan.reason
+                assert step.status in {"unchanged", "up to date"} or record.window["reason"] == plan.window.reason
         return plans
 
 
