@@ -19,9 +19,10 @@ setup:
 test:
 	@$(MAKE) --no-print-directory -j2 lint pytest
 
+# Tests call make themselves, which must not take itself for a part of this one.
 pytest: setup
 	@echo '· pytest'
-	@$(bin)/pytest $(ARGS)
+	@env -u MAKEFLAGS -u MAKELEVEL $(bin)/pytest $(ARGS)
 
 lint: setup
 	@echo '· ruff'
