@@ -111,6 +111,11 @@ class _Strategy:
         return False
 
     @property
+    def finishes_windows(self) -> bool:
+        """Whether the rows of a window are final once it is committed."""
+        return False
+
+    @property
     def label(self) -> str:
         """The strategy and its keys, as people read them and records hold them."""
         return f"{self} on {', '.join(self.keys)}" if self.keys else str(self)
@@ -230,6 +235,10 @@ class IncrementalJoin(DeleteInsert):
     def stays_in_window(self) -> bool:
         """It gives the rows of its window and no others."""
         return False
+
+    @property
+    def finishes_windows(self) -> bool:
+        return True
 
     def __str__(self) -> str:
         return "incremental_join"

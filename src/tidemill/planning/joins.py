@@ -64,7 +64,7 @@ def side_by_progress(table: Table | None, name: str, time: str) -> SideState | N
     known = record.reached(table.input_names) if record else None
     if known is None or record is None:
         return None
-    if table.join is not None:
+    if table.strategy.finishes_windows:
         return SideState(name, known, _behind(known))
     whole = [record.progress[part.input].less(part.window.lookback) for part in table.parts if part.window]
     return SideState(name, known, min(whole))
