@@ -169,7 +169,7 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     >>> tidemill.read("lake/orders").count()
     4
     """
-    from tidemill.execution.retry import look  # noqa: PLC0415
+    from tidemill.formats.attempts import look  # noqa: PLC0415
     from tidemill.formats.registry import store_at  # noqa: PLC0415
     from tidemill.spark.session import session_for  # noqa: PLC0415
 

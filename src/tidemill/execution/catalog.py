@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.execution.views import drop_view, is_name_of, make_view
-from tidemill.formats.registry import format_at, format_named, log_at
+from tidemill.formats.registry import format_at, log_at, store_at
 from tidemill.model.format import Capability, can
 from tidemill.model.names import Naming, quote, quoted_name
 from tidemill.model.query import by_name
@@ -271,7 +271,7 @@ class Catalog:
         elif path := outside.delta_path if outside else self.path_of(name):
             self._make_schema(spark, name.partition(".")[0])
             NAMES.give(key, lambda: _registered(spark, name, path))
-            format_named(format_at(path)).refresh(spark, quoted_name(name), path)
+            store_at(path).refresh(spark, quoted_name(name))
 
     def _made(self, spark: SparkSession, view: View) -> Removing:
         make_view(spark, view, self.bind(view.query.text, self.delta_path).text)
@@ -291,7 +291,7 @@ def _registered(spark: SparkSession, name: str, path: str) -> Removing | None:
         if is_name_of(spark, quoted, path):
             return None
         raise _taken(name, path)
-    format_named(format_at(path)).register(spark, quoted, path)
+    store_at(path).register(spark, quoted)
     return lambda: _drop(spark, quoted)
 
 

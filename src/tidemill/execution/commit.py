@@ -34,7 +34,7 @@ from tidemill.execution.checks import check_change, warnings
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.record import Recording, explained, record_of_loads
 from tidemill.execution.results import StepResult
-from tidemill.execution.retry import with_retries
+from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
 from tidemill.formats.registry import attempting, store_of
 from tidemill.model.names import spelled

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from tidemill.errors import TidemillError
 from tidemill.execution.producers import QuerySource, facts_by_version, source_of
 from tidemill.execution.results import Outcome, RunOutcome, Silent
-from tidemill.execution.retry import with_retries
 from tidemill.execution.step import execute
 from tidemill.execution.views import run_view
+from tidemill.formats.attempts import with_retries
 from tidemill.formats.registry import forget_view, log_of, store_of
 from tidemill.model.mistakes import Wording
 from tidemill.model.names import KEPT_FROM_RESET
