@@ -259,10 +259,10 @@ class Folder:
             return []
         return sorted(each.name for each in self.staging.iterdir() if each.is_dir() and not is_held(each / _ALIVE))
 
-    def staged_bytes(self) -> int:
-        """What lies in staging folders now; writers at work add and move files meanwhile."""
+    def staged_bytes(self, attempt: str) -> int:
+        """What lies in the staging folder of an attempt."""
         found = 0
-        for inside, _, names in os.walk(self.staging):
+        for inside, _, names in os.walk(self.staging / attempt):
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     found += (Path(inside) / name).stat().st_size

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, ConflictError, TableError
-from tidemill.formats.base import Finished
 from tidemill.formats.parquet.folder import Folder, is_data, is_skipped, not_written
 from tidemill.formats.parquet.protocol import Moved, finishing, walk
 from tidemill.formats.port import TableFormat
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidemill.errors import Origin
-    from tidemill.formats.base import Compacted, OnSpark, VacuumRequest
+    from tidemill.formats.base import Compacted, Finished, OnSpark, VacuumRequest
     from tidemill.formats.parquet.log import DatasetLog
     from tidemill.formats.parquet.store import ParquetStore
 
@@ -89,13 +88,10 @@ class ParquetFormat(TableFormat):
     def recover(self, path: str, name: str) -> Finished:
         del name
         folder = Folder(path)
-        before = folder.staged_bytes()
         try:
-            done = walk(finishing(folder))
+            return walk(finishing(folder))
         except OSError as failure:
             raise not_written(folder, failure) from failure
-        freed = max(before - folder.staged_bytes(), 0) if done.attempts else 0
-        return Finished(done.commit, done.attempts, freed)
 
 
 def _holds_parquet(root: Path) -> bool:
