@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import deltalake
 from deltalake.exceptions import DeltaError
 
+from tidemill.model.names import local_path
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -54,6 +56,12 @@ def open_table(path: str, folder: Path | None) -> deltalake.DeltaTable:
         while len(_opened.tables) > _MOST_TABLES:
             _opened.tables.popitem(last=False)
     return table
+
+
+def opened_at(path: str, version: int) -> deltalake.DeltaTable:
+    """The table at a path of this machine as it was at a version. Nobody may change what is given."""
+    now = open_table(path, local_path(path))
+    return now if now.version() == version else deltalake.DeltaTable(path, version=version)
 
 
 def newest_version(folder: Path) -> int | None:

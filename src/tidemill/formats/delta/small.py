@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from tidemill.formats import base
 from tidemill.formats.base import Conflict
 from tidemill.formats.delta.log import APP_ID
+from tidemill.formats.delta.opened import opened_at
 from tidemill.model.cursor import CursorKind
 
 if TYPE_CHECKING:
@@ -100,13 +101,15 @@ def small_table(path: str, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) 
         return None
     if not _is_plain(snapshot):
         return None
-    table = deltalake.DeltaTable(path, version=snapshot.version)
+    table = opened_at(path, snapshot.version)
     if not _has_known_features(table) or not _is_flat(table) or (numbers and "deletionVectors" in _features(table)):
         return None
     files = _within(pa.table(table.get_add_actions(flatten=True)), numbers)
     if files is None or not (_is_small_part(files) if numbers else _is_small(files)):
         return None
-    return SmallTable(table, numbers) if _has_certain_times(files, table) else None
+    if not _has_certain_times(files, table):
+        return None
+    return SmallTable(deltalake.DeltaTable(path, version=snapshot.version), numbers)  # one that may be written to
 
 
 def _within(files: pa.Table, ranges: Sequence[KeyRange]) -> pa.Table | None:
