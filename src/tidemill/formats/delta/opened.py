@@ -42,7 +42,7 @@ _opened = _Opened()
 
 
 def open_table(path: str, folder: Path | None) -> deltalake.DeltaTable:
-    """The table at a path as it is now; `folder` is where that is on this machine. Nobody may change what is given."""
+    """The table at a path as it is now; `folder` is where that is on this machine. Who is given it, shares it."""
     mark = _mark(folder) if folder else None
     found = _opened.tables.pop(path, None)
     if folder is None or mark is None:
@@ -59,7 +59,10 @@ def open_table(path: str, folder: Path | None) -> deltalake.DeltaTable:
 
 
 def opened_at(path: str, version: int) -> deltalake.DeltaTable:
-    """The table at a path of this machine as it was at a version. Nobody may change what is given."""
+    """The table at a path of this machine as it was at a version. It is shared by all that this thread does.
+
+    Who writes to it leaves it at the version that was written, which the next to open it need not read again.
+    """
     now = open_table(path, local_path(path))
     return now if now.version() == version else deltalake.DeltaTable(path, version=version)
 
