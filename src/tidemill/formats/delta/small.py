@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from tidemill.formats import base
 from tidemill.formats.base import Conflict
 from tidemill.formats.delta.log import APP_ID
-from tidemill.formats.delta.opened import opened_at
+from tidemill.formats.delta.opened import opened_at, writing_to
 from tidemill.model.cursor import CursorKind
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class SmallTable:
     nothing where no file can have a row within the ranges.
     """
 
+    path: str
     table: deltalake.DeltaTable
     version: int
     ranges: tuple[KeyRange, ...] = ()
@@ -80,10 +81,11 @@ class SmallTable:
         alone = deltalake.PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
         write = partial(deltalake.write_deltalake, commit_properties=numbered, post_commithook_properties=alone)
         try:
-            if self.holds:
-                write(self.table, rows, mode="overwrite", predicate=self._predicate)
-            else:
-                write(self.table, rows, mode="append")
+            with writing_to(self.path, self.table):
+                if self.holds:
+                    write(self.table, rows, mode="overwrite", predicate=self._predicate)
+                else:
+                    write(self.table, rows, mode="append")
         except CommitFailedError as failure:
             raise self._moved() from failure
         if self.table.version() % self._interval == 0:
@@ -94,7 +96,7 @@ class SmallTable:
             raise self._moved()
 
     def _moved(self) -> Conflict:
-        return Conflict(f"{self.table.table_uri} was changed since it was looked at")
+        return Conflict(f"{self.path} was changed since it was looked at")
 
     @property
     def _predicate(self) -> str | None:
@@ -125,7 +127,7 @@ def small_table(path: str, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) 
         return None
     if not _has_certain_times(files, table):
         return None
-    return SmallTable(table, snapshot.version, numbers, holds=files.num_rows > 0 or not numbers)
+    return SmallTable(path, table, snapshot.version, numbers, holds=files.num_rows > 0 or not numbers)
 
 
 def _within(files: pa.Table, ranges: Sequence[KeyRange]) -> pa.Table | None:
