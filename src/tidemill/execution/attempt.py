@@ -186,14 +186,12 @@ def part_met(attempt: Attempt, prepared: Prepared) -> Whole | None:
 
 
 def held_rows(attempt: Attempt, spark: SparkSession, whole: Whole | None = None) -> HeldRows | None:
-    """The table's rows in the session of the change. Those of a small table may never be asked of Spark."""
+    """The table's rows in the session of the change. Where little of them is met, they may never be asked of Spark."""
     store = attempt.store
     if attempt.snapshot is None:
         return None
-    if whole is not None:
-        return HeldRows(whole.schema, lambda: store.read(spark))
-    rows = store.read(spark)
-    return HeldRows(rows.schema, lambda: rows)
+    schema = store.schema(spark) if whole is None else whole.schema
+    return HeldRows(schema, lambda: store.read(spark))
 
 
 def highest_held(spark: SparkSession, store: Store, table: Table, snapshot: Snapshot, version: int) -> Cursor | None:

@@ -56,7 +56,7 @@ class SmallTable:
 
     @property
     def schema(self) -> StructType:
-        return StructType.fromJson(json.loads(self.table.schema().to_json()))
+        return StructType.fromJson(_schema(self.table))
 
     def rows(self, most: int) -> pa.Table:
         """Its rows, without those that are marked as deleted, and no more than so many of them."""
@@ -130,6 +130,12 @@ def small_table(path: str, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) 
     return SmallTable(path, table, snapshot.version, numbers, holds=files.num_rows > 0 or not numbers)
 
 
+def plain_schema(path: str, version: int) -> StructType | None:
+    """The columns of a version of a local table, by its log; None where Spark may see them in another way."""
+    table = opened_at(path, version)
+    return StructType.fromJson(_schema(table)) if _is_flat(table) else None
+
+
 def _within(files: pa.Table, ranges: Sequence[KeyRange]) -> pa.Table | None:
     """The files that may hold a row within the ranges; None where statistics do not say."""
     for span in ranges:
@@ -194,8 +200,13 @@ def _is_flat(table: deltalake.DeltaTable) -> bool:
 
 
 def _fields(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
+    fields: list[dict[str, Any]] = _schema(table)["fields"]
     return fields
+
+
+def _schema(table: deltalake.DeltaTable) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(table.schema().to_json())
+    return schema
 
 
 def _is_one(field: dict[str, Any]) -> bool:

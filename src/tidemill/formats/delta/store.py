@@ -25,7 +25,7 @@ from tidemill.formats.base import (
 from tidemill.formats.delta import guards
 from tidemill.formats.delta.format import interval
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog, files_removed
-from tidemill.formats.delta.small import small_table
+from tidemill.formats.delta.small import plain_schema, small_table
 from tidemill.formats.filesystem import only_writer
 from tidemill.formats.history import counts_of
 from tidemill.formats.port import Store
@@ -100,6 +100,11 @@ class DeltaStore(Store):
 
     def register(self, spark: SparkSession, name: str) -> None:
         spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(self.path)}")
+
+    def schema(self, spark: SparkSession) -> StructType:
+        """By the log, where its columns are plain: Spark would make a snapshot of all files for them."""
+        known = None if "://" in self.path else plain_schema(self.path, self.log.version())
+        return self.read(spark).schema if known is None else known
 
     def in_memory(self, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) -> SmallTable | None:
         return small_table(self.path, snapshot, ranges)
@@ -272,8 +277,7 @@ class DeltaStore(Store):
 
     @_write.register(UpsertRows)
     def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
-        # Of replaced rows Delta tells the number by its statistics.
-        counts = guards.is_on(operation.rows.sparkSession, _STATISTICS)
+        counts = guards.is_on(operation.rows.sparkSession, _STATISTICS)  # by these Delta counts replaced rows
         # A MERGE keeps what a replacement loses: an update as one, and a row's identity.
         replaces = operation.picked and not snapshot.updates_matter
         if replaces and operation.spreads and not snapshot.marks_rows and not snapshot.fills:
