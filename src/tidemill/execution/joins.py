@@ -152,9 +152,9 @@ class JoinSource:
         return self.catalog.tables.get(side.table.lower())
 
     def _path(self, side: JoinSide) -> str | None:
-        """Where the Delta table of a side is: one of ours, or of others."""
+        """Where the table of a side is: one of ours, or of others."""
         outside = self.catalog.outside.get(side.table)
-        return outside.delta_path if outside else self.catalog.path_of(side.table)
+        return outside.table_path if outside else self.catalog.path_of(side.table)
 
     def _short(self, side: JoinSide) -> str:
         return side.table.removeprefix(f"{self.catalog.naming.schema}.")

@@ -1,16 +1,24 @@
-"""What a step writes down of itself: the record of its commit, and a copy that log clean-up does not reach."""
+"""What a step writes down: the record of its commit, a copy that log clean-up does not reach, and what its
+declaration says of the table, as properties.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tidemill.execution.retry import with_retries
+from tidemill.formats.registry import store_of
+from tidemill.model.format import DEFAULT_FORMAT, FORMATS
+from tidemill.model.names import KEPT_FROM_RESET
 from tidemill.model.record import InputRecord, Record
+from tidemill.planning.notices import layout_notices
 from tidemill.planning.starts import follows_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -18,10 +26,11 @@ if TYPE_CHECKING:
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
+    from tidemill.execution.results import StepResult
     from tidemill.formats.base import Compiled, Profile
     from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
-    from tidemill.model.record import Snapshot
+    from tidemill.model.record import Described, Snapshot
     from tidemill.model.table import Table
     from tidemill.planning.windows import WindowPlan
 
@@ -217,3 +226,49 @@ def _input_record(read: Read, before: Mapping[str, InputRecord]) -> InputRecord:
         highest=max(highest) if highest and alike else given,
         config_hash=read.part.table.config_hash,
     )
+
+
+CLUSTERED = "tidemill.cluster_by"  # what the table was clustered by, known without Spark
+COMMENT = "comment"  # the property of this name is the table's description
+
+
+def described(spark: Callable[[], SparkSession], table: Table, result: StepResult) -> StepResult:
+    """The result of a step, once its table says of itself what its declaration does; asks for Spark if it does not.
+
+    Properties that are no longer declared stay: somebody may have come to rely on them.
+    """
+    found, changed = with_retries(table.name, lambda _: _describe(spark, table))
+    news = [f"{table.name} has its new {', '.join(changed)}"] if changed and not result.first_run else []
+    version = store_of(table).log.version() if changed else result.version
+    notices = (*result.notices, *news, *layout_notices(table, found.partition_by))
+    return replace(result, version=version, notices=notices)
+
+
+def _describe(spark: Callable[[], SparkSession], table: Table) -> tuple[Described, list[str]]:
+    store = store_of(table)
+    found = store.log.described()
+    news = differences(table, found)
+    if CLUSTERED in news:
+        store.cluster(spark(), table.cluster_by)
+    if news:
+        store.set_properties(spark(), news)
+    return found, [_word_of(name) for name in news]
+
+
+def differences(table: Table, found: Described) -> dict[str, str]:
+    """The properties, description included, that the declaration has and the table has not, or has otherwise."""
+    held = {name.lower(): value for name, value in found.properties.items()} | {COMMENT: found.description}
+    elsewhere = FORMATS[table.format or DEFAULT_FORMAT].protocol
+    declared = {name: value for name, value in table.properties.items() if not name.lower().startswith(elsewhere)}
+    if not table.reset_allowed or KEPT_FROM_RESET in held:
+        declared[KEPT_FROM_RESET] = str(table.reset_allowed).lower()
+    if table.description:
+        declared[COMMENT] = table.description
+    if (table.cluster_by or CLUSTERED in held) and not found.partition_by:
+        # The clustering of a table that is overwritten with other columns is forgotten.
+        declared[CLUSTERED] = json.dumps({"by": table.cluster_by, "columns": found.columns})
+    return {name: value for name, value in declared.items() if held.get(name.lower()) != value}
+
+
+def _word_of(name: str) -> str:
+    return {COMMENT: "description", CLUSTERED: "cluster_by", KEPT_FROM_RESET: "reset_allowed"}.get(name, name)

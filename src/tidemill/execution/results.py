@@ -127,7 +127,7 @@ def up_to_date(plan: StepPlan) -> StepResult:
 class Outcome:
     """How a table, a view or an export fared: `result` if it was done, `error` if it failed; neither if not tried.
 
-    `seconds` is how long it took, failed or not.
+    `plan` is what was heard of a table's step before it ran, failed or not; `seconds` is how long it took.
     """
 
     name: str
@@ -135,6 +135,7 @@ class Outcome:
     error: TidemillError | None = None
     waits_for: str | None = None
     seconds: float = 0.0
+    plan: StepPlan | None = None
 
     @property
     def ok(self) -> bool:
@@ -163,6 +164,9 @@ class Listener(Protocol):
 
     def began(self, name: str) -> None: ...
 
+    def planned(self, plan: StepPlan) -> None:
+        """A table's step goes like this, as far as that is known without Spark."""
+
     def moved(self, name: str, where: str) -> None:
         """A step that takes several commits has come to this one."""
 
@@ -177,6 +181,8 @@ class Silent:
     def started(self) -> None: ...
 
     def began(self, name: str) -> None: ...
+
+    def planned(self, plan: StepPlan) -> None: ...
 
     def moved(self, name: str, where: str) -> None: ...
 

@@ -257,6 +257,11 @@ class TableFormat(Protocol):
         del spark
         raise cannot(self.traits, path, f"named {name} in Spark's catalog")
 
+    def is_named(self, spark: SparkSession, name: str, path: str) -> bool:
+        """Whether a name that the catalog has, quoted already, is no more than a name for the table at a path."""
+        del spark, name, path
+        return False
+
     def refresh(self, spark: SparkSession, name: str, path: str) -> None:
         """The name stands for what is at the path now."""
         del spark, name, path

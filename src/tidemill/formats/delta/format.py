@@ -53,6 +53,11 @@ class DeltaFormat(TableFormat):
     def register(self, spark: SparkSession, name: str, path: str) -> None:
         spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(path)}")
 
+    def is_named(self, spark: SparkSession, name: str, path: str) -> bool:
+        from tidemill.formats.delta.store import is_named  # noqa: PLC0415  it imports PySpark
+
+        return is_named(spark, name, path)
+
     def compact(self, path: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False) -> Compacted:
         from tidemill.formats.delta import upkeep  # noqa: PLC0415
 

@@ -9,6 +9,8 @@ from datetime import timedelta
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
+
 from tidemill.errors import ArgumentError, EngineError, SchemaError
 from tidemill.formats.base import (
     COMING,
@@ -446,3 +448,14 @@ def _mapping(schema: StructType) -> dict[str, str]:
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+
+
+def is_named(spark: SparkSession, name: str, path: str) -> bool:
+    """Whether a name of the catalog is no more than a name for the table at a path, whose files stay without it."""
+    if spark.catalog.getTable(name).tableType != "EXTERNAL":
+        return False
+    try:
+        found = spark.sql(f"DESCRIBE DETAIL {name}").first()
+    except AnalysisException:  # not a table of Delta's
+        return False
+    return found is not None and str(local_path(found["location"]) or found["location"]) == path
