@@ -13,7 +13,7 @@ from tidemill.planning.joins import (
     SideState,
     big_window,
     join_facts_by_log,
-    progress_of,
+    joined_up_to,
     side_by_log,
     side_by_progress,
 )
@@ -134,7 +134,7 @@ class JoinSource:
     def _facts(
         self, rows: JoinRows, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]
     ) -> JoinFacts:
-        since = progress_of(self.table, snapshot, rows.kind)
+        since = joined_up_to(self.table, snapshot, rows.kind)
         sides = (rows.join.a, rows.join.b)
         logged = {side: found for side in sides if (found := self._progress(side, rows.kind))}
         newest = rows.highest([side for side in sides if side not in logged], since)

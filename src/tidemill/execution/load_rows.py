@@ -61,7 +61,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Whole:
+class AppliedLoads:
     """What applying all LOADs to an empty table gives, and what each of them read for it."""
 
     prepared: Prepared
@@ -84,7 +84,7 @@ class LoadRows:
                     found.setdefault(field.name.lower(), field)
         return StructType(list(found.values()))
 
-    def whole(self, batch: Part | None = None) -> Whole:
+    def whole(self, batch: Part | None = None) -> AppliedLoads:
         """All LOADs applied to an empty table, with what each source gave; `batch` is a part of a backfill."""
         source, held = self.source, None
         reads: list[Read] = []
@@ -96,7 +96,7 @@ class LoadRows:
             held = applied(changes[-1].strategy, changes[-1].change, held, source.table.name)
         _check_order(source.table, reads)
         assert held is not None  # noqa: S101  there is a LOAD
-        return Whole(_as_one(source.table, changes, held), tuple(reads))
+        return AppliedLoads(_as_one(source.table, changes, held), tuple(reads))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from tidemill.execution.load_rows import MeetingLoads, Read, put_together, readi
 from tidemill.execution.prepare import Prepared
 from tidemill.execution.producers import LoadsSource
 from tidemill.execution.record import inputs_of
-from tidemill.execution.results import together
+from tidemill.execution.results import sum_up
 from tidemill.execution.step import RowsRead, facts_of, gather, rows_of, session_of_rows, table_facts
 from tidemill.formats.base import Change, Profile
 from tidemill.model.names import spelled
@@ -56,7 +56,7 @@ def commit_loads(spark: SparkSession, plan: StepPlan, source: LoadsSource) -> St
         results.append(commit(Task(spark, plan, source, partial(_gather, number=number))))
         if results[0].first_run:
             break
-    return replace(together(results), batches=1, reason=results[0].reason, mode=results[0].mode)
+    return replace(sum_up(results), batches=1, reason=results[0].reason, mode=results[0].mode)
 
 
 def _gather_recomputed(attempt: Attempt) -> Gathered:

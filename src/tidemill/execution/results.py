@@ -83,7 +83,7 @@ class StepResult:
         return self.status == UP_TO_DATE
 
 
-def together(results: Sequence[StepResult]) -> StepResult:
+def sum_up(results: Sequence[StepResult]) -> StepResult:
     """Several commits of one step as one result."""
     last = results[-1]
     return replace(

@@ -13,7 +13,7 @@ from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, Tidem
 from tidemill.execution.attempt import Gathered, JoinedRows, Task, held_rows, highest_held, whole_table
 from tidemill.execution.commit import commit
 from tidemill.execution.prepare import prepare, profile_in_order
-from tidemill.execution.results import together
+from tidemill.execution.results import sum_up
 from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
 from tidemill.model.query import Loaded, Query
@@ -127,7 +127,7 @@ def run_parts(count: int, run: Callable[[int], StepResult], goes_on: Callable[[i
             if count > 1:
                 failure.remedy += f" {number} of {count} batches are in the table and stay; {goes_on(number)}."
             raise
-    return together(results)
+    return sum_up(results)
 
 
 def plan_on_table(spark: SparkSession, plan: StepPlan, source: Connector | None = None) -> StepPlan:
