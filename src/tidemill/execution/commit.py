@@ -29,7 +29,7 @@ from tidemill.execution.attempt import (
     target_of,
 )
 from tidemill.execution.checks import check_change, warnings
-from tidemill.execution.record import Recording, explained, record_of_loads
+from tidemill.execution.record import Recording, explained
 from tidemill.execution.results import StepResult
 from tidemill.execution.retry import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
@@ -170,7 +170,7 @@ def _was_fetched(attempt: Attempt, gathered: Gathered) -> bool:
     if window is None or gathered.adopted or record is None:
         return window is not None
     reached = window.next_watermark(gathered.prepared.change.profile.highest, attempt.now)
-    backfill = dict(_recording(attempt, gathered).backfill())
+    backfill = dict(Recording(attempt, gathered).backfill())
     return reached != record.progress.get(attempt.table.input) or dict(record.backfill) != backfill
 
 
@@ -189,24 +189,8 @@ def _note(attempt: Attempt, gathered: Gathered, compiled: Compiled, record: Reco
 
 
 def _record(attempt: Attempt, gathered: Gathered, compiled: Compiled) -> Record:
-    recording, version = _recording(attempt, gathered), gathered.input_version
-    stands = version is not None and recording.stands_for_its_inputs(attempt.plan.variables)
-    record = recording.record(
-        gathered.prepared,
-        compiled,
-        run_id=attempt.run_id,
-        what=str(Mode.FULL_REFRESH if attempt.plan.rebuilds else attempt.table.strategy),
-        now=attempt.now,
-        held=count_before(attempt),
-        input_version=version if stands else None,
-        read_versions=gathered.read_versions,
-        tally=gathered.tally,
-    ).with_(expectations={each.expectation.name: each.unmet for each in gathered.expected})
-    return record_of_loads(attempt, gathered, record) if gathered.versions else record
-
-
-def _recording(attempt: Attempt, gathered: Gathered) -> Recording:
-    return Recording(attempt.table, attempt.snapshot, attempt.base, gathered.window)
+    what = str(Mode.FULL_REFRESH if attempt.plan.rebuilds else attempt.table.strategy)
+    return Recording(attempt, gathered).record(compiled, what=what, held=count_before(attempt))
 
 
 def _result(
