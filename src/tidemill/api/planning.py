@@ -54,8 +54,7 @@ def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
 
 
 def catalog_of(workspace: Workspace) -> Catalog:
-    from tidemill.execution.catalog import Catalog  # noqa: PLC0415  slow to import
-    from tidemill.execution.producers import Outside  # noqa: PLC0415
+    from tidemill.execution.catalog import Catalog, Outside  # noqa: PLC0415  slow to import
 
     outside = {name: Outside(source) for name, source in workspace.outside.items()}
     tables = {table.name.lower(): table for table in workspace.all_tables}

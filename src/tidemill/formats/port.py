@@ -141,6 +141,11 @@ class Store(Protocol):
         del spark
         raise cannot(self.traits, self.path, f"named {name} in Spark's catalog")
 
+    def is_named(self, spark: SparkSession, name: str) -> bool:
+        """Whether a name that the catalog has, quoted already, is no more than a name for the table."""
+        del spark, name
+        return False
+
     def refresh(self, spark: SparkSession, name: str) -> None:
         """The name stands for what is at the path now."""
         del spark, name

@@ -29,11 +29,17 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FormatTraits:
-    """A table format as declarations know it; `noun` is one table of it."""
+    """A table format as declarations know it; `noun` is one table of it.
+
+    Properties with one of these beginnings (`protocol`) are no properties once they are set: its log keeps them
+    elsewhere. `for_others` are those of tables that are written for readers of all kinds.
+    """
 
     name: str
     noun: str
     capabilities: frozenset[Capability] = frozenset()
+    protocol: tuple[str, ...] = ()
+    for_others: tuple[tuple[str, str], ...] = ()
 
 
 DELTA = FormatTraits(
@@ -48,6 +54,8 @@ DELTA = FormatTraits(
             Capability.READ_BY_PATH,
         }
     ),
+    protocol=("delta.feature.", "delta.minreaderversion", "delta.minwriterversion"),
+    for_others=(("delta.enableDeletionVectors", "false"),),  # which some readers do not know
 )
 PARQUET = FormatTraits(
     "parquet",
@@ -64,6 +72,7 @@ PARQUET = FormatTraits(
     ),
 )
 DEFAULT_FORMAT = DELTA.name
+TEMPORARY_FORMAT = PARQUET.name  # of tables that Spark keeps for the length of a run
 FORMATS: dict[str, FormatTraits] = {traits.name: traits for traits in (DELTA, PARQUET)}
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidemill.planning.request import Part, Request
     from tidemill.planning.windows import WindowPlan
 
-UP_TO_DATE = "up to date: its inputs are unchanged"
+INPUTS_UNCHANGED = "up to date: its inputs are unchanged"
 REFRESHED = "full refresh: everything is read, and the table becomes what a first run gives"
 CALLED_ONCE = "its function is called once"
 
@@ -117,7 +117,7 @@ def plan_step(
     """
     ground = StepPlan(table, snapshot, request, variables, now or datetime.now(UTC), Mode.FULL, "", part=part)
     if _is_up_to_date(ground, facts):
-        return replace(_planned(ground, facts), mode=Mode.UP_TO_DATE, reason=UP_TO_DATE, gap=None)
+        return replace(_planned(ground, facts), mode=Mode.UP_TO_DATE, reason=INPUTS_UNCHANGED, gap=None)
     return _planned(ground, facts)
 
 
@@ -274,7 +274,7 @@ def explain(plan: StepPlan) -> PlannedStep:
 
 def explain_view(view: View, record: Record | None, *, up_to_date: bool = False) -> PlannedStep:
     """When the query of a view, and its checks if it has any, are tried, as far as its own record says."""
-    return PlannedStep(view.name, view.strategy, UP_TO_DATE if up_to_date else _view_reason(view, record))
+    return PlannedStep(view.name, view.strategy, INPUTS_UNCHANGED if up_to_date else _view_reason(view, record))
 
 
 def _view_reason(view: View, record: Record | None) -> str:

@@ -14,7 +14,7 @@ from tidemill.execution.exports.memory import place_of
 from tidemill.execution.exports.options import Options
 from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.step import run_step
-from tidemill.model.format import COMPRESSION, PARQUET, known_codec
+from tidemill.model.format import COMPRESSION, FORMATS, known_codec
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.table import Table
 from tidemill.sources.frames import FrameSource
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> StepResult:
     """Writes the rows where the export says. When it fails, what was there is unchanged.
 
-    Files are moved into place when they are whole, a Delta table gets one commit, PostgreSQL one transaction.
+    Files are moved into place when they are whole, a table gets one commit, PostgreSQL one transaction.
     """
     began = time.monotonic()
     with _failures(export):
@@ -44,7 +44,7 @@ def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> StepRe
         elif kind in DATABASE_KINDS:
             count, path = write_database(spark, rows, export)
         else:
-            count, path = _write_delta(spark, rows, export)
+            count, path = _write_table(spark, rows, export)
     took = time.monotonic() - began
     return StepResult(export.name, "exported", rows_read=count, seconds=took, kind=StepKind.EXPORT, path=path)
 
@@ -54,13 +54,15 @@ def unwritten(export: Export) -> StepResult:
     return StepResult(export.name, UP_TO_DATE, kind=StepKind.EXPORT, path=place_of(export))
 
 
-def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
+def _write_table(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
     options = Options(export)
     path = place_of(export)
     partitions, alone = options.names("partition_by"), options.truth("single_writer")
-    # An export is for others, and some readers know no deletion vectors.
-    properties = {"delta.enableDeletionVectors": "false"} | options.left()
-    table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties, single_writer=alone)
+    kind = export.kind.lower()
+    properties = {**dict(FORMATS[kind].for_others), **options.left()}
+    table = Table(
+        export.name, path, export.mode, format=kind, partition_by=partitions, properties=properties, single_writer=alone
+    )
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 
@@ -70,7 +72,9 @@ def _merge_files(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[
     path = str(folder_of(export))
     partitions, codec = options.names("partition_by"), options.text("compression")
     properties = {COMPRESSION: known_codec(codec)} if codec else {}
-    table = Table(export.name, path, export.mode, format=PARQUET.name, partition_by=partitions, properties=properties)
+    table = Table(
+        export.name, path, export.mode, format=export.kind.lower(), partition_by=partitions, properties=properties
+    )
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 

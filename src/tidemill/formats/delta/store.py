@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from tidemill.formats.attempts import with_retries
@@ -100,6 +101,15 @@ class DeltaStore(Store):
 
     def register(self, spark: SparkSession, name: str) -> None:
         spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(self.path)}")
+
+    def is_named(self, spark: SparkSession, name: str) -> bool:
+        if spark.catalog.getTable(name).tableType != "EXTERNAL":
+            return False
+        try:
+            found = spark.sql(f"DESCRIBE DETAIL {name}").first()
+        except AnalysisException:  # not a table of Delta's
+            return False
+        return found is not None and str(local_path(found["location"]) or found["location"]) == self.path
 
     def schema(self, spark: SparkSession) -> StructType:
         """By the log, where its columns are plain: Spark would make a snapshot of all files for them."""
