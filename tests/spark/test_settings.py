@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.spark.settings import DELTA, engine_settings
+from tidemill.model.format import spark_support
+from tidemill.spark.settings import engine_settings
 
+DELTA = spark_support().settings
 FOLDER, JARS = Path("/folder"), [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
 

@@ -12,7 +12,7 @@ from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_yo
 from tidemill.sources.protocol import Measured, OfFiles
 from tidemill.spark.errors import condition_of, one_line
 from tidemill.spark.jars import POSTGRES, ensure_jars
-from tidemill.spark.session import is_embedded
+from tidemill.spark.jvm import is_embedded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
