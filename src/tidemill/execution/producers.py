@@ -69,7 +69,7 @@ class Outside:
     def delta_path(self) -> str | None:
         """Where it is, if it is a Delta table, of which the catalog needs to know no more."""
         files = in_place(self.source)
-        return files.place if files and files.format == "delta" else None
+        return files.place if files and files.is_table else None
 
     def version(self) -> str | None:
         """Differs whenever its rows may; None where that cannot be known."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.formats.filesystem import is_folder
 from tidemill.formats.port import TableFormat
 from tidemill.model.format import DELTA
 from tidemill.model.names import quoted_text
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
+    from pyarrow import fs
     from pyspark.sql import SparkSession
 
     from tidemill.formats.base import Compacted, OnSpark, Vacuumed, VacuumRequest
@@ -27,6 +29,9 @@ class DeltaFormat(TableFormat):
 
     def is_at(self, path: str) -> bool:
         return "://" in path or (Path(path) / "_delta_log").is_dir()
+
+    def is_in(self, files: fs.FileSystem, folder: str) -> bool:
+        return is_folder(files, f"{folder}/_delta_log")
 
     def log(self, path: str) -> DeltaLog:
         from tidemill.formats.delta.log import DeltaLog  # noqa: PLC0415  slow to import

@@ -93,9 +93,9 @@ class CsvOptions:
         )
 
 
-def with_tabs(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of files whose columns are separated by tabs, unless they say otherwise."""
-    return ({} if CsvOptions.of(options).names_separator else {"sep": "\t"}) | dict(options)
+def separated_by(sign: str | None, options: Mapping[str, str]) -> dict[str, str]:
+    """The options of files whose columns are separated by a sign, unless they say otherwise."""
+    return ({} if sign is None or CsvOptions.of(options).names_separator else {"sep": sign}) | dict(options)
 
 
 _SHOWN = 20  # bytes on either side of one that is wrong
