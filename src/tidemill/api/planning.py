@@ -108,8 +108,7 @@ def bad_params(workspace: Workspace) -> list[ArgumentError]:
 
 def doubtful_sources(workspace: Workspace) -> list[str]:
     """Sources that a run may not be able to read: files that are not there (yet), kinds that Spark has to know."""
-    from tidemill.sources.kinds import is_known  # noqa: PLC0415  slow to import
-    from tidemill.sources.registry import size_of  # noqa: PLC0415
+    from tidemill.sources.registry import is_known, size_of  # noqa: PLC0415  slow to import
 
     found = []
     for source in _sources(workspace):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from tidemill.model.format import FORMATS, Capability, formats_that
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-GROUP = "tidemill.sources"  # the entry points of connectors of others
 ANYTHING = "spark"  # the name under which options that nobody checks are given
 _ALIASES = {"has_header": "header"}
 _ELSEWHERE = {"separator": "sep", "quotechar": "quote", "escapechar": "escape", "na_values": "nullValue"}
@@ -122,27 +120,18 @@ _OF_SPARK = {
 
 def kind_named(name: str) -> Kind | None:
     """The kind of this name in any case; None where neither Tidemill nor Spark has it by itself."""
-    return _kinds().get(name.lower()) or next(
+    return own_kinds().get(name.lower()) or next(
         (k for each, k in _OF_SPARK.items() if each.lower() == name.lower()), None
     )
 
 
-def _kinds() -> dict[str, Kind]:
+def own_kinds() -> dict[str, Kind]:
+    """The kinds that need no Spark data source, by their names."""
     tables = {
         name: Kind(_FILES, is_columnar=True, is_table=True, reads=FORMATS[name].spark.reader_options)
         for name in formats_that(Capability.READ_BY_PATH)
     }
     return {**_KINDS, **tables}
-
-
-def known_kinds() -> list[str]:
-    """The kinds that need no Spark data source."""
-    return sorted({*(name.upper() for name in _kinds()), *(point.name.upper() for point in entry_points(group=GROUP))})
-
-
-def is_known(name: str) -> bool:
-    """Whether it is a kind of Tidemill's, of an entry point or of Spark's own, or a class; else Spark may know it."""
-    return "." in name or kind_named(name) is not None or name.upper() in known_kinds()
 
 
 def is_of_files(name: str) -> bool:

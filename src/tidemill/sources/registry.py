@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_you_mean
-from tidemill.sources.kinds import GROUP, is_known, kind_named, known_kinds
+from tidemill.sources.kinds import kind_named, own_kinds
 from tidemill.sources.protocol import Measured, OfFiles
 from tidemill.spark.errors import condition_of, one_line
 from tidemill.spark.jars import POSTGRES, ensure_jars
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
 _ANY = "tidemill.sources.params:spark_source"
+GROUP = "tidemill.sources"  # the entry points of connectors of others
 
 
 @contextlib.contextmanager
@@ -151,6 +152,16 @@ def fetch_drivers(sources: Iterable[Source]) -> None:
     kinds = {source.kind.lower() for source in sources}
     if kinds & {"postgres", "postgresql"} and not is_embedded():
         ensure_jars([POSTGRES])
+
+
+def is_known(kind: str) -> bool:
+    """Whether it is a kind of Tidemill's, of an entry point or of Spark's own, or a class; else Spark may know it."""
+    return "." in kind or kind_named(kind) is not None or kind.upper() in known_kinds()
+
+
+def known_kinds() -> list[str]:
+    """The kinds that need no Spark data source."""
+    return sorted({*map(str.upper, own_kinds()), *(point.name.upper() for point in entry_points(group=GROUP))})
 
 
 def _factory(name: str) -> Callable[[Source], Connector]:
