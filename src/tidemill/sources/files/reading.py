@@ -23,14 +23,13 @@ from pyspark.sql.types import (
 from tidemill.errors import ConnectorError
 from tidemill.formats.registry import finish_interrupted, store_at
 from tidemill.model.names import quote, spelled
-from tidemill.sources.exact import as_texts, exactly, no_values, with_held_times
+from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
 from tidemill.sources.files.known import written_schema
 from tidemill.sources.files.text import (
     REMEDY,
     by_header,
     files_are_documents,
     lines_are_records,
-    may_hold_codes,
 )
 from tidemill.sources.params import find_column
 
@@ -156,7 +155,7 @@ def _without_codes(
     if not looked_at:
         return found
     texts = reading.spark.read.options(**options).schema(read).csv([*paths]).select(*looked_at)
-    kept = no_values(texts if codes else texts.limit(_FIRST), found)
+    kept = columns_misread(texts if codes else texts.limit(_FIRST), found)
     return StructType([StructField(f.name, StringType()) if f.name in kept else f for f in found.fields])
 
 
