@@ -110,6 +110,7 @@ _KINDS = {
     "http": Kind(_HTTP),
     "python": Kind("tidemill.sources.functions:function_source"),
 }
+ENDINGS = {ending: name for name, kind in _KINDS.items() for ending in kind.endings}  # of files, and their kinds
 # What Spark reads by itself.
 _OF_SPARK = {
     **dict.fromkeys(("avro", "binaryFile", "iceberg", "image", "kafka", "libsvm", "rate"), Kind()),
@@ -138,11 +139,6 @@ def is_of_files(name: str) -> bool:
     """Whether a source of this kind is read file by file, each from its first row to its last."""
     kind = kind_named(name)
     return kind is not None and bool(kind.endings)
-
-
-def endings() -> dict[str, str]:
-    """The endings of the names of files, and the kinds that they tell."""
-    return {ending: name for name, kind in _KINDS.items() for ending in kind.endings}
 
 
 def tables_by_path() -> str:

@@ -1,7 +1,7 @@
 """The Spark session a step runs on: the caller's, a Connect server's, or an embedded one that needs only Java.
 
-Importing this imports PySpark. A session of a step has no other way to be told to stop than `interruptAll` of its own,
-which classic sessions and those of Spark Connect have alike.
+Importing this imports PySpark. What is under way in a session ends by its own `interruptAll`, which
+classic sessions and those of Spark Connect have alike.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def _interrupt() -> None:
 
 def _is_running(engine: _Engine) -> bool:
     """Whether nobody has stopped the session of the engine or killed its JVM."""
-    return not jvm.has_died() and engine.spark.sparkContext._jsc is not None  # noqa: SLF001 - told nowhere else
+    return not jvm.has_died() and engine.spark.sparkContext._jsc is not None  # noqa: SLF001 - PySpark says it nowhere else
 
 
 def _active_session() -> SparkSession | None:

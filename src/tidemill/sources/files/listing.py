@@ -90,10 +90,11 @@ class Listing:
         except PermissionError as failure:
             raise self._forbidden(path) from failure
         if not found:
+            table = tables_by_path()
             raise self._absent(
                 "source.missing",
                 f"There is nothing at {path}.",
-                f"Give the path of a file, a folder or a {tables_by_path()}.",
+                f"Give the path of a file, a folder or a {table}.",
             )
         return found
 

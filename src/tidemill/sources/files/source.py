@@ -12,7 +12,7 @@ from tidemill.formats.registry import format_named
 from tidemill.model.format import FORMATS
 from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import Types, separated_by
-from tidemill.sources.kinds import Kind, endings, kind_named, tables_by_path
+from tidemill.sources.kinds import ENDINGS, Kind, kind_named, tables_by_path
 from tidemill.sources.params import Params, rows_since, select_columns
 
 if TYPE_CHECKING:
@@ -72,22 +72,21 @@ class FileSource:
         """Its kind, or what is there by the names of the files; nothing there, or a mix, is an error."""
         if self.kind:
             return self.kind
-        if table := self.listing.table_format:
-            return table
-        known = endings()
-        kinds = sorted({known.get(_suffix(file.base_name), "") for file in self.listing.files})
+        if found := self.listing.table_format:
+            return found
+        kinds = sorted({ENDINGS.get(_suffix(file.base_name), "") for file in self.listing.files})
         if len(kinds) == 1 and kinds[0]:
             return kinds[0]
+        table = tables_by_path()
         raise ArgumentError(
             "source.unknown_format",
             f"{self} holds {self._mix(kinds)}.",
-            f"Give a {tables_by_path()}, or files of one kind that end in {', '.join(known)}; a pattern chooses: "
-            "*.csv.",
+            f"Give a {table}, or files of one kind that end in {', '.join(ENDINGS)}; a pattern chooses: *.csv.",
         )
 
     def _mix(self, kinds: Sequence[str]) -> str:
         names = [file.base_name for file in self.listing.files]
-        unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in endings()][:1]
+        unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in ENDINGS][:1]
         held = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
         return " and ".join(held) or "no files"
 
