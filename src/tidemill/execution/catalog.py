@@ -21,7 +21,6 @@ from tidemill.model.format import Capability, can
 from tidemill.model.names import Naming, quote, quoted_name
 from tidemill.model.query import by_name
 from tidemill.sources.protocol import sum_of_known
-from tidemill.spark.session import step_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -171,6 +170,8 @@ class Catalog:
         The names are those of the run: all that it may need are reserved when it needs the first. Another run of this
         process whose tables have the same names waits until this one is closed.
         """
+        from tidemill.spark.session import step_session  # noqa: PLC0415  plan imports this module, and no PySpark
+
         own = step_session(spark)
         wanted = list(dict.fromkeys(self._with_what_views_read(names)))
         self._reserve(wanted)
