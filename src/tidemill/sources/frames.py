@@ -22,6 +22,7 @@ from tidemill.errors import ArgumentError
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_held, with_held_times
 from tidemill.sources.params import select_columns
+from tidemill.sources.protocol import Connector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tidemill.model.cursor import Cursor
     from tidemill.sources.protocol import Reading
 
     class OfArrow(Protocol):
@@ -208,7 +208,7 @@ _ALIKE = {
 
 
 @dataclass(frozen=True)
-class FrameSource:
+class FrameSource(Connector):
     """A frame, or something that is not one, which is an error.
 
     Times without a zone in Arrow and pandas frames are as the table has them, and stay without one where their column
@@ -216,25 +216,13 @@ class FrameSource:
     """
 
     frame: Rows
-    settled: bool = False
     _made: list[DataFrame] = field(default_factory=list, repr=False, compare=False)
 
     def __str__(self) -> str:
         return "the given frame"
 
-    def schema(self, reading: Reading) -> StructType:
-        return self.read(reading).schema
-
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return select_columns(self._frame(reading), columns, self)
-
-    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
-        del column, value  # the caller's own filter does as well
-        return self.read(reading, columns)
-
-    def version(self) -> str | None:
-        """A frame does not tell whether what it reads has changed."""
-        return None
 
     def _frame(self, reading: Reading) -> DataFrame:
         if is_spark_frame(self.frame):

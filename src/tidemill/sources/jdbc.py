@@ -10,13 +10,14 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.model.cursor import CursorKind
 from tidemill.model.names import quote
 from tidemill.sources.params import Params, find_column, rows_since, select_columns
+from tidemill.sources.protocol import Connector
 from tidemill.spark.jars import POSTGRES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import StructField
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
@@ -91,8 +92,11 @@ def jdbc_source(source: Source) -> JdbcSource:
 
 
 @dataclass(frozen=True)
-class JdbcSource:
-    """A table or a query of a database. Frames are lazy: each time one is computed, the database is asked."""
+class JdbcSource(Connector):
+    """A table or a query of a database. Frames are lazy: each time one is computed, the database is asked.
+
+    PostgreSQL's `timestamp` is timestamp_ntz and `timestamptz` timestamp.
+    """
 
     address: Address
     relation: str
@@ -100,14 +104,9 @@ class JdbcSource:
     columns: tuple[str, ...]
     batch_size: int
     name: str
-    settled: bool = False
 
     def __str__(self) -> str:
         return self.name
-
-    def schema(self, reading: Reading) -> StructType:
-        """PostgreSQL's `timestamp` is timestamp_ntz and `timestamptz` timestamp. Reads no rows."""
-        return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return self._rows(reading, columns or self.columns)
@@ -120,10 +119,6 @@ class JdbcSource:
             )
         name = find_column(column, self._frame(reading, self.relation).columns, self)
         return self._rows(reading, columns or self.columns, where=between(name, value, reading.until))
-
-    def version(self) -> str | None:
-        """A database does not tell."""
-        return None
 
     def _rows(self, reading: Reading, columns: Sequence[str], where: str = "") -> DataFrame:
         found = select_columns(self._frame(reading, self.relation), columns, self)

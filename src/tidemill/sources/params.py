@@ -12,12 +12,12 @@ from tidemill.model.names import absolute, quote, spelled
 from tidemill.model.source import SHARED, as_count, as_names, as_text, bad_param
 from tidemill.model.variables import as_text as shown
 from tidemill.sources.kinds import ANYTHING, reader_options, remedy, spark_name, unknown
+from tidemill.sources.protocol import Connector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
@@ -190,7 +190,7 @@ def spark_source(source: Source) -> SparkSource:
 
 
 @dataclass(frozen=True)
-class SparkSource:
+class SparkSource(Connector):
     """Reads by `spark.read.format(kind)`. Filters reach it as far as its own connector lets them."""
 
     kind: str
@@ -198,22 +198,15 @@ class SparkSource:
     schema_text: str | None
     columns: tuple[str, ...]
     name: str
-    settled: bool = False
 
     def __str__(self) -> str:
         return self.name
-
-    def schema(self, reading: Reading) -> StructType:
-        return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return select_columns(self._all(reading), columns or self.columns, self)
 
     def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
         return select_columns(rows_since(self._all(reading), column, value, self), columns or self.columns, self)
-
-    def version(self) -> str | None:
-        return None
 
     def _all(self, reading: Reading) -> DataFrame:
         reader = reading.spark.read.format(self.kind).options(**self.options)

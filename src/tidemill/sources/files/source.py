@@ -14,12 +14,12 @@ from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import Types, separated_by
 from tidemill.sources.kinds import ENDINGS, Kind, kind_named, tables_by_path
 from tidemill.sources.params import Params, rows_since, select_columns
+from tidemill.sources.protocol import Connector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
@@ -50,7 +50,7 @@ def file_source(source: Source) -> FileSource:
 
 
 @dataclass(frozen=True)
-class FileSource:
+class FileSource(Connector):
     """Files at one or more paths or patterns, or a table that Spark reads at its path.
 
     Without a `kind` it is what the names of the files say. `options` are Spark's. CSV has a header unless they say
@@ -178,9 +178,6 @@ class FileSource:
         if not self.is_table:
             return self.listed_now.digest(*more)
         return format_named(self.format).log(self.paths[0]).identity()
-
-    def schema(self, reading: Reading) -> StructType:
-        return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         """All rows, lazily; JSON is read once before, to find its columns, and CSV where a column has no type yet."""
