@@ -216,6 +216,7 @@ class FrameSource(Connector):
     """
 
     frame: Rows
+    settled: bool = False
     _made: list[DataFrame] = field(default_factory=list, repr=False, compare=False)
 
     def __str__(self) -> str:
