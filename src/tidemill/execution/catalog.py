@@ -20,12 +20,11 @@ from tidemill.errors import ArgumentError
 from tidemill.execution.producers import QuerySource
 from tidemill.execution.views import drop_view, make_view
 from tidemill.formats.registry import format_at, log_at, store_at
-from tidemill.model.format import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can, formats_that
+from tidemill.model.format import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
 from tidemill.model.names import Naming, quote, quoted_name
 from tidemill.model.query import by_name
 from tidemill.sources.protocol import Reading, sum_of_known
 from tidemill.sources.registry import connector_for, failures_of, in_place
-from tidemill.spark.session import step_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -158,7 +157,7 @@ class Outside:
     def table_path(self) -> str | None:
         """Where it is, if it is a table that queries read at its path, of which the catalog needs to know no more."""
         files = in_place(self.source)
-        return files.place if files and files.format in formats_that(Capability.READ_BY_PATH) else None
+        return files.place if files and files.is_table else None
 
     def version(self) -> str | None:
         """Differs whenever its rows may; None where that cannot be known."""
@@ -254,6 +253,8 @@ class Catalog:
         The names are those of the run: all that it may need are reserved when it needs the first. Another run of this
         process whose tables have the same names waits until this one is closed.
         """
+        from tidemill.spark.session import step_session  # noqa: PLC0415  plan imports this module, and no PySpark
+
         own = step_session(spark)
         wanted = list(dict.fromkeys(self._with_what_views_read(names)))
         self._reserve(wanted)

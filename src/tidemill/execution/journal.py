@@ -21,8 +21,8 @@ from tidemill.ledger.ledger import (
     code_of,
     ledger_file,
     now,
-    step_of,
 )
+from tidemill.ledger.past import step_of
 from tidemill.model.names import absolute
 from tidemill.model.query import Export, View
 from tidemill.model.record import Counts

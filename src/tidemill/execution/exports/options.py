@@ -9,7 +9,7 @@ from tidemill.model.format import FORMATS
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.source import as_names, as_text
 from tidemill.model.variables import as_text as shown
-from tidemill.sources.params import ANYTHING, remedy, spark_name, unknown, writer_options
+from tidemill.sources.kinds import ANYTHING, remedy, spark_name, unknown, writer_options
 
 if TYPE_CHECKING:
     from tidemill.errors import ArgumentError

@@ -33,7 +33,7 @@ from tidemill.formats.port import Store
 from tidemill.model.format import DELTA
 from tidemill.model.names import COLUMN_MAPPING, field_names, local_path, needs_mapping, of, quote, quoted_text
 from tidemill.model.record import PREPARES
-from tidemill.spark.session import delta_version, shared_view, statements
+from tidemill.spark.session import shared_view, statements, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -292,7 +292,7 @@ class DeltaStore(Store):
         replaces = operation.picked and not snapshot.updates_matter
         if replaces and operation.spreads and not snapshot.marks_rows and not snapshot.fills:
             self._rewrite(operation, record)
-        elif replaces and counts and delta_version(spark) >= _REPLACES_ON:
+        elif replaces and counts and version_of(spark, DELTA.spark) >= _REPLACES_ON:
             self._replace(operation, record)
         else:
             self._merge(operation, record)
