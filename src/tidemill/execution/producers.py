@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.errors import ArgumentError, SourceError, TidemillError, did_you_mean
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.load_parts import LoadsSource, version_of
-from tidemill.frontends.sql.volatile import output_columns
+from tidemill.frontends.sql import output_columns
 from tidemill.model.check import Relationships
 from tidemill.model.function import Function
 from tidemill.model.join import Join

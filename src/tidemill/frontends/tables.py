@@ -6,8 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
-from tidemill.frontends.sql.queries import inputs_of, unrepeatable
-from tidemill.frontends.sql.volatile import reads_clock, sums_of
+from tidemill.frontends.sql import inputs_of, reads_clock, sums_of, unrepeatable
 from tidemill.model.names import OF_WAREHOUSE
 from tidemill.model.query import Query
 from tidemill.model.source import as_names

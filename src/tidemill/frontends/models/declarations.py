@@ -10,8 +10,7 @@ from tidemill.errors import ArgumentError
 from tidemill.frontends.models.metadata import read_condition
 from tidemill.frontends.pipeline.joins import join_condition, join_text, select_items
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
-from tidemill.frontends.sql.queries import columns_of, syntax_error
-from tidemill.frontends.sql.volatile import output_columns, volatile_columns
+from tidemill.frontends.sql import columns_of, output_columns, syntax_error, volatile_columns
 from tidemill.frontends.tables import SETTINGS, inputs_in, query_of, rows_of_join, rows_of_query, settings_of, sql_hash
 from tidemill.model import table
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique

@@ -3,8 +3,15 @@
 from tidemill.frontends.pipeline.declarations import Declared
 from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
-from tidemill.frontends.sql.queries import columns_of, inputs_of, unrepeatable
-from tidemill.frontends.sql.volatile import output_columns, reads_clock, sums_of, volatile_columns
+from tidemill.frontends.sql import (
+    columns_of,
+    inputs_of,
+    output_columns,
+    reads_clock,
+    sums_of,
+    unrepeatable,
+    volatile_columns,
+)
 
 __all__ = [
     "Declared",

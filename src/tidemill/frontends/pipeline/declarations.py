@@ -7,7 +7,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.sql.volatile import volatile_columns
+from tidemill.frontends.sql import volatile_columns
 from tidemill.frontends.tables import inputs_in, rows_of_join, rows_of_query, settings_of
 from tidemill.model.mistakes import Reads
 from tidemill.model.query import Export, Loaded, Query

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import Clause, clause_at, query_end, read_clauses, read_length
 from tidemill.frontends.pipeline.tokens import Kind, cut_at_parameters, lex
-from tidemill.frontends.sql.queries import parse_query
-from tidemill.frontends.sql.volatile import reads_clock
+from tidemill.frontends.sql import parse_query, reads_clock
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
 from tidemill.model.mistakes import FileError, Text, suggestion
