@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, lex
+from tidemill.frontends.tables import INCREMENTAL, JOIN, SETTINGS, WINDOWED
 from tidemill.model import table
 from tidemill.model.mistakes import Text, suggestion
 from tidemill.model.source import as_names
@@ -38,6 +39,16 @@ def read_condition(document: Document, key: Key, text: str) -> Condition | None:
         document.note(key, "models.bad_condition", problem, remedy)
         return None
     return Condition(*cut_at_parameters(text), document.places.at(*key).origin)
+
+
+def read_constant(document: Document, key: Key, text: str, what: str) -> Condition | None:
+    """A condition that no run gives a value to; `what` it is for takes none."""
+    found = read_condition(document, key, text)
+    if found is not None and found.parameters:
+        problem, remedy = f"{what} takes no variables", "write its values into the condition"
+        document.note(key, "models.bad_condition", problem, remedy)
+        return None
+    return found
 
 
 _FOR_TIMES = ("start_date", "lookback", "null_time")
@@ -105,23 +116,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-_WINDOWED = ("append", "merge", "delete_insert")
-_INCREMENTAL = (*_WINDOWED, "full_merge")
-_JOIN = "incremental_join"
-_KEPT = ("table", *_INCREMENTAL, _JOIN)
-_TAKEN_BY: dict[str, tuple[str, ...]] = {
-    "null_time": _WINDOWED,
-    "on_schema_change": (*_INCREMENTAL, _JOIN),
-    "only_newer": ("merge",),
-    "dedup_order_by": ("merge", "full_merge"),
-    "max_shrink": ("table", "full_merge", "delete_insert", _JOIN),
-    "kept_rows": ("merge",),
-    "partition_by": _KEPT,
-    "cluster_by": _KEPT,
-    "format": _KEPT,
-    "volatile": _KEPT,
-    "reset_allowed": _KEPT,
-}
+_TAKEN_BY = {name: setting.kinds for name, setting in SETTINGS.items() if setting.kinds}
 
 
 class Metadata:
@@ -132,7 +127,7 @@ class Metadata:
         self.kind = self._kind()
         self._check_levels()
         self._check_layout()
-        self.window = read_window(self) if self.kind in _WINDOWED else None
+        self.window = read_window(self) if self.kind in WINDOWED else None
         self.strategy = self._strategy()
 
     def value(self, name: str, otherwise: Any = None) -> Any:
@@ -149,7 +144,7 @@ class Metadata:
 
     @property
     def section_key(self) -> Key:
-        return ("incremental", self.kind) if self.kind in _INCREMENTAL else ()
+        return ("incremental", self.kind) if self.kind in INCREMENTAL else ()
 
     def note(self, key: Key, code: str, problem: str, remedy: str) -> None:
         self.document.note(key, f"models.{code}", problem, remedy)
@@ -159,7 +154,7 @@ class Metadata:
     def _kind(self) -> str:
         """view, table, or a strategy; nothing where that is not known."""
         kind: str = self.given.get("materialization", "table")
-        if (kind == _JOIN) is not (_JOIN in self.given):
+        if (kind == JOIN) is not (JOIN in self.given):
             return self._half_a_join(kind)
         section: Mapping[str, Any] | None = self.given.get("incremental")
         if kind != "incremental":
@@ -179,19 +174,19 @@ class Metadata:
         return strategy
 
     def _half_a_join(self, kind: str) -> str:
-        if kind == _JOIN:
+        if kind == JOIN:
             remedy = 'write "incremental_join": {"a": …, "b": …} beside it'
             self.note(("materialization",), "missing_key", "an incremental join needs its sides", remedy)
         else:
-            problem = f"{_JOIN} is given, and the materialization is {kind}"
-            self.note((_JOIN,), "misplaced_key", problem, f'write "materialization": "{_JOIN}"')
+            problem = f"{JOIN} is given, and the materialization is {kind}"
+            self.note((JOIN,), "misplaced_key", problem, f'write "materialization": "{JOIN}"')
         return ""
 
     def _check_levels(self) -> None:
         for name, kinds in _TAKEN_BY.items():
             given = self._given(name)
             if given and self.kind and self.kind not in kinds:
-                what = self.kind if self.kind in (*_INCREMENTAL, _JOIN) else f"a {self.kind}"
+                what = self.kind if self.kind in (*INCREMENTAL, JOIN) else f"a {self.kind}"
                 self.note(given[0], "misplaced_key", f"{what} takes no {name}", f"it is for {', '.join(kinds)}")
             if len(given) > 1:
                 self.note(given[-1], "repeated_key", f"{name} is given twice", "keep one of them")
@@ -203,7 +198,7 @@ class Metadata:
 
     def _given(self, name: str) -> list[Key]:
         """The keys under which it is given, the innermost first."""
-        levels: list[Key] = [self.section_key, ("incremental",), ()] if self.kind in _INCREMENTAL else [()]
+        levels: list[Key] = [self.section_key, ("incremental",), ()] if self.kind in INCREMENTAL else [()]
         return [(*level, name) for level in levels if name in _get(self.given, level)]
 
     # strategies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.frontends.joins import read_join_statement, refuse_mode
 from tidemill.frontends.pipeline.clauses import (
     CLAUSES,
     EXPORT_MODES,
@@ -17,7 +18,6 @@ from tidemill.frontends.pipeline.clauses import (
     read_source_params,
 )
 from tidemill.frontends.pipeline.declarations import LoadStatement
-from tidemill.frontends.pipeline.joins import read_join, refuse_mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind, template_in
 from tidemill.frontends.tables import query_of
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.errors import Origin
-    from tidemill.frontends.pipeline.blocks import Names
-    from tidemill.frontends.pipeline.declarations import Declarations, Options
+    from tidemill.frontends.pipeline.declarations import Declarations, Names, Options
     from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.model.cursor import Duration
 
@@ -87,7 +86,7 @@ def read_create_table(reader: TokenReader, names: Names, into: Declarations, ori
     _expect_as(reader)
     if reader.at("INCREMENTAL"):
         refuse_mode(mode.span)
-        into.add_join(table.text, *read_join(reader, names.naming, origin), options)
+        into.add_join(table.text, *read_join_statement(reader, names.naming, origin), options)
         return
     expect_query(reader, "AS")
     query = reader.query(query_end(reader))

@@ -183,6 +183,15 @@ def columns_of(condition: str) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(column.parts[0].name for column in trees[0].find_all(exp.Column, bfs=False)))
 
 
+def columns_of_ddl(ddl: str) -> tuple[str, ...] | None:
+    """The names in a list of columns and types; None where it is none."""
+    trees = trees_of(f"CREATE TABLE t ({ddl}\n)")
+    schema = trees[0].this if len(trees) == 1 and isinstance(trees[0], exp.Create) else None
+    columns = schema.expressions if isinstance(schema, exp.Schema) else []
+    are_columns = all(isinstance(each, exp.ColumnDef) and each.args.get("kind") for each in columns)
+    return tuple(each.name for each in columns) if columns and are_columns else None
+
+
 def _part(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
