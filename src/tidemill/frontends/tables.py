@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
@@ -12,7 +13,7 @@ from tidemill.model.format import FORMATS
 from tidemill.model.names import OF_WAREHOUSE
 from tidemill.model.query import Query
 from tidemill.model.source import as_names
-from tidemill.model.strategy import IncrementalJoin
+from tidemill.model.strategy import DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
@@ -138,6 +139,36 @@ SETTINGS: Mapping[str, Setting] = {
     "tags": Setting(NAMES),
 }  # in the words of users
 OF_COLUMNS = tuple(name for name, setting in SETTINGS.items() if setting.has_columns)
+
+
+@singledispatch
+def with_settings(
+    strategy: Strategy,
+    given: Mapping[str, Any],  # noqa: ARG001  as others do
+    only_newer: str | None = None,  # noqa: ARG001
+    newest_by: str | None = None,  # noqa: ARG001
+) -> Strategy:
+    """The strategy with what is set of it; `newest_by` is the cursor of the source that is loaded."""
+    return strategy
+
+
+@with_settings.register(Replace)
+@with_settings.register(DeleteInsert)
+@with_settings.register(IncrementalJoin)
+def _(strategy: Replace | DeleteInsert | IncrementalJoin, given: Mapping[str, Any], *_: str | None) -> Strategy:
+    return replace(strategy, max_shrink=given.get("max_shrink"))
+
+
+@with_settings.register(Merge)
+def _(
+    strategy: Merge, given: Mapping[str, Any], only_newer: str | None = None, newest_by: str | None = None
+) -> Strategy:
+    order = as_names(given.get("dedup_order_by")) or ()
+    if strategy.is_whole:
+        return replace(strategy, dedup_order_by=order, max_shrink=given.get("max_shrink"))
+    if order:
+        return replace(strategy, form=MergeStrategy.DEDUPLICATE, dedup_order_by=order, only_newer=only_newer)
+    return replace(strategy, only_newer=only_newer, newest_by=newest_by)
 
 
 class Settings(TypedDict):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, lex
-from tidemill.frontends.tables import INCREMENTAL, JOIN, SETTINGS, WINDOWED
+from tidemill.frontends.tables import INCREMENTAL, JOIN, SETTINGS, WINDOWED, with_settings
 from tidemill.model import table
 from tidemill.model.mistakes import Text, suggestion
 from tidemill.model.source import as_names
@@ -206,37 +206,31 @@ class Metadata:
     def _strategy(self) -> Strategy | None:
         """None for a view, and where it cannot be made."""
         try:
-            match self.kind:
-                case "table":
-                    return Replace(self.value("max_shrink"))
-                case "append":
-                    return Append()
-                case "merge":
-                    return self._merge()
-                case "full_merge":
-                    return self._full_merge()
-                case "delete_insert":
-                    return self._delete_insert()
-                case "incremental_join":
-                    return IncrementalJoin(max_shrink=self.value("max_shrink"))
-                case _:
-                    return None
+            bare = self._bare_strategy()
+            only_newer = self._only_newer() if self.kind == "merge" else None
+            given = {name: value for name in SETTINGS if (value := self.value(name)) is not None}
+            return None if bare is None else with_settings(bare, given, only_newer)
         except ArgumentError as bad:
             self.document.pass_on(self.place("unique_key" if bad.code.startswith("merge.") else "max_shrink"), bad)
             return None
 
-    def _merge(self) -> Merge:
-        order = self.names("dedup_order_by")
-        return Merge(
-            keys=self.names("unique_key"),
-            form=MergeStrategy.DEDUPLICATE if order else MergeStrategy.UPSERT,
-            dedup_order_by=order,
-            only_newer=self._only_newer(),
-        )
-
-    def _full_merge(self) -> Merge:
-        order, shrink = self.names("dedup_order_by"), self.value("max_shrink")
-        return Merge(self.names("unique_key"), MergeStrategy.FULL_MERGE, order, max_shrink=shrink)
+    def _bare_strategy(self) -> Strategy | None:
+        """What makes it the strategy that it is, without the settings that others take too."""
+        match self.kind:
+            case "table":
+                return Replace()
+            case "append":
+                return Append()
+            case "merge":
+                return Merge(self.names("unique_key"))
+            case "full_merge":
+                return Merge(self.names("unique_key"), MergeStrategy.FULL_MERGE)
+            case "delete_insert":
+                return self._delete_insert()
+            case "incremental_join":
+                return IncrementalJoin()
+            case _:
+                return None
 
     def _only_newer(self) -> str | None:
         given = self.value("only_newer", otherwise=False)
@@ -253,16 +247,15 @@ class Metadata:
         return self.window.time_column
 
     def _delete_insert(self) -> DeleteInsert:
-        shrink = self.value("max_shrink")
         if self.value("where_condition") is None:
             if self.window is None:
                 problem = "delete_insert needs where_condition or time_column"
                 self.note(self.section_key, "missing_key", problem, 'write "where_condition": "day >= @start_date"')
-            return DeleteInsert(max_shrink=shrink)
+            return DeleteInsert()
         condition = read_condition(self.document, self.place("where_condition"), self.value("where_condition"))
         if condition is None or not condition.parameters:
-            return DeleteInsert(condition.text if condition else None, max_shrink=shrink)
-        return DeleteInsert(condition=condition, max_shrink=shrink)
+            return DeleteInsert(condition.text if condition else None)
+        return DeleteInsert(condition=condition)
 
 
 def _get(metadata: Mapping[str, Any], key: Key) -> Any:

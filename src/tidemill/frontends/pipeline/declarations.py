@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.sql import volatile_columns
-from tidemill.frontends.tables import SETTINGS, inputs_in, rows_of_join, rows_of_query, settings_of
+from tidemill.frontends.tables import SETTINGS, inputs_in, rows_of_join, rows_of_query, settings_of, with_settings
 from tidemill.model.mistakes import FileError, Reads, suggestion
 from tidemill.model.names import is_foreign
 from tidemill.model.query import Export, Loaded, Query
 from tidemill.model.source import Load, Loads, Source
-from tidemill.model.strategy import DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Table, Window
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class LoadStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Locations:
     """How tables are named and where they are; paths of sources and exports are relative to `folder`."""
 
     naming: Naming
@@ -87,7 +86,7 @@ class Places:
 class Declarations:
     """Collects what the statements of one pipeline declare. A declaration that finds a mistake in itself raises it."""
 
-    def __init__(self, pipeline: str, places: Places) -> None:
+    def __init__(self, pipeline: str, places: Locations) -> None:
         self.pipeline, self.places = pipeline, places
         self.sources: dict[str, Source] = {}
         self.loads: list[LoadStatement] = []
@@ -108,7 +107,7 @@ class Declarations:
         """The table of a query."""
         inputs = inputs_in(query.text, self.places.naming) or ()
         self._note_reads(name, inputs, origin)
-        strategy = apply_options(mode.strategy, options, None)
+        strategy = with_settings(mode.strategy, options, _only_newer(mode.strategy, options, None))
         window = mode.window and replace(mode.window, null_time=_null_time(options))
         self._add(
             Table(
@@ -197,38 +196,16 @@ class Declarations:
 
     def _load(self, statement: LoadStatement) -> Load:
         source = self.sources[statement.source_key]
-        strategy, window = apply_options(statement.mode.strategy, statement.options, source.cursor), None
+        mode, options, window = statement.mode.strategy, statement.options, None
+        strategy = with_settings(mode, options, _only_newer(mode, options, source.cursor), source.cursor)
         if source.cursor is not None and not strategy.is_whole:
-            window = Window(source.cursor, source.start, source.lookback, _null_time(statement.options))
+            window = Window(source.cursor, source.start, source.lookback, _null_time(options))
         return Load(source, strategy, f"{self.pipeline}.{source.name}", window, statement.origin)
 
 
-@singledispatch
-def apply_options(strategy: Strategy, options: Options, cursor: str | None) -> Strategy:  # noqa: ARG001  dispatched on
-    """The strategy with what the options say; `cursor` is that of the source which is loaded."""
-    return strategy
-
-
-@apply_options.register(Replace)
-@apply_options.register(DeleteInsert)
-def _(strategy: Replace | DeleteInsert, options: Options, cursor: str | None) -> Strategy:  # noqa: ARG001
-    return replace(strategy, max_shrink=cast("float | None", options.get("max_shrink")))
-
-
-@apply_options.register(Merge)
-def _(strategy: Merge, options: Options, cursor: str | None) -> Strategy:
-    order = cast("tuple[str, ...]", options.get("dedup_order_by", ()))
-    if strategy.is_whole:
-        return replace(strategy, dedup_order_by=order, max_shrink=cast("float | None", options.get("max_shrink")))
-    only_newer = _only_newer(options, cursor)
-    if order:
-        return replace(strategy, form=MergeStrategy.DEDUPLICATE, dedup_order_by=order, only_newer=only_newer)
-    return replace(strategy, only_newer=only_newer, newest_by=cursor)
-
-
-def _only_newer(options: Options, cursor: str | None) -> str | None:
+def _only_newer(strategy: Strategy, options: Options, cursor: str | None) -> str | None:
     value = options.get("only_newer")
-    if value is True and cursor is None:
+    if value is True and cursor is None and strategy.keys and not strategy.is_whole:
         raise ArgumentError(
             "table.only_newer", "only_newer = true needs a source with a cursor.", "Name the column instead."
         )

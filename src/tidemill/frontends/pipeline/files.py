@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import STATEMENT_WORDS, starts_statement
-from tidemill.frontends.pipeline.declarations import Declarations, Names, Places
+from tidemill.frontends.pipeline.declarations import Declarations, Locations, Names
 from tidemill.frontends.pipeline.grammar import STATEMENTS, read_include, read_set
 from tidemill.frontends.pipeline.reader import CutShortError, TokenReader
-from tidemill.frontends.pipeline.substitution import Filling, Scope
+from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.model.mistakes import FileError, FileErrors, Text, in_order, suggestion
 from tidemill.model.names import Naming
@@ -47,7 +47,7 @@ def read_pipelines(
     tables: dict[str, Named] = {}
     readers = []
     for path in map(Path, paths):
-        declarations = Declarations(path.stem, Places(naming, path_of, folder or path.parent))
+        declarations = Declarations(path.stem, Locations(naming, path_of, folder or path.parent))
         readers.append(PipelineReader(path, variables or Variables(), Names(tables, naming), declarations))
     for reader in readers:
         reader.read_file(reader.path, None)
@@ -66,7 +66,7 @@ class PipelineReader:
 
     def __init__(self, path: Path, variables: Variables, names: Names, declarations: Declarations) -> None:
         self.path, self.names, self.declarations = path, names, declarations
-        self.scope = Scope(variables)
+        self.scope = VariableScope(variables)
         self.errors: list[ArgumentError] = []
         self._open: list[Path] = []
         self._done: set[Path] = set()
@@ -136,7 +136,7 @@ class FileReader:
 
     def __init__(self, lexed: Lexed, whole: PipelineReader) -> None:
         self.whole = whole
-        self.reader = TokenReader(lexed, Filling(lexed, whole.scope))
+        self.reader = TokenReader(lexed, Substitution(lexed, whole.scope))
 
     def read(self) -> None:
         self._block(taken=True, inside=False)
@@ -156,7 +156,7 @@ class FileReader:
     def _statement(self, *, taken: bool) -> None:
         """A statement of a branch that is not taken is checked, as far as that needs no variable, and not used."""
         start = self.reader.index
-        filling = self.reader.filling = Filling(self.reader.lexed, self.whole.scope, blind=not taken)
+        filling = self.reader.filling = Substitution(self.reader.lexed, self.whole.scope, blind=not taken)
         names, into = self.whole.names, self.whole.declarations
         if not taken:
             names, into = Names({}, names.naming), Declarations(into.pipeline, into.places)
@@ -244,7 +244,7 @@ class FileReader:
     def _condition(self, *, taken: bool) -> bool:
         """Whether it holds; one that cannot be read does not."""
         reader = self.reader
-        filling = reader.filling = Filling(reader.lexed, self.whole.scope, blind=not taken)
+        filling = reader.filling = Substitution(reader.lexed, self.whole.scope, blind=not taken)
         try:
             holds = self._comparison()
         except CutShortError:
