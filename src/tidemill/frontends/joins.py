@@ -93,9 +93,6 @@ def not_a_column(tokens: Sequence[Token]) -> Token | None:
     return None
 
 
-_IN_DAYS = "write it in days"
-
-
 def _varies(length: Duration | int) -> bool:
     return isinstance(length, Duration) and length.unit in {"month", "year"}
 
@@ -140,7 +137,7 @@ def _read_length(clause: str) -> Callable[[TokenReader], Duration | int]:
         token = reader.token
         found = read_length(reader, clause)
         if token is not None and _varies(found):
-            reader.fail(token, "language.varying_length", f"{clause} {found} has no fixed length", _IN_DAYS)
+            reader.fail(token, "language.varying_length", f"{clause} {found} has no fixed length", "write it in days")
         return found
 
     return read
@@ -326,7 +323,7 @@ def _given_length(metadata: Metadata, name: str, value: str | int) -> Duration |
         metadata.document.pass_on((JOIN, name), bad)
         return None
     if found is not None and _varies(found):
-        metadata.note((JOIN, name), "varying_length", f"{name} of {found} has no fixed length", _IN_DAYS)
+        metadata.note((JOIN, name), "varying_length", f"{name} of {found} has no fixed length", "write it in days")
         return None
     return found
 

@@ -88,7 +88,7 @@ class _Reader:
         return Relationships(value["column"], to, value.get("field", value["column"]), **how)
 
     def _condition(self, key: Key, value: str, how: dict[str, Any]) -> Check | None:
-        condition = read_constant(self.document, key, value, "a check")
+        condition = read_constant(self.document, key, value, "a check takes no variables")
         return None if condition is None else Holds(value, columns_of(value) or (), **how)
 
 

@@ -84,7 +84,7 @@ def read_expectations(document: Document, given: tuple[Expectation, ...]) -> tup
             document.note(key, "models.bad_expectation", problem, 'write expect("positive", "amount > 0")')
         elif each.name.lower() in found:
             document.note(key, "models.bad_expectation", f"{each.name} is expected twice", "give one another name")
-        elif read_constant(document, key, each.condition, "an expectation") is not None:
+        elif read_constant(document, key, each.condition, "an expectation takes no variables") is not None:
             found[each.name.lower()] = replace(each, origin=document.places.at(*key).origin)
     return tuple(found.values())
 

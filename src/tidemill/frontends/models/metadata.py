@@ -41,12 +41,11 @@ def read_condition(document: Document, key: Key, text: str) -> Condition | None:
     return Condition(*cut_at_parameters(text), document.places.at(*key).origin)
 
 
-def read_constant(document: Document, key: Key, text: str, what: str) -> Condition | None:
-    """A condition that no run gives a value to; `what` it is for takes none."""
+def read_constant(document: Document, key: Key, text: str, problem: str) -> Condition | None:
+    """A condition that no run gives a value to; @names in it are a `problem`."""
     found = read_condition(document, key, text)
     if found is not None and found.parameters:
-        problem, remedy = f"{what} takes no variables", "write its values into the condition"
-        document.note(key, "models.bad_condition", problem, remedy)
+        document.note(key, "models.bad_condition", problem, "write its values into the condition")
         return None
     return found
 
