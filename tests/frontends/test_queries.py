@@ -74,7 +74,7 @@ def test_inputs_are_in_the_order_of_the_query():
 def test_every_place_that_reads_a_table_is_found_and_the_scope_that_it_is_in():
     tree = parse_query("SELECT * FROM t a JOIN t b ON a.x = b.y WHERE EXISTS (SELECT 1 FROM t WHERE x = a.x)")
     assert [table.alias_or_name for table in tree.inputs] == ["a", "b", "t"]
-    assert [[source.alias for source in tree.sources(scope)] for scope in tree.scopes] == [["t"], ["a", "b"]]
+    assert [[each.alias for each in tree.relations(scope)] for scope in tree.scopes] == [["t"], ["a", "b"]]
 
 
 def test_columns_that_are_used_twice_at_each_level_are_followed_in_no_time():

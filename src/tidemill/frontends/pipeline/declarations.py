@@ -83,7 +83,7 @@ class Locations:
     folder: Path
 
 
-class Declarations:
+class DeclarationCollector:
     """Collects what the statements of one pipeline declare. A declaration that finds a mistake in itself raises it."""
 
     def __init__(self, pipeline: str, places: Locations) -> None:
@@ -271,7 +271,7 @@ class Names:
         self._check_catalog(table)
         self._exported.append(table)
 
-    def check(self, declarations: Declarations, known: Container[str]) -> None:
+    def check(self, declarations: DeclarationCollector, known: Container[str]) -> None:
         """Notes what refers to nothing; `known` holds tables that are declared elsewhere or are there."""
         for load in declarations.loads:
             self._check_load(load, declarations.sources.get(load.source_key))

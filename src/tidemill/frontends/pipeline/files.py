@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import STATEMENT_WORDS, starts_statement
-from tidemill.frontends.pipeline.declarations import Declarations, Locations, Names
+from tidemill.frontends.pipeline.declarations import DeclarationCollector, Locations, Names
 from tidemill.frontends.pipeline.grammar import STATEMENTS, read_include, read_set
 from tidemill.frontends.pipeline.reader import CutShortError, TokenReader
 from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
@@ -47,7 +47,7 @@ def read_pipelines(
     tables: dict[str, Named] = {}
     readers = []
     for path in map(Path, paths):
-        declarations = Declarations(path.stem, Locations(naming, path_of, folder or path.parent))
+        declarations = DeclarationCollector(path.stem, Locations(naming, path_of, folder or path.parent))
         readers.append(PipelineReader(path, variables or Variables(), Names(tables, naming), declarations))
     for reader in readers:
         reader.read_file(reader.path, None)
@@ -64,7 +64,7 @@ def read_pipelines(
 class PipelineReader:
     """Reads one pipeline: what its files share is here."""
 
-    def __init__(self, path: Path, variables: Variables, names: Names, declarations: Declarations) -> None:
+    def __init__(self, path: Path, variables: Variables, names: Names, declarations: DeclarationCollector) -> None:
         self.path, self.names, self.declarations = path, names, declarations
         self.scope = VariableScope(variables)
         self.errors: list[ArgumentError] = []
@@ -159,7 +159,7 @@ class FileReader:
         filling = self.reader.filling = Substitution(self.reader.lexed, self.whole.scope, blind=not taken)
         names, into = self.whole.names, self.whole.declarations
         if not taken:
-            names, into = Names({}, names.naming), Declarations(into.pipeline, into.places)
+            names, into = Names({}, names.naming), DeclarationCollector(into.pipeline, into.places)
         token = self.reader.step()
         origin = self.reader.span(token).origin
         try:
@@ -177,7 +177,7 @@ class FileReader:
                 self.whole.errors.append(error)
         self.whole.errors += filling.errors
 
-    def _read(self, token: Token, names: Names, into: Declarations, *, taken: bool) -> None:
+    def _read(self, token: Token, names: Names, into: DeclarationCollector, *, taken: bool) -> None:
         reader = self.reader
         if token.upper == "SET":
             name, value = read_set(reader)

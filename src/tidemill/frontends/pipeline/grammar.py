@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.errors import Origin
-    from tidemill.frontends.pipeline.declarations import Declarations, Names, Options
+    from tidemill.frontends.pipeline.declarations import DeclarationCollector, Names, Options
     from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.model.cursor import Duration
 
@@ -52,7 +52,7 @@ def read_include(reader: TokenReader) -> Named:
     return path
 
 
-def read_source(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_source(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     name = reader.name(
         "SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False
     )
@@ -68,7 +68,7 @@ def read_source(reader: TokenReader, names: Names, into: Declarations, origin: O
     into.add_source(source_of(name.text, kind, lookback=lookback, origin=origin, **shared))
 
 
-def read_load(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_load(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     table = _declared_table(reader, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
     reader.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
     source = reader.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
@@ -77,7 +77,7 @@ def read_load(reader: TokenReader, names: Names, into: Declarations, origin: Ori
     into.add_load(LoadStatement(table.text, source, mode, _options(options, "LOAD"), origin))
 
 
-def read_create_table(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_create_table(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     reader.take("OR", "REPLACE")
     reader.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
     table = _declared_table(reader, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
@@ -94,7 +94,7 @@ def read_create_table(reader: TokenReader, names: Names, into: Declarations, ori
     into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
 
 
-def read_export(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_export(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     end = export_end(reader)
     if _is_name(reader, end):
         table = reader.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sqlglot.optimizer.scope import Scope
 
-    from tidemill.frontends.sql.scopes import OutputColumn, QueryTree, Source
+    from tidemill.frontends.sql.scopes import OutputColumn, QueryTree, Relation
 
     Names = frozenset[str]
 
@@ -56,12 +56,12 @@ class _Lineage:
 
     def inputs(self, scope: Scope) -> Iterator[str]:
         """All that is read, by the names of tables; a view is what it reads."""
-        for source in self.tree.sources(scope):
-            if source.name is not None:
-                name, viewed = self._known(source.name)
+        for relation in self.tree.relations(scope):
+            if relation.name is not None:
+                name, viewed = self._known(relation.name)
                 yield from viewed.inputs(viewed.tree.scopes[-1]) if viewed else (name,)
-            elif source.scope is not None:
-                yield from self.inputs(source.scope)
+            elif relation.scope is not None:
+                yield from self.inputs(relation.scope)
         for each in (*scope.set_operation_scopes, *scope.subquery_scopes):
             yield from self.inputs(each)
 
@@ -70,17 +70,17 @@ class _Lineage:
         columns = self.tree.columns(scope)
         if listed := next((each for each in columns if each.has_name(name)), None):
             return self.of_column(scope, listed)
-        stars = [each.source for each in columns if each.is_open]
+        stars = [each.relation for each in columns if each.is_open]
         if len(stars) != 1 or stars[0] is None or scope.set_operation_scopes:
             return _Owned(missed=frozenset(self.inputs(scope)))
-        return self._of_select(scope, [self._of_source(stars[0], name, None)])
+        return self._of_select(scope, [self._of_relation(stars[0], name, None)])
 
     def of_column(self, scope: Scope, column: OutputColumn) -> _Owned:
         """What a row's time is made of: of several inputs, only GREATEST moves with each of them."""
         if column.branches:
             return self._of_union(scope, column)
-        if column.source is not None:
-            return self._of_select(scope, [self._of_source(column.source, column.name, column.column)])
+        if column.relation is not None:
+            return self._of_select(scope, [self._of_relation(column.relation, column.name, column.column)])
         found = [self._of_reference(scope, each) for each in column.made.find_all(exp.Column)] if column.made else []
         return self._of_select(scope, found, moves_with_all=isinstance(_bare(column.made), exp.Greatest))
 
@@ -90,12 +90,12 @@ class _Lineage:
         tree = parse_query(self.view(name) or "")
         return name, _Lineage(tree, self.key, self.view) if tree and tree.scopes else None
 
-    def _of_source(self, source: Source, name: str, column: OutputColumn | None) -> _Owned:
-        if source.scope is not None:
-            return self.of_column(source.scope, column) if column else self.of_name(source.scope, name)
-        if source.name is None:
+    def _of_relation(self, relation: Relation, name: str, column: OutputColumn | None) -> _Owned:
+        if relation.scope is not None:
+            return self.of_column(relation.scope, column) if column else self.of_name(relation.scope, name)
+        if relation.name is None:
             return _Owned()
-        known, viewed = self._known(source.name)
+        known, viewed = self._known(relation.name)
         return viewed.of_name(viewed.tree.scopes[-1], name) if viewed else _Owned(frozenset({known}))
 
     def _of_reference(self, scope: Scope, column: exp.Column) -> _Owned:
@@ -103,8 +103,8 @@ class _Lineage:
         owners = self.tree.owners(scope, column)
         if len(owners) != 1:
             return _Owned()
-        source, listed = owners[0]
-        return self._of_source(source, column.name, listed and listed.column)
+        relation, listed = owners[0]
+        return self._of_relation(relation, column.name, listed and listed.column)
 
     def _of_union(self, union: Scope, column: OutputColumn) -> _Owned:
         """Each branch by itself: an input may own the column in one and be missed in another."""

@@ -28,14 +28,15 @@ _PLAIN = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
-    """What a SELECT reads from at one place of its text.
+class Relation:
+    """What a SELECT reads from at one place of its text, which is `node`.
 
     It is an input by its `name`, or the rows of a query by its `scope`. It is neither where it is a function, a path,
     or a recursive CTE inside of itself. Its columns are called by `alias`, and by `names` where it is given any. On
     the right side of a semi join it gives none (`is_tested`); a pivot gives others.
     """
 
+    node: exp.Expr
     alias: str
     name: str | None = None
     scope: Scope | None = None
@@ -48,13 +49,13 @@ class Source:
 class OutputColumn:
     """A column that a query gives, by the name that Spark gives it; "" where that is a longer story.
 
-    It is `made` by an expression, or `*` passes it on from a `source`: its `column` there, or all columns that there
+    It is `made` by an expression, or `*` passes it on from a `relation`: its `column` there, or all columns that there
     may be (`is_open`). In a union each of `branches` gives it; None where it cannot be known which of theirs does.
     """
 
     name: str
     made: exp.Expr | None = None
-    source: Source | None = None
+    relation: Relation | None = None
     column: OutputColumn | None = None
     branches: tuple[OutputColumn | None, ...] = ()
 
@@ -80,7 +81,7 @@ class QueryTree:
     tree: exp.Expr
     scopes: tuple[Scope, ...]
     inputs: tuple[exp.Table, ...]
-    _sources: Mapping[Scope, tuple[Source, ...]] = field(repr=False)
+    _relations: Mapping[Scope, tuple[Relation, ...]] = field(repr=False)
     _columns: Mapping[Scope, Columns] = field(repr=False)
 
     @property
@@ -88,8 +89,8 @@ class QueryTree:
         """The outermost; a query without any, such as VALUES, reads nothing."""
         return self.scopes[-1] if self.scopes else None
 
-    def sources(self, scope: Scope) -> tuple[Source, ...]:
-        return self._sources[scope]
+    def relations(self, scope: Scope) -> tuple[Relation, ...]:
+        return self._relations[scope]
 
     def columns(self, scope: Scope | None) -> Columns:
         """What it gives, in order."""
@@ -99,16 +100,16 @@ class QueryTree:
         """The scope of a query inside of this one."""
         return next((each for each in self.scopes if each.expression is query.unnest()), None)
 
-    def owners(self, scope: Scope, column: exp.Column) -> list[tuple[Source, OutputColumn | None]]:
-        """The sources that have this column, as far as names tell: those that list it, and those that may have it."""
-        visible = [each for each in self.sources(scope) if not each.is_tested]
+    def owners(self, scope: Scope, column: exp.Column) -> list[tuple[Relation, OutputColumn | None]]:
+        """The relations that have this column, as far as names tell: those that list it, and those that may have it."""
+        visible = [each for each in self.relations(scope) if not each.is_tested]
         named = [each for each in visible if not column.table or each.alias == column.table.lower()]
-        found: list[tuple[Source, OutputColumn | None]] = []
-        for source in named:
-            columns = given_by(source, self._columns)
+        found: list[tuple[Relation, OutputColumn | None]] = []
+        for relation in named:
+            columns = given_by(relation, self._columns)
             listed = next((each for each in columns if each.has_name(column.name)), None)
             if listed or any(each.is_open for each in columns):
-                found.append((source, listed))
+                found.append((relation, listed))
         return found
 
 
@@ -209,11 +210,11 @@ class _Reader:
     def read(self) -> QueryTree:
         kept = {id(table): table for scope in self.scopes for table in _tables(scope) if self._is_input(table, scope)}
         inputs = tuple(table for table in self.tree.find_all(exp.Table, bfs=False) if id(table) in kept)
-        sources = {scope: tuple(self._sources(scope)) for scope in self.scopes}
+        relations = {scope: tuple(self._relations(scope)) for scope in self.scopes}
         columns: dict[Scope, Columns] = {}
         for scope in self.scopes:
-            columns[scope] = _columns(scope, sources[scope], columns)
-        return QueryTree(self.tree, tuple(self.scopes), inputs, sources, columns)
+            columns[scope] = _columns(scope, relations[scope], columns)
+        return QueryTree(self.tree, tuple(self.scopes), inputs, relations, columns)
 
     def _add_passed_over(self) -> None:
         """The subqueries that no scope visits become subqueries of the scope around them, and see its CTEs."""
@@ -239,16 +240,16 @@ class _Reader:
         found = named.get(table.name.lower())
         return found if isinstance(found, Scope) and self.of_query.get(id(found.expression)) is found else None
 
-    def _sources(self, scope: Scope) -> Iterator[Source]:
+    def _relations(self, scope: Scope) -> Iterator[Relation]:
         if isinstance(scope.expression, exp.Subquery):  # the outermost, in brackets
-            yield Source("", scope=self.of_query[id(scope.expression.unnest())])
+            yield Relation(scope.expression, "", scope=self.of_query[id(scope.expression.unnest())])
         for alias, node in (*_itself(scope), *scope.references):
             name, rows = None, self.of_query.get(id(node.unnest()))
             if isinstance(node, exp.Table):
                 name, rows = name_of(node) if self._is_input(node, scope) else None, self._cte(node, scope)
             names = tuple(node.alias_column_names) or tuple(rows.outer_columns if rows else ())
             is_tested, is_pivoted = _is_tested(node), bool(node.args.get("pivots"))
-            yield Source(alias.lower(), name, rows, names, is_tested, is_pivoted)
+            yield Relation(node, alias.lower(), name, rows, names, is_tested, is_pivoted)
 
 
 def _tables(scope: Scope) -> list[exp.Table]:
@@ -295,43 +296,43 @@ _CALLED: dict[type[exp.Expr], str] = {
 }
 
 
-def given_by(source: Source, columns: Mapping[Scope, Columns]) -> Columns:
-    """The columns of a source, by the names that it gives them."""
-    given = (_OPEN,) if source.scope is None or source.is_pivoted else columns[source.scope]
-    if not source.names:
-        return tuple(_passed_on(each, source, each.name) for each in given)
+def given_by(relation: Relation, columns: Mapping[Scope, Columns]) -> Columns:
+    """The columns of a relation, by the names that it gives them."""
+    given = (_OPEN,) if relation.scope is None or relation.is_pivoted else columns[relation.scope]
+    if not relation.names:
+        return tuple(_passed_on(each, relation, each.name) for each in given)
     if any(each.is_open for each in given):
-        return (_passed_on(_OPEN, source, _OPEN.name),)
-    return tuple(_passed_on(each, source, name) for name, each in zip(source.names, given, strict=False))
+        return (_passed_on(_OPEN, relation, _OPEN.name),)
+    return tuple(_passed_on(each, relation, name) for name, each in zip(relation.names, given, strict=False))
 
 
-def _passed_on(column: OutputColumn, source: Source, name: str) -> OutputColumn:
-    return OutputColumn(name, source=source, column=None if column.is_open else column)
+def _passed_on(column: OutputColumn, relation: Relation, name: str) -> OutputColumn:
+    return OutputColumn(name, relation=relation, column=None if column.is_open else column)
 
 
-def _columns(scope: Scope, sources: Sequence[Source], columns: Mapping[Scope, Columns]) -> Columns:
+def _columns(scope: Scope, relations: Sequence[Relation], columns: Mapping[Scope, Columns]) -> Columns:
     query = scope.expression
     if isinstance(query, exp.SetOperation):
         left, right = (columns[each] for each in scope.set_operation_scopes)
         return _united_by_name(left, right) if query.args.get("by_name") else _united(left, right)
     if isinstance(query, exp.Subquery):  # the outermost, in brackets
-        return given_by(sources[0], columns)
+        return given_by(relations[0], columns)
     if isinstance(query, exp.Select):
-        return tuple(each for projection in query.expressions for each in _projected(projection, sources, columns))
+        return tuple(each for projection in query.expressions for each in _projected(projection, relations, columns))
     return (_OPEN,)
 
 
 def _projected(
-    projection: exp.Expr, sources: Sequence[Source], columns: Mapping[Scope, Columns]
+    projection: exp.Expr, relations: Sequence[Relation], columns: Mapping[Scope, Columns]
 ) -> Iterator[OutputColumn]:
     star = projection.this if isinstance(projection, exp.Column) else projection
     if not isinstance(star, exp.Star):
         yield OutputColumn(_output_name(projection), made=projection)
         return
     alias = projection.table.lower() if isinstance(projection, exp.Column) else ""
-    chosen = [each for each in sources if not each.is_tested and alias in {"", each.alias}]
+    chosen = [each for each in relations if not each.is_tested and alias in {"", each.alias}]
     gone = {each.name.lower() for each in star.args.get("except_") or ()}
-    given = (each for source in chosen for each in given_by(source, columns))
+    given = (each for relation in chosen for each in given_by(relation, columns))
     yield from (each for each in given if each.name.lower() not in gone)
     if not chosen:
         yield _OPEN

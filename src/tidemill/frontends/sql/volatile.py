@@ -94,10 +94,10 @@ class _Statuses:
         if column.branches:
             pairs = zip(scope.set_operation_scopes, column.branches, strict=True)
             return max(self.of_column(branch, each) if each else _Status.DATA for branch, each in pairs)
-        return self._of_source(column)
+        return self._of_relation(column)
 
-    def _of_source(self, passed: OutputColumn) -> _Status:
-        within = passed.source.scope if passed.source else None
+    def _of_relation(self, passed: OutputColumn) -> _Status:
+        within = passed.relation.scope if passed.relation else None
         return self.of_column(within, passed.column) if within and passed.column else _Status.DATA
 
     def _of_expression(self, scope: Scope, node: exp.Expr, column: OutputColumn) -> _Status:
@@ -118,10 +118,10 @@ class _Statuses:
         return max(found, default=_Status.DATA)
 
     def _of_reference(self, scope: Scope, node: exp.Column, column: OutputColumn) -> _Status:
-        """By its sources; where none has it, by what the same SELECT has made under this name before."""
+        """By its relations; where none has it, by what the same SELECT has made under this name before."""
         owners = [each for _, each in self.tree.owners(scope, node)]
         if listed := [each for each in owners if each]:
-            return max(self._of_source(each) for each in listed)
+            return max(self._of_relation(each) for each in listed)
         columns = self.tree.columns(scope)
         before = columns[: columns.index(column)]
         made = None if owners or node.table else next((each for each in before[::-1] if each.has_name(node.name)), None)
