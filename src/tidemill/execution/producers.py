@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.joins import JoinSource
-from tidemill.frontends.sql.volatile import output_columns
+from tidemill.frontends.sql import output_columns
 from tidemill.model.check import Relationships
 from tidemill.model.function import Function
 from tidemill.model.join import Join

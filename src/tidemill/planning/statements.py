@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tidemill.frontends.sql.volatile import output_columns
+from tidemill.frontends.sql import output_columns
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import quote, quoted_text
