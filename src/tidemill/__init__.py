@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidemill.formats.history import History
     from tidemill.ledger.past import PastRun, PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
-    from tidemill.planning.explain import PlannedStep
+    from tidemill.planning.plan import PlannedStep
     from tidemill.verify.result import Verified, VerifiedTables
 
 __version__ = "0.1.0"
@@ -92,7 +92,7 @@ _LOADED_LATER = {
     "History": "tidemill.formats.history",
     "PastRun": "tidemill.ledger.past",
     "PastRuns": "tidemill.ledger.past",
-    "PlannedStep": "tidemill.planning.explain",
+    "PlannedStep": "tidemill.planning.plan",
     "RestoreResult": "tidemill.maintenance.backup",
     "RunResult": "tidemill.api.results",
     "RunStep": "tidemill.api.results",

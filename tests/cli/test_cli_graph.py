@@ -16,7 +16,7 @@ import pytest
 from pace import second
 
 from tidemill.cli import render
-from tidemill.formats.log import keep_view
+from tidemill.formats.registry import keep_view
 from tidemill.ledger.ledger import Ledger, Step, ledger_file
 from tidemill.model.cursor import cursor
 from tidemill.model.record import Record

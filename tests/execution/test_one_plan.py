@@ -14,8 +14,8 @@ import pytest
 from tidemill.api.planning import runner_of
 from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
-from tidemill.execution.facts import facts_by_log
-from tidemill.formats.log import log_of
+from tidemill.execution.producers import facts_by_log
+from tidemill.formats.registry import log_of
 from tidemill.ledger.past import past_runs
 from tidemill.planning.gaps import Gap
 from tidemill.planning.plan import plan_step

@@ -11,7 +11,7 @@ import pytest
 
 from tidemill.formats.base import KeyRange
 from tidemill.formats.delta import opened
-from tidemill.formats.log import log_at
+from tidemill.formats.registry import log_at
 from tidemill.model.cursor import Cursor, CursorKind
 
 if TYPE_CHECKING:

@@ -23,9 +23,7 @@ from tidemill.formats.base import (
     UpsertRows,
 )
 from tidemill.formats.history import counts_of
-from tidemill.formats.log import format_at, log_at, some_rows
-from tidemill.formats.registry import store_at
-from tidemill.formats.table_formats import format_named, register, unregister
+from tidemill.formats.registry import format_at, format_named, log_at, register, some_rows, store_at, unregister
 from tidemill.model.format import DELTA, FORMATS, PARQUET, Capability
 from tidemill.model.record import Counts, Record
 from tidemill.model.strategy import Merge

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from tidemill.frontends.pipeline import Declared, read_pipelines
+from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.model.mistakes import FileErrors, excerpt
 from tidemill.model.variables import Variables
 
 if TYPE_CHECKING:
     from collections.abc import Container
+
+    from tidemill.frontends.pipeline.declarations import Declared
 
 
 class Reading(Protocol):

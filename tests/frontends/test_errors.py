@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.errors import ArgumentError, Origin
-from tidemill.frontends.pipeline import read_pipelines
+from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.model.mistakes import FileError, FileErrors, excerpt
 from tidemill.model.variables import Variables
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.pipeline import (
-    columns_of,
-    cut_at_parameters,
-    inputs_of,
-    output_columns,
-    parameters_of,
-    reads_clock,
-    sums_of,
-    unrepeatable,
-    volatile_columns,
-)
+from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
+from tidemill.frontends.sql.queries import columns_of, inputs_of, unrepeatable
+from tidemill.frontends.sql.volatile import output_columns, reads_clock, sums_of, volatile_columns
 from tidemill.model.mistakes import FileError
 from tidemill.model.query import Query
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import Origin
-from tidemill.frontends.pipeline import Declared, read_pipelines
+from tidemill.frontends.pipeline.declarations import Declared
+from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.model.cursor import Duration
 from tidemill.model.source import Source
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace

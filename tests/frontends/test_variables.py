@@ -10,7 +10,7 @@ import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.frontends.pipeline import read_pipelines
+from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.model.mistakes import FileErrors
 from tidemill.model.strategy import Merge
 from tidemill.model.variables import Variables

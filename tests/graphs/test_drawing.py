@@ -10,8 +10,8 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.graphs import Box, Picture, Shape, mermaid, svg, tree
-from tidemill.graphs.svg import Size, layout
+from tidemill.graphs.picture import Box, Picture, Shape, mermaid, tree
+from tidemill.graphs.svg import Size, layout, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 ODD = "a<b>&\"c'`] --> end; &lt; %% {x}\n\x01\ud800 日本 ${y}"

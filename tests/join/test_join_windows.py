@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.errors import ArgumentError, StateError
-from tidemill.formats.log import log_at
+from tidemill.formats.registry import log_at
 from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
 from tidemill.model.join import Join, JoinSide, JoinType
 from tidemill.model.record import Commit, Record, Snapshot

@@ -13,7 +13,7 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tidemill.errors import StateError
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.formats.log import view_record
+from tidemill.formats.registry import view_record
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.record import RECORD_FORMAT, InputRecord, Record
 

@@ -29,7 +29,7 @@ from tidemill.execution.journal import keeping_run
 from tidemill.execution.results import Outcome, RunOutcome, StepKind, StepResult
 from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
-from tidemill.formats.log import forget_view, keep_view, view_record
+from tidemill.formats.registry import forget_view, keep_view, view_record
 from tidemill.ledger.ledger import Run
 from tidemill.model.check import RowCount
 from tidemill.model.mistakes import FileErrors

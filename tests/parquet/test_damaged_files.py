@@ -11,9 +11,9 @@ import pytest
 import tidemill
 from tidemill.api.tables import merge_table, run_merge
 from tidemill.errors import DatasetFileError
-from tidemill.formats.log import some_rows
 from tidemill.formats.parquet.compaction import compact
 from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.registry import some_rows
 from tidemill.maintenance.repair import check_keys, dedup
 
 if TYPE_CHECKING:

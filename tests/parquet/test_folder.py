@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidemill.errors import TableError
-from tidemill.formats.log import format_at
 from tidemill.formats.parquet import folder as folder_module
 from tidemill.formats.parquet import protocol
 from tidemill.formats.parquet.files import corrupt
 from tidemill.formats.parquet.folder import Added, Attempt, DataFile, Entry, Folder
+from tidemill.formats.registry import format_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

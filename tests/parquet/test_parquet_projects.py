@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import tidemill as tm
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.formats.log import format_at
 from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.registry import format_at
 
 if TYPE_CHECKING:
     from pathlib import Path

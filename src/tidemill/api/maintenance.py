@@ -141,7 +141,7 @@ def drop(
 
 def _found(table: Place) -> Snapshot:
     """The table as it is; where there is none, the error names the one that may be meant, beside it or declared."""
-    from tidemill.formats.log import log_at  # noqa: PLC0415
+    from tidemill.formats.registry import log_at  # noqa: PLC0415
 
     snapshot = log_at(table.path).snapshot()
     if snapshot is None:

@@ -9,17 +9,16 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
-from tidemill.formats.log import log_of, view_record
+from tidemill.formats.registry import log_of, view_record
 from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
 from tidemill.frontends.sql.queries import bind_tables, unparsed
 from tidemill.model.names import quoted_text, spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
 from tidemill.model.table import SchemaPolicy, Table, schema_changed
-from tidemill.planning.explain import explain, explain_view
 from tidemill.planning.gaps import NO_FACTS
 from tidemill.planning.notices import changed_query, may_miss, missed_changes, rows_will_stay
-from tidemill.planning.plan import Mode, plan_step
+from tidemill.planning.plan import Mode, explain, explain_view, plan_step
 from tidemill.planning.refusals import ground_of, refuse
 from tidemill.planning.request import USUAL
 from tidemill.planning.windows import known_of
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from tidemill.execution.runner import Runner
     from tidemill.model.query import Export
     from tidemill.model.record import Snapshot
-    from tidemill.planning.explain import PlannedStep
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning.plan import PlannedStep, StepPlan
     from tidemill.planning.refusals import Ground
     from tidemill.planning.request import Request
 
@@ -194,7 +192,7 @@ def refused_columns(table: Table, snapshot: Snapshot | None) -> tuple[str, ...]:
 
 
 def _refused(table: Table, snapshot: Snapshot) -> tuple[str, ...]:
-    from tidemill.execution.facts import columns_given  # noqa: PLC0415  slow to import
+    from tidemill.execution.producers import columns_given  # noqa: PLC0415  slow to import
 
     try:
         held, given = log_of(table).columns(), columns_given(table)
@@ -255,8 +253,7 @@ def _plan_of_table(
     unread: bool,
 ) -> StepPlan:
     """The plan that a run would execute; `unread`: the run changes nothing before it that the table reads."""
-    from tidemill.execution.facts import facts_by_log  # noqa: PLC0415  slow to import
-    from tidemill.execution.producers import source_of  # noqa: PLC0415
+    from tidemill.execution.producers import facts_by_log, source_of  # noqa: PLC0415  slow to import
 
     snapshot, facts = ground.snapshots[table.name], NO_FACTS
     with suppress(TidemillError):  # a source that cannot be looked at fails in its own step

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
-    from tidemill.planning.explain import PlannedStep
+    from tidemill.planning.plan import PlannedStep
     from tidemill.planning.request import Request
     from tidemill.verify.result import VerifiedTables
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.display import html_table
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.formats.log import format_at
+from tidemill.formats.registry import format_at
 from tidemill.model.format import COMPRESSION, DEFAULT_FORMAT, PARQUET, Capability, can, known_codec, known_format
 from tidemill.model.names import absolute, local_path
 from tidemill.model.project import SparkSettings, find_project
@@ -200,7 +200,7 @@ def history(target: str | Path, limit: int | None = None) -> History:
 
 def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]:
     """The same, each read when it is asked for."""
-    from tidemill.formats.log import log_at  # noqa: PLC0415
+    from tidemill.formats.registry import log_at  # noqa: PLC0415
 
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise ArgumentError("history.bad_limit", f"{limit!r} is no number of commits.", "Give one, or leave it out.")
@@ -227,7 +227,7 @@ def restore(
     >>> tidemill.restore("lake/orders", to=0).total
     3
     """
-    from tidemill.formats.log import log_at  # noqa: PLC0415
+    from tidemill.formats.registry import log_at  # noqa: PLC0415
     from tidemill.maintenance.backup import restore_backup, restore_table, version_at  # noqa: PLC0415
     from tidemill.spark.errors import translated  # noqa: PLC0415
     from tidemill.spark.session import session_for  # noqa: PLC0415

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tidemill.api.planning import checked_ground, missed_of, notices_of, plan_of, runner_of
 from tidemill.api.questions import tested, verified
 from tidemill.errors import ArgumentError, did_you_mean
-from tidemill.formats.log import format_at
+from tidemill.formats.registry import format_at
 from tidemill.frontends.declarations import read_declarations
 from tidemill.frontends.project import target_here
 from tidemill.model.mistakes import Wording
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.graph import Graph
     from tidemill.model.source import Source
-    from tidemill.planning.explain import PlannedStep
+    from tidemill.planning.plan import PlannedStep
     from tidemill.planning.request import Backfill, Request
     from tidemill.verify.result import Verified
 

@@ -44,7 +44,7 @@ def history(
     """
     from tidemill.api import tables as api  # noqa: PLC0415
     from tidemill.formats.history import HEADINGS, line_of, without_parts  # noqa: PLC0415
-    from tidemill.formats.log import log_at  # noqa: PLC0415
+    from tidemill.formats.registry import log_at  # noqa: PLC0415
 
     path = located(table_path)
     refuse_unknown(table_path, path)
@@ -67,7 +67,7 @@ def history(
 
 def _is_view(table: str, path: str) -> bool:
     """Whether it was a view at its last run; one that never was a table has no history, and that is an error."""
-    from tidemill.formats.log import log_at, view_record  # noqa: PLC0415
+    from tidemill.formats.registry import log_at, view_record  # noqa: PLC0415
 
     viewed = view_record(path) is not None
     if viewed and not log_at(path).exists():

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from tidemill.api.maintenance import Place
     from tidemill.cli.options import Load
+    from tidemill.formats.base import Finished, OnSpark, Vacuumed
     from tidemill.formats.port import TableFormat
-    from tidemill.formats.upkeep import Finished, OnSpark, Vacuumed
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.maintenance.repair import CheckedKeys
     from tidemill.model.record import Snapshot
@@ -327,7 +327,7 @@ def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone:
     versions that ended before it can then no longer be read or restored. Of a Parquet dataset they are the files that
     interrupted runs have staged and never committed; that needs no Spark. Files of runs that are still at work stay.
     """
-    from tidemill.formats.upkeep import VacuumRequest  # noqa: PLC0415
+    from tidemill.formats.base import VacuumRequest  # noqa: PLC0415
     from tidemill.maintenance import files  # noqa: PLC0415
     from tidemill.model.cursor import duration  # noqa: PLC0415
 

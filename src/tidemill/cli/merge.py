@@ -144,7 +144,7 @@ def merge(
 
 def _kept_partitions(table: Table) -> list[str]:
     """That a table which was there before is not partitioned as it was asked for."""
-    from tidemill.formats.log import log_at  # noqa: PLC0415
+    from tidemill.formats.registry import log_at  # noqa: PLC0415
 
     snapshot = log_at(absolute(table.path)).snapshot()
     held = snapshot.partition_columns if snapshot else ()

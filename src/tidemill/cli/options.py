@@ -275,7 +275,7 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
 
     Else the error says which name was meant, or that the table is yet to be made.
     """
-    from tidemill.formats.log import log_at  # noqa: PLC0415
+    from tidemill.formats.registry import log_at  # noqa: PLC0415
 
     path = workspace.project.table_path(table) if workspace else str(at_home(table))
     if log_at(path).snapshot() is None:

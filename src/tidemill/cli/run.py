@@ -271,7 +271,7 @@ def _named(workspace: Workspace, name: str) -> Table | View:
 
 
 def _runs(workspace: Workspace, node: Table | View) -> tuple[RunStatements, ...]:
-    from tidemill.formats.log import log_of  # noqa: PLC0415
+    from tidemill.formats.registry import log_of  # noqa: PLC0415
     from tidemill.model.query import View  # noqa: PLC0415
     from tidemill.planning.statements import statements_of, view_statements  # noqa: PLC0415
 

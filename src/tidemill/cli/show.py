@@ -106,7 +106,7 @@ def show(table: str, limit: int, load: Load, form: str, quiet: bool) -> None:
 def _rows_of_table(path: str, settings: SparkSettings, limit: int, *, quiet: bool) -> tuple[pa.Table, int | None]:
     """The rows, and how many there are where the log tells."""
     from tidemill.api import tables as api  # noqa: PLC0415
-    from tidemill.formats.log import log_at, some_rows  # noqa: PLC0415
+    from tidemill.formats.registry import log_at, some_rows  # noqa: PLC0415
     from tidemill.spark.session import session_for  # noqa: PLC0415
 
     def read() -> pa.Table:

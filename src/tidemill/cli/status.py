@@ -127,7 +127,7 @@ def status(workspace: Workspace, form: str, quiet: bool) -> None:
 
 
 def _status(table: Table | View, ledger: Ledger) -> Status:
-    from tidemill.formats.log import changed_at, log_of, view_record  # noqa: PLC0415
+    from tidemill.formats.registry import changed_at, log_of, view_record  # noqa: PLC0415
     from tidemill.ledger.past import last_step  # noqa: PLC0415
     from tidemill.model.cursor import cursor  # noqa: PLC0415
     from tidemill.model.join import apart  # noqa: PLC0415
@@ -286,7 +286,7 @@ def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, qu
 
 
 def _state(workspace: Workspace, table: Table | View) -> State:
-    from tidemill.formats.log import log_of  # noqa: PLC0415
+    from tidemill.formats.registry import log_of  # noqa: PLC0415
     from tidemill.model.query import View  # noqa: PLC0415
 
     if isinstance(table, View):
@@ -308,7 +308,7 @@ def _state(workspace: Workspace, table: Table | View) -> State:
 
 
 def _view_state(workspace: Workspace, view: View) -> State:
-    from tidemill.formats.log import view_record  # noqa: PLC0415
+    from tidemill.formats.registry import view_record  # noqa: PLC0415
 
     record = view_record(view.path)
     return State(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tidemill.api.workspace import Workspace
     from tidemill.cli.options import Load
-    from tidemill.formats.log import Watermark
+    from tidemill.formats.registry import Watermark
     from tidemill.model.cursor import Cursor
     from tidemill.model.table import Table
 
@@ -60,7 +60,7 @@ def show_watermarks(
     PIPELINE is a pipeline's name (its file's stem) or the path of its file; those of models and functions are under
     "models".
     """
-    from tidemill.formats.log import watermarks_of  # noqa: PLC0415
+    from tidemill.formats.registry import watermarks_of  # noqa: PLC0415
 
     workspace = _workspace(pipeline, load)
     found = watermarks_of(_chosen(workspace, pipeline, source, None))
@@ -152,7 +152,7 @@ def _workspace(pipeline: str | None, load: Load) -> Workspace:
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
     """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
-    from tidemill.formats.log import owner_of  # noqa: PLC0415
+    from tidemill.formats.registry import owner_of  # noqa: PLC0415
 
     naming = workspace.project.warehouse.naming
     tables = [part for each in workspace.tables for part in each.parts if part.window]
@@ -190,7 +190,7 @@ def _unknown(word: str, name: str, known: list[str]) -> ArgumentError:
 
 
 def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
-    from tidemill.formats.log import kind_of_column  # noqa: PLC0415
+    from tidemill.formats.registry import kind_of_column  # noqa: PLC0415
     from tidemill.model.cursor import cursor  # noqa: PLC0415
 
     _check_was_run(table)
@@ -205,7 +205,7 @@ def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
 
 
 def _check_was_run(table: Table) -> None:
-    from tidemill.formats.log import log_of  # noqa: PLC0415
+    from tidemill.formats.registry import log_of  # noqa: PLC0415
     from tidemill.maintenance.repair import never_run  # noqa: PLC0415
 
     if log_of(table).snapshot() is None:
@@ -225,7 +225,7 @@ def _ask(tables: list[Table]) -> None:
 
 def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool) -> None:
     from tidemill.cli.console import interruptible  # noqa: PLC0415
-    from tidemill.formats.log import watermarks_of  # noqa: PLC0415
+    from tidemill.formats.registry import watermarks_of  # noqa: PLC0415
     from tidemill.maintenance.repair import set_watermark as commit  # noqa: PLC0415
     from tidemill.spark.errors import translated  # noqa: PLC0415
     from tidemill.spark.session import session_for  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""One attempt at one commit of a step: the plan, what gives the rows, and all that execution asks of a store."""
+"""A step that only counts: what its commit would do to rows and files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pyspark.sql import functions as F
 from tidemill.changes.columns import require
 from tidemill.changes.match import compile_matched, match_rows, small_match
 from tidemill.changes.profile import exact, highest, time_kind
-from tidemill.errors import SchemaError
+from tidemill.errors import ArgumentError, SchemaError
 from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
-from tidemill.formats.base import HELD, AppendRows, HeldRows, Requirements, Target
+from tidemill.formats.base import HELD, AppendRows, CommitResult, HeldRows, Requirements, Target
+from tidemill.formats.history import completed
+from tidemill.model.format import Capability
 from tidemill.model.names import of, quote
 from tidemill.planning.refusals import missing_variables, refusals, refuse
 from tidemill.planning.windows import known_of
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from tidemill.changes.check_results import Expected
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
-    from tidemill.formats.base import Change, CommitResult, Compiled, Whole
+    from tidemill.formats.base import Change, Compiled, Operation, Whole
     from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
@@ -38,6 +40,37 @@ if TYPE_CHECKING:
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan
     from tidemill.sources.protocol import Connector
+
+
+def count_change(attempt: Attempt, compiled: Compiled, record: Record) -> tuple[CommitResult | None, str]:
+    """What the commit would come to, and a notice of what it would do to files."""
+    store, operation = attempt.store, compiled.operation
+    files = attempt.snapshot.files if attempt.snapshot else 0
+    if operation is None:
+        return None, f"would write nothing: {files:,} {'file stays' if files == 1 else 'files stay'}"
+    if not store.can(Capability.REHEARSAL):
+        return _counted(attempt, compiled, operation, record)
+    result, read = store.rehearse(operation, record, attempt.snapshot)
+    return result, f"would read {read:,} of {files:,} files and rewrite {result.files_rewritten:,}"
+
+
+def refuse_dropping(name: str, columns: Sequence[str]) -> ArgumentError:
+    """The error for a change that drops columns before it can be counted."""
+    return ArgumentError(
+        "merge.dry_run",
+        f"{', '.join(columns)} would leave {name} before the merge, in a commit of its own, and a dry run makes none.",
+        "Ask with --schema-policy append_new_columns what the merge would do after that.",
+    )
+
+
+def _counted(attempt: Attempt, compiled: Compiled, operation: Operation, record: Record) -> tuple[CommitResult, str]:
+    """Only the rows are reported where the store finds the files that it rewrites while it writes."""
+    appends = isinstance(operation, AppendRows)
+    counts = completed(record, {"inserted": operation.rows.count()}) if appends else compiled.counts
+    before = attempt.snapshot.version if attempt.snapshot else -1
+    result = CommitResult(max(before, 0), alone=True, counts=counts, files_rewritten=0, files_kept=0)
+    return result, f"would be version {before + 1}"
+
 
 NEAR = 8 * 1024 * 1024  # bytes of a table that are met sooner than code for it is generated
 

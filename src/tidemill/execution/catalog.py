@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.execution.views import drop_view, is_name_of, make_view
-from tidemill.formats.log import format_at, log_at
-from tidemill.formats.table_formats import format_named
+from tidemill.formats.registry import format_at, format_named, log_at
 from tidemill.model.format import Capability, can
 from tidemill.model.names import Naming, quote, quoted_name
 from tidemill.model.query import by_name

@@ -22,7 +22,7 @@ from tidemill.model.names import quoted_name
 from tidemill.model.query import View
 from tidemill.sources.protocol import Reading
 from tidemill.spark.errors import as_tidemill, file_is_gone, is_conflict, one_line
-from tidemill.spark.failures import SPARK_FAILURES
+from tidemill.spark.frames import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,18 +21,18 @@ from tidemill.execution.attempt import (
     commit_note,
     count_after,
     count_before,
+    count_change,
     drop_columns,
     is_small,
     match_in_store,
     no_rows,
     part_met,
+    refuse_dropping,
     target_of,
 )
 from tidemill.execution.checks import check_change, warnings
-from tidemill.execution.dry_run import count_change, refuse_dropping
 from tidemill.execution.joins import JoinSource
-from tidemill.execution.load_record import record_of_loads
-from tidemill.execution.record import Recording, explained
+from tidemill.execution.record import Recording, explained, record_of_loads
 from tidemill.execution.results import StepResult
 from tidemill.execution.retry import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows

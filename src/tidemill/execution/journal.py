@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.results import Silent, StepKind
-from tidemill.formats.log import format_at, log_at
+from tidemill.formats.registry import format_at, log_at
 from tidemill.ledger.ledger import (
     FAILED,
     INTERRUPTED,

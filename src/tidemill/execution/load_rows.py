@@ -24,8 +24,7 @@ from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.planning.gaps import Facts
-from tidemill.planning.table_windows import table_window
+from tidemill.planning.gaps import Facts, table_window
 from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, SourceError, TidemillError, did_you_mean
 from tidemill.execution.joins import JoinSource
-from tidemill.execution.load_parts import LoadsSource
+from tidemill.execution.load_parts import LoadsSource, version_of
+from tidemill.frontends.sql.volatile import output_columns
 from tidemill.model.check import Relationships
 from tidemill.model.function import Function
 from tidemill.model.join import Join
@@ -23,9 +24,10 @@ from tidemill.model.query import Loaded, Query, through
 from tidemill.model.source import Loads
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.model.window import WINDOW_PARAMETERS
+from tidemill.planning.gaps import Facts
 from tidemill.planning.starts import literals_of, start_variable
 from tidemill.sources.protocol import Reading, sum_of_known
-from tidemill.sources.registry import connector_for, failures_of, in_place, said
+from tidemill.sources.registry import columns_of, connector_for, failures_of, in_place, said
 from tidemill.spark.errors import one_line, unparsed_at
 from tidemill.spark.settings import in_zone_of
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from tidemill.execution.catalog import Catalog
     from tidemill.model.cursor import Cursor
+    from tidemill.model.record import Snapshot
     from tidemill.model.source import Source
     from tidemill.model.table import Table
     from tidemill.sources.protocol import Connector, Run
@@ -324,3 +327,41 @@ class QuerySource:
         problem = f"{self} cannot be parsed: {one_line(failure)}"
         remedy = "Correct the query and run again."
         return ArgumentError("query.syntax", problem, remedy, origin=self.query.at(*place))
+
+
+def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None) -> Facts:
+    """What logs and declarations say about a step; no rows are asked."""
+    parts = source.parts if isinstance(source, LoadsSource) else ()
+    return replace(
+        facts_by_version(source),
+        columns=_columns(table),
+        sides=source.facts_by_log(snapshot) if isinstance(source, JoinSource) else None,
+        sources={part.load.input: Facts(columns=_columns(part.table)) for part in parts},
+    )
+
+
+def facts_by_version(source: Connector) -> Facts:
+    """The versions of what a step reads: all that decides whether Spark has to be asked."""
+    if not isinstance(source, LoadsSource):
+        return Facts(version=source.version())
+    versions = {part.load.input: part.source.version() for part in source.parts}
+    return Facts(version=version_of(versions), versions=versions)
+
+
+def _columns(table: Table) -> Sequence[str] | None:
+    """The columns that a source or a query gives, where an append has to know whether they are what they were."""
+    return columns_given(table) if table.window and table.strategy.appends else None
+
+
+def columns_given(table: Table) -> Sequence[str] | None:
+    """The columns that its source or its query gives, where they are known."""
+    match table.producer:
+        case Loaded(source):
+            try:
+                return columns_of(source)
+            except TidemillError:  # what cannot be looked at fails when it is read
+                return None
+        case Query() as query:
+            return output_columns(query.text)
+        case _:
+            return None

@@ -25,7 +25,7 @@ from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import failures_of
 from tidemill.spark.errors import one_line
-from tidemill.spark.failures import SPARK_FAILURES
+from tidemill.spark.frames import SPARK_FAILURES
 from tidemill.spark.session import paced_session
 
 if TYPE_CHECKING:

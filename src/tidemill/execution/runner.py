@@ -12,14 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
-from tidemill.execution.facts import facts_by_version
-from tidemill.execution.producers import QuerySource, source_of
+from tidemill.execution.producers import QuerySource, facts_by_version, source_of
 from tidemill.execution.results import Outcome, RunOutcome, Silent
 from tidemill.execution.retry import with_retries
 from tidemill.execution.step import execute
 from tidemill.execution.views import run_view
-from tidemill.formats.log import forget_view, log_of
-from tidemill.formats.registry import store_of
+from tidemill.formats.registry import forget_view, log_of, store_of
 from tidemill.model.mistakes import Wording
 from tidemill.model.names import KEPT_FROM_RESET
 from tidemill.model.query import Export, View

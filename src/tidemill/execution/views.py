@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, SourceError
 from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
-from tidemill.formats.log import keep_view, view_record
+from tidemill.formats.registry import keep_view, view_record
 from tidemill.model.names import local_path, quoted_name, quoted_text
 from tidemill.model.record import Record
 from tidemill.spark.errors import one_line
@@ -70,7 +70,7 @@ def make_view(spark: SparkSession, view: View, text: str) -> None:
 
     A query that is wrong is an error at its line.
     """
-    from tidemill.spark.failures import SPARK_FAILURES  # noqa: PLC0415  plan imports this module, and no Spark
+    from tidemill.spark.frames import SPARK_FAILURES  # noqa: PLC0415  plan imports this module, and no Spark
 
     name = quoted_name(view.name)
     try:

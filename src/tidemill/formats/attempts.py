@@ -11,7 +11,7 @@ from tidemill.errors import FilesGoneError
 from tidemill.formats.base import Conflict
 from tidemill.formats.filesystem import FOLDER, WriterLock
 from tidemill.spark.errors import file_is_gone
-from tidemill.spark.failures import SPARK_FAILURES
+from tidemill.spark.frames import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

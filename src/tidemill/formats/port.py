@@ -25,15 +25,19 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.formats.base import (
         CommitResult,
+        Compacted,
+        Finished,
         KeyRange,
         MatchResult,
         MatchRows,
+        OnSpark,
         Operation,
         Reach,
         Staged,
+        Vacuumed,
+        VacuumRequest,
         Whole,
     )
-    from tidemill.formats.upkeep import Compacted, Finished, OnSpark, Vacuumed, VacuumRequest
     from tidemill.model.cursor import Cursor
     from tidemill.model.format import Capability
     from tidemill.model.record import Commit, Described, Record, Snapshot

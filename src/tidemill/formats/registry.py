@@ -1,17 +1,223 @@
-"""The store of a table, by the format that it is declared to have, or by what is at its path."""
+"""The table formats that there are, and the log and the store of whatever is at a path. Importing it imports no Spark.
+
+A view's record says that its name was a view at its last run; without it the view's query is checked once more.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.formats.log import format_at, log_of
-from tidemill.formats.table_formats import format_named
+from tidemill.errors import StateError, TableError
+from tidemill.formats.delta.format import DeltaFormat
+from tidemill.formats.filesystem import file_system
+from tidemill.formats.parquet.files import unopened
+from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.parquet.format import ParquetFormat
+from tidemill.model.cursor import CursorKind
+from tidemill.model.format import DEFAULT_FORMAT, FORMATS
+from tidemill.model.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
-    from tidemill.formats.port import Store
+    import pyarrow as pa
+
+    from tidemill.formats.port import Store, TableFormat, TableLog
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.format import FormatTraits
+    from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
+
+_formats: dict[str, TableFormat] = {}
+
+
+def register(table_format: TableFormat) -> None:
+    """From now on tables can be declared with this format, and are recognised where they lie."""
+    _formats[table_format.traits.name] = table_format
+    FORMATS[table_format.traits.name] = table_format.traits
+
+
+def unregister(name: str) -> None:
+    """Takes a format out again."""
+    _formats.pop(name, None)
+    FORMATS.pop(name, None)
+
+
+register(DeltaFormat())
+register(ParquetFormat())
+
+
+def format_named(name: str | None) -> TableFormat:
+    """The format of this name; the default one where a declaration names none."""
+    return _formats[name or DEFAULT_FORMAT]
+
+
+def recognised(path: str) -> TableFormat | None:
+    """The format of what is at a path, by what lies there; None where nothing does that tells."""
+    return next((each for each in _formats.values() if each.is_at(path)), None)
+
+
+def format_at(path: str) -> str | None:
+    """The name of the format of what is at a path, by what lies there; None where nothing does that tells."""
+    try:
+        found = recognised(path)
+    except OSError as failure:  # it may not be looked at, or its name is too long
+        raise unopened(path, failure) from failure
+    return found.traits.name if found else None
+
+
+def log_at(path: str) -> TableLog:
+    """The log of what is at a path; nothing there is no table of any format."""
+    return format_named(format_at(path)).log(path)
+
+
+def log_of(table: Table) -> TableLog:
+    """The log of a declared table; a table of another format in its place is an error."""
+    declared = format_named(table.format)
+    declared.check_place(table.path, table.origin)
+    there = format_at(table.path)
+    if there is None:
+        Folder(table.path).check_alone()
+    elif there != declared.traits.name and format_named(there).is_kept(table.path):
+        raise _other_format(table, declared.traits, format_named(there).traits)
+    return declared.log(table.path)
+
+
+def _other_format(table: Table, declared: FormatTraits, held: FormatTraits) -> TableError:
+    return TableError(
+        "table.other_format",
+        f"{table.path} is a {held.noun}, and {table.name} is declared with the format {declared.name}.",
+        f"Use the format {held.name}, or another path.",
+        origin=table.origin,
+    )
+
+
+def some_rows(path: str, limit: int) -> pa.Table | None:
+    """Rows of the last commit, without those that it marks as deleted; None where only Spark can read the table.
+
+    Which rows come first is up to the table's files.
+    """
+    return format_named(format_at(path)).some_rows(path, limit)
+
+
+def changed_at(log: TableLog, snapshot: Snapshot) -> str:
+    """The time of the commit by which rows last came or went, ours or of others; what is noted on it is no change."""
+    moments = [commit.at for commit in snapshot.foreign if commit.adds_rows or commit.removes_rows]
+    record, version = snapshot.record, snapshot.record_version
+    if record is None or version is None:
+        last = log.commit(snapshot.version)
+        return last.at if last else ""
+    ours = log.commit(version if record.same_rows_as is None else record.same_rows_as)
+    return max([ours.at if ours and ours.at else record.at, *moments])
+
+
+def view_record(path: str) -> Record | None:
+    """What the last run of the view at this path has left; None where there was none, or its file is not whole."""
+    files, file = file_system(_beside(path))
+    try:
+        with files.open_input_stream(file) as stream:
+            return Record.from_json(stream.read().decode())
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def keep_view(path: str, record: Record) -> None:
+    """Keeps the record in the place of the one before, whole or not at all."""
+    files, file = file_system(_beside(path))
+    try:
+        files.create_dir(file.rpartition("/")[0], recursive=True)
+        with files.open_output_stream(f"{file}.new") as stream:
+            stream.write(record.to_json().encode())
+        files.move(f"{file}.new", file)
+    except OSError as failure:
+        raise StateError(
+            "view.no_record",
+            f"The record of {record.table} cannot be written to {_beside(path)}: {failure}",
+            "Make its folder one that can be written to, and run again.",
+        ) from failure
+
+
+def forget_view(path: str) -> None:
+    """Takes the record away: the name is that of a table now."""
+    files, file = file_system(_beside(path))
+    with contextlib.suppress(FileNotFoundError):
+        files.delete_file(file)
+
+
+def _beside(path: str) -> str:
+    folder, slash, name = path.rstrip("/").rpartition("/")
+    return f"{folder}{slash}_{name}.view.json"
+
+
+_KINDS = {
+    "date": CursorKind.DATE,
+    "timestamp": CursorKind.TIMESTAMP,
+    "timestamp_ntz": CursorKind.TIMESTAMP_NTZ,
+    "string": CursorKind.STRING,
+    **dict.fromkeys(("byte", "short", "integer", "long"), CursorKind.INTEGER),
+}
+
+MODELS = "models"  # what their watermarks are shown under, in the place of a pipeline
+_NO_PIPELINES = {"query", "function"}
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """How far a table has read one input; `value` is None before its first run, and after a reset."""
+
+    pipeline: str
+    source: str
+    table: str
+    column: str
+    value: Cursor | None
+    at: str | None = None
+    version: int | None = None
+    reset: bool = False
+
+
+def watermarks_of(tables: Iterable[Table]) -> list[Watermark]:
+    """The watermarks of the tables that have a window, in their order; of several sources, one for each."""
+    return [_watermark(part) for table in tables for part in table.parts if part.window]
+
+
+def owner_of(table: Table) -> tuple[str, str]:
+    """The pipeline that declares a table, and the source that it loads: none where a query or a function gives it."""
+    pipeline, _, source = table.input.partition(".")
+    return (MODELS if pipeline in _NO_PIPELINES and not source else pipeline), source
+
+
+def _watermark(table: Table) -> Watermark:
+    assert table.window is not None  # noqa: S101  asked only of tables that have one
+    pipeline, source = owner_of(table)
+    snapshot = log_of(table).snapshot()
+    record = snapshot.record if snapshot else None
+    return Watermark(
+        pipeline=pipeline,
+        source=source,
+        table=table.name,
+        column=table.window.time_column,
+        value=record.progress.get(table.input) if record else None,
+        at=record.at if record else None,
+        version=snapshot.version if snapshot else None,
+        reset=bool(record and table.input in record.reset),
+    )
+
+
+def kind_of_column(table: Table) -> CursorKind | None:
+    """The kind of the table's time column, by its log; None where there is no table or no such column.
+
+    What a function is asked for are always dates.
+    """
+    if table.function and table.window:
+        return CursorKind.DATE
+    log = log_of(table)
+    if table.window is None or log.snapshot() is None:
+        return None
+    known = log.column_types().get(table.window.time_column.lower(), "")
+    return CursorKind.DECIMAL if known.startswith("decimal") else _KINDS.get(known)
 
 
 def store_of(table: Table) -> Store:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.formats.log import format_at
+from tidemill.formats.registry import format_at
 from tidemill.frontends.models.functions import read_functions
 from tidemill.frontends.models.reader import FOLDER as MODELS
 from tidemill.frontends.models.reader import FunctionFile, ModelFiles, Models, find_models, read_models

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import StateError, TidemillError
 from tidemill.formats.filesystem import held_open, is_held
 from tidemill.formats.history import counts_of, without_parts
-from tidemill.formats.log import log_at
+from tidemill.formats.registry import log_at
 from tidemill.model.project import find_project
 from tidemill.model.record import Counts, Record
 

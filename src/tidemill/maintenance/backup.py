@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.execution.retry import with_retries
 from tidemill.formats.base import AppendRows, OverwriteRows
-from tidemill.formats.log import format_at, log_at
-from tidemill.formats.registry import store_at
+from tidemill.formats.registry import format_at, log_at, store_at
 from tidemill.model.format import Capability
 from tidemill.model.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.model.record import Record

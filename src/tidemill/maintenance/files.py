@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError
 from tidemill.execution.retry import with_retries
-from tidemill.formats.log import format_at
-from tidemill.formats.table_formats import format_named
+from tidemill.formats.registry import format_at, format_named
 from tidemill.model.format import FORMATS, Capability, can, formats_that
 
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.formats.base import Compacted, Finished, OnSpark, Vacuumed, VacuumRequest
     from tidemill.formats.port import TableFormat
-    from tidemill.formats.upkeep import Compacted, Finished, OnSpark, Vacuumed, VacuumRequest
 
     T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn
 
-from tidemill.formats.log import kind_of_column
+from tidemill.formats.registry import kind_of_column
 from tidemill.model.cursor import Cursor, CursorKind, Duration
 from tidemill.model.window import CurrentDate, StartVariable
 from tidemill.planning.starts import end_of, goes_by_days, start_of, window_for
-from tidemill.planning.windows import WindowPlan
+from tidemill.planning.windows import EVERYTHING, FIRST_RUN, WindowPlan, plan_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table, Window
     from tidemill.planning.joins import JoinFacts
+    from tidemill.planning.request import Part
 
 WATERMARK = "<watermark>"
 
@@ -161,3 +162,61 @@ def _minus(lookback: Duration | int | None) -> str:
             return f" - INTERVAL {amount} {unit.upper()}{'' if amount == 1 else 'S'}"
         case number:
             return f" - {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableWindow:
+    """A window, what of it is not known yet, and what a reader has to know about that."""
+
+    window: WindowPlan | None
+    gap: Gap | None = None
+    notes: tuple[str, ...] = ()
+
+
+def table_window(
+    table: Table,
+    snapshot: Snapshot | None,
+    variables: Mapping[str, str],
+    now: datetime,
+    part: Part | None,
+    facts: Facts,
+) -> TableWindow:
+    """The window that the next run reads, or one batch of a backfill; without a snapshot it is a first run."""
+    if table.window is None:
+        return TableWindow(None)
+    kind, assumed = cursor_kind(table, snapshot, facts, variables, first_run=snapshot is None)
+    notes = (assumed,) if assumed else ()
+    if kind is None:
+        gap = Gap.CURSOR_TYPE
+        if snapshot is None:
+            return TableWindow(open_window(window_for(table, variables, first_run=True), FIRST_RUN), gap)
+        return TableWindow(_unfilled(table, None, snapshot, variables, now), gap)
+    if assumed and snapshot is None:  # what is only assumed must not be found wrong, and a first run does not look back
+        table = _without_lookback(table)
+    try:
+        window = plan_window(table, kind, facts.columns, snapshot, facts.highest, now, part, variables)
+    except GapError:
+        assert snapshot is not None  # noqa: S101  its rows were asked for
+        unfilled = _unfilled(table, kind, snapshot, variables, now)
+        return TableWindow(unfilled, Gap.HIGHEST, (*notes, *_asked_of_rows(table, snapshot, unfilled)))
+    return TableWindow(window, Gap.CURSOR_TYPE if assumed else None, notes)
+
+
+def _without_lookback(table: Table) -> Table:
+    return replace(table, window=replace(table.window, lookback=None)) if table.window else table
+
+
+def _unfilled(
+    table: Table, kind: CursorKind | None, snapshot: Snapshot, variables: Mapping[str, str], now: datetime
+) -> WindowPlan:
+    if not table.reads_windows:
+        return open_window(window_for(table, variables, first_run=False), EVERYTHING)
+    return unfilled_window(table, kind, variables, now, reason_unfilled(table, snapshot))
+
+
+def _asked_of_rows(table: Table, snapshot: Snapshot, window: WindowPlan) -> tuple[str, ...]:
+    if not isinstance(window.start, Placeholder):
+        return ()
+    column = table.window.time_column if table.window else ""
+    event = "somebody else removed rows" if snapshot.record else "the table was made by others"
+    return (f"{WATERMARK} is the highest {column} that the table holds: {event}, so the run asks its rows",)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, StateError
-from tidemill.formats.log import log_at, log_of
+from tidemill.formats.registry import log_at, log_of
 from tidemill.model.cursor import Cursor, CursorKind, cursor
 from tidemill.model.join import Join, at_tick, tick_of
 from tidemill.model.table import NullTime

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import StateError, TidemillError
 from tidemill.model.source import common_cursor
 from tidemill.model.table import NullTime, SchemaPolicy
-from tidemill.planning.gaps import NO_FACTS
-from tidemill.planning.table_windows import table_window
+from tidemill.planning.gaps import NO_FACTS, table_window
 from tidemill.planning.windows import FIRST_RUN, NOT_READ_YET, known_of, reason_of_everything
 
 if TYPE_CHECKING:

@@ -16,17 +16,17 @@ from tidemill.model.join import Join
 from tidemill.model.source import Loads
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import plan_fetches, whole_of
-from tidemill.planning.gaps import NO_FACTS, Gap, cursor_kind
+from tidemill.planning.gaps import NO_FACTS, Gap, cursor_kind, table_window
 from tidemill.planning.joins import plan_join
 from tidemill.planning.loads import LoadsPlanning, reason_of_all
 from tidemill.planning.notices import changed_query, layout_notices, rebuilt_query
 from tidemill.planning.request import USUAL
-from tidemill.planning.table_windows import table_window
 from tidemill.planning.windows import FIRST_RUN, condition_given, reason_of_everything
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tidemill.model.query import View
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
     from tidemill.planning.dates import Fetch
@@ -250,3 +250,39 @@ def _versions_of(record: Record, table: Table) -> str | None:
         return record.input_versions.get(table.input)
     found = {name: record.input_versions.get(name) for name in table.input_names}
     return None if None in found.values() else json.dumps(found, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step of a plan: what a run would do to a table, and why.
+
+    >>> step = tidemill.Project.load("shop").plan(select="daily")[0]
+    >>> step.table, step.reason
+    ('daily', 'up to date: its inputs are unchanged')
+    """
+
+    table: str
+    strategy: str
+    reason: str
+    notices: tuple[str, ...] = ()
+
+
+def explain(plan: StepPlan) -> PlannedStep:
+    """What a run will do to a table, and why."""
+    return PlannedStep(plan.table.name, plan.table.declared_strategy, plan.reason, plan.notices)
+
+
+def explain_view(view: View, record: Record | None, *, up_to_date: bool = False) -> PlannedStep:
+    """When the query of a view, and its checks if it has any, are tried, as far as its own record says."""
+    return PlannedStep(view.name, view.strategy, UP_TO_DATE if up_to_date else _view_reason(view, record))
+
+
+def _view_reason(view: View, record: Record | None) -> str:
+    if record is None:
+        return "first run"
+    if record.sql_hash != view.sql_hash:
+        return "its query changed, and is checked"
+    if record.config_hash != view.config_hash:
+        return "its checks changed, and are run"
+    what = "its checks are run" if view.checks else "its query is checked"
+    return f"{what} when what it reads has changed"

@@ -9,7 +9,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
-from tidemill.formats.log import log_at, log_of, view_record
+from tidemill.formats.registry import log_at, log_of, view_record
 from tidemill.model.join import Join
 from tidemill.model.mistakes import FileErrors
 from tidemill.model.names import KEPT_FROM_RESET, RESET_ALLOWED

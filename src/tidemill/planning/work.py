@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.formats.base import KeyRange
-from tidemill.formats.log import log_of
+from tidemill.formats.registry import log_of
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.format import Capability, can
 from tidemill.model.names import spelled

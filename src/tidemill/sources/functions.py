@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources.params import Params
+from tidemill.sources.params import Params, kept, select_columns
 from tidemill.sources.protocol import Run
-from tidemill.sources.spark import kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

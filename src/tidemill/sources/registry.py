@@ -120,7 +120,7 @@ _OWN = {
     "http": _HTTP,
     "python": "tidemill.sources.functions:function_source",
 }
-_ANY = "tidemill.sources.spark:spark_source"
+_ANY = "tidemill.sources.params:spark_source"
 _OF_SPARK = ("avro", "binaryFile", "iceberg", "image", "kafka", "libsvm", "rate", "text", "xml")
 
 

@@ -147,7 +147,7 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Errors of Spark's, Delta's and Java's that leave the block are ours."""
-    from tidemill.spark.failures import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
+    from tidemill.spark.frames import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
 
     try:
         yield

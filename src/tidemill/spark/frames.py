@@ -1,16 +1,24 @@
-"""Frames that are computed once. Importing this imports PySpark."""
+"""The classes that Spark's errors have in Python. Importing this imports PySpark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 
 from tidemill.errors import EngineError
 from tidemill.spark.settings import CHECKPOINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+try:
+    from py4j.protocol import Py4JError
+except ImportError:  # a client of Spark Connect alone has no JVM to talk to
+    SPARK_FAILURES: tuple[type[Exception], ...] = (PySparkException,)
+else:
+    SPARK_FAILURES = (PySparkException, Py4JError)
 
 
 def settle(rows: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.formats.filesystem import file_system, is_hidden
-from tidemill.formats.log import log_at
+from tidemill.formats.registry import log_at
 from tidemill.model.names import absolute, local_path
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 

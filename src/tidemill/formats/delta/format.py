@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from tidemill.formats.base import Compacted, OnSpark, Vacuumed, VacuumRequest
     from tidemill.formats.delta.log import DeltaLog
     from tidemill.formats.delta.store import DeltaStore
-    from tidemill.formats.upkeep import Compacted, OnSpark, Vacuumed, VacuumRequest
 
 
 class DeltaFormat(TableFormat):
@@ -46,7 +46,7 @@ class DeltaFormat(TableFormat):
         return DeltaStore(path, properties=properties, partition_by=partition_by, single_writer=single_writer)
 
     def some_rows(self, path: str, limit: int) -> pa.Table | None:
-        from tidemill.formats.delta.rows import some_rows  # noqa: PLC0415  slow to import
+        from tidemill.formats.delta.log import some_rows  # noqa: PLC0415  slow to import
 
         return some_rows(path, limit)
 

@@ -1,4 +1,4 @@
-"""Delta's log, read without a JVM: commits, our records in them, and what others did since."""
+"""The metrics of Delta's commits, in our words: rows that were inserted, updated and deleted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import deltalake
+import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from tidemill.errors import TableError
-from tidemill.formats.delta.metrics import rows_seen
 from tidemill.formats.delta.opened import newest_version, open_table
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.history import counts_of
@@ -23,12 +24,53 @@ from tidemill.model.names import COLUMN_MAPPING, local_path
 from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import deltalake
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tidemill.formats.base import KeyRange, Reach
     from tidemill.model.cursor import Cursor
+
+_METRICS = {
+    "MERGE": {
+        "inserted": "numTargetRowsInserted",
+        "updated": "numTargetRowsUpdated",
+        "deleted": "numTargetRowsDeleted",
+    },
+    "DELETE": {"deleted": "numDeletedRows"},
+    "UPDATE": {"updated": "numUpdatedRows"},
+}
+_WRITES = {
+    "WRITE",
+    "CREATE TABLE AS SELECT",
+    "REPLACE TABLE AS SELECT",
+    "CREATE OR REPLACE TABLE AS SELECT",
+    "STREAMING UPDATE",
+}
+_CAPITAL = re.compile("([A-Z])")
+
+
+def rows_seen(operation: str, metrics: Mapping[str, str], *, keyed: bool) -> dict[str, int]:
+    """What a commit did to rows; of a write by keys, a row that came for one that left has changed."""
+    if operation not in _WRITES:
+        return {count: _metric(metrics, metric) for count, metric in _METRICS.get(operation, {}).items()}
+    came, gone = _written(metrics)
+    return {"inserted": came - gone, "updated": gone} if keyed else {"inserted": came, "deleted": gone}
+
+
+def files_removed(metrics: Mapping[str, str]) -> int:
+    names = ("numTargetFilesRemoved", "numRemovedFiles", "num_removed_files")  # the last is delta-rs's
+    return next((int(metrics[name]) for name in names if name in metrics), 0)
+
+
+def _written(metrics: Mapping[str, str]) -> tuple[int, int]:
+    """Rows that came and rows that left. Delta counts those that stay, in a file with marked ones, as copies."""
+    came = _metric(metrics, "numOutputRows") - _metric(metrics, "numCopiedRows")
+    return came or _metric(metrics, "numAddedRows"), _metric(metrics, "numDeletedRows")
+
+
+def _metric(metrics: Mapping[str, str], name: str) -> int:
+    """A metric by Spark's name for it, or by that of delta-rs, which writes num_deleted_rows."""
+    return int(metrics.get(name) or metrics.get(_CAPITAL.sub(r"_\1", name).lower()) or 0)
+
 
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
@@ -318,3 +360,21 @@ def _moment(milliseconds: int | None) -> str:
 
 def _first_line(failure: Exception) -> str:
     return str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+
+
+def some_rows(path: str, limit: int) -> pa.Table | None:
+    """Rows of the last commit, without those that it marks as deleted; None where only Spark can read the table."""
+    try:
+        return _first(pa.RecordBatchReader.from_stream(deltalake.DeltaTable(path).scan()), limit)
+    except (DeltaError, pa.ArrowException, OSError):  # a feature that it does not know, or a file it cannot read
+        return None
+
+
+def _first(batches: pa.RecordBatchReader, limit: int) -> pa.Table:
+    """Stops reading once there are enough."""
+    found: list[pa.RecordBatch] = []
+    for batch in batches:
+        found.append(batch)
+        if sum(each.num_rows for each in found) >= limit:
+            break
+    return pa.Table.from_batches(found, batches.schema).slice(0, limit)

@@ -22,8 +22,7 @@ from tidemill.formats.base import (
     UpsertRows,
 )
 from tidemill.formats.delta.guards import refuse_unguarded, room_for
-from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
-from tidemill.formats.delta.metrics import files_removed
+from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog, files_removed
 from tidemill.formats.delta.small import small_table
 from tidemill.formats.filesystem import only_writer
 from tidemill.formats.history import counts_of

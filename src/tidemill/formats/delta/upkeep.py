@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+from tidemill.formats.base import Compacted, Vacuumed
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.formats.upkeep import Compacted, Vacuumed
 from tidemill.model.names import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.formats.upkeep import OnSpark, VacuumRequest
+    from tidemill.formats.base import OnSpark, VacuumRequest
 
 RETENTION = "delta.deletedFileRetentionDuration"
 _WEEK = timedelta(days=7)  # Delta's default

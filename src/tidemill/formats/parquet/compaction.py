@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.errors import FilesGoneError, TableError
+from tidemill.formats.base import Compacted
 from tidemill.formats.parquet.files import columns_of, reading
 from tidemill.formats.parquet.folder import COMPACTS, Added, DataFile, Entry, not_written
 from tidemill.formats.parquet.footers import footers
@@ -26,7 +27,6 @@ from tidemill.formats.parquet.worker.arrow import (
     with_times,
     without_notes,
 )
-from tidemill.formats.upkeep import Compacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, ConflictError, TableError
+from tidemill.formats.base import Finished
 from tidemill.formats.parquet.folder import Folder, is_data, is_skipped, not_written
 from tidemill.formats.port import TableFormat
-from tidemill.formats.upkeep import Finished
 from tidemill.model.format import PARQUET
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.errors import Origin
+    from tidemill.formats.base import Compacted, OnSpark, VacuumRequest
     from tidemill.formats.parquet.log import DatasetLog
     from tidemill.formats.parquet.store import ParquetStore
-    from tidemill.formats.upkeep import Compacted, OnSpark, VacuumRequest
 
 
 class ParquetFormat(TableFormat):
@@ -70,7 +70,7 @@ class ParquetFormat(TableFormat):
         return ParquetStore(path, properties=properties, partition_by=partition_by)
 
     def some_rows(self, path: str, limit: int) -> pa.Table:
-        from tidemill.formats.parquet.rows import some_rows  # noqa: PLC0415  needs pyarrow.parquet
+        from tidemill.formats.parquet.log import some_rows  # noqa: PLC0415  needs pyarrow.parquet
 
         return some_rows(path, limit)
 
@@ -80,13 +80,13 @@ class ParquetFormat(TableFormat):
         return attempting_alone(path, number)
 
     def register(self, spark: SparkSession, name: str, path: str) -> None:
-        from tidemill.formats.parquet.catalog import register_dataset  # noqa: PLC0415  it imports PySpark
+        from tidemill.formats.parquet.log import register_dataset  # noqa: PLC0415  it imports PySpark
 
         register_dataset(spark, name, path)
 
     def refresh(self, spark: SparkSession, name: str, path: str) -> None:
         """Spark keeps its files in mind, and a step before may have changed them."""
-        from tidemill.formats.parquet.catalog import refresh_dataset  # noqa: PLC0415  it imports PySpark
+        from tidemill.formats.parquet.log import refresh_dataset  # noqa: PLC0415  it imports PySpark
 
         refresh_dataset(spark, name, path)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import os.path
 import re
 from datetime import date
 from functools import reduce
@@ -28,7 +27,7 @@ from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.worker.rewriting import FILE, ROW
 from tidemill.model.names import quote
 from tidemill.spark.errors import condition_of, one_line, unread_file
-from tidemill.spark.failures import SPARK_FAILURES
+from tidemill.spark.frames import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

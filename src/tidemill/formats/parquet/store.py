@@ -27,7 +27,7 @@ from tidemill.formats.port import Store
 from tidemill.model.format import COMPRESSION, PARQUET
 from tidemill.model.names import spelled
 from tidemill.spark.errors import file_is_gone, one_line
-from tidemill.spark.failures import SPARK_FAILURES
+from tidemill.spark.frames import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tidemill.model.mistakes import Span, Text
 
-
 _Found = tuple[Key, ast.expr | ast.keyword]
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.model.mistakes import Span
 
-
 _VARIABLE = re.compile(r"\$\{[^{}\n]*\}")
 _NOT_A_BREAK = re.compile(r"[^\n]")
 _END_OF_STATEMENT = re.compile(r";[^\S\n]*\n")

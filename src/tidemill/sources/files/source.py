@@ -12,8 +12,7 @@ from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.parquet.folder import Folder
 from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import Types
-from tidemill.sources.params import Params
-from tidemill.sources.spark import rows_since, select_columns
+from tidemill.sources.params import Params, rows_since, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,8 +15,7 @@ from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
 from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
-from tidemill.sources.params import Params
-from tidemill.sources.spark import kept, select_columns
+from tidemill.sources.params import Params, kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -327,7 +326,7 @@ class RestSource:
     def _rows(
         self, reading: Reading, query: Mapping[str, str], columns: Sequence[str], most: int | None = None
     ) -> DataFrame:
-        from tidemill.sources.files.untyped import empty, read_json  # noqa: PLC0415  it imports PySpark
+        from tidemill.sources.files.reading import empty, read_json  # noqa: PLC0415  it imports PySpark
 
         with tempfile.TemporaryDirectory(prefix="tidemill-rest-") as folder:
             file = Path(folder) / "records.json"
