@@ -181,10 +181,10 @@ def _as_one(table: Table, changes: Sequence[Prepared], rows: DataFrame) -> Prepa
 
 
 def profiled(rows: DataFrame, strategy: Strategy, cursor: str | None, volatile: frozenset[str]) -> Change:
-    """Rows of several sources as a change."""
+    """Settled rows of several sources as a change."""
     keys = strategy.keys
     time = require([cursor], rows.columns, "The time column", "the sources")[0] if cursor else None
-    return Change(rows, profile(rows, keys=keys, time_column=time), volatile, time)
+    return Change(rows, profile(rows, keys=keys, time_column=time), volatile, time, kept=True)
 
 
 @singledispatch

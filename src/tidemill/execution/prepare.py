@@ -96,7 +96,9 @@ def prepare(
     volatile = frozenset(name.lower() for name in named)
     _check_sums(table, rows, volatile)
     preparing = _Preparing(table, strategy, window, snapshot, volatile, measured)
-    change, read = preparing.change(rows if settled else settle(rows), seen)
+    given = rows if settled else settle(rows)
+    change, read = preparing.change(given, seen)
+    change = replace(change, kept=not settled or change.rows is not given)
     if change.profile.rows <= ONE_TASK and not settled:  # what a source keeps may be much more than what is read of it
         change = replace(change, rows=change.rows.coalesce(1))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)

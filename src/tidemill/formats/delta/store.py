@@ -302,8 +302,11 @@ class DeltaStore(Store):
 
         A MERGE would read the keys of the target three times, and shuffle what it rewrites where rows are new.
         """
-        writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
-        writer.option("targetAlias", HELD).option("replaceOn", operation.match).save(self.path)
+        settled = {"spark.databricks.delta.insertReplaceOnOrUsing.materializeSource": "none"}  # the change is
+        with statements(operation.rows.sparkSession, settled) as session, shared_view(operation.rows) as coming:
+            writer = _numbered(session.table(coming).alias(COMING).write, record).mode("overwrite")
+            writer.option("mergeSchema", "true").option("targetAlias", HELD)
+            writer.option("replaceOn", operation.match).save(self.path)
 
     def _rewrite(self, operation: UpsertRows, record: Record) -> None:
         """All rows that stay are written beside the new ones: every file holds one that goes, so none could be kept.
