@@ -24,8 +24,9 @@ from tidemill.planning.starts import table_for
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import failures_of
-from tidemill.spark.errors import one_line
+from tidemill.spark.errors import no_room, one_line
 from tidemill.spark.failures import SPARK_FAILURES
+from tidemill.spark.places import disk_full
 from tidemill.spark.session import paced_session
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
             raise Conflict(failure.problem) from failure
         raise _unreadable(table, source, failure.problem, failure.remedy) from failure
     except SPARK_FAILURES as failure:
+        if full := no_room(failure):
+            raise disk_full(f"Reading rows for {table.name}", full) from failure
         what = "query, or what it reads," if isinstance(producer, Query) else "source"
         raise _unreadable(table, source, one_line(failure), f"Fix the {what} and run again.") from failure
 
