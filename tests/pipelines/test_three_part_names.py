@@ -99,6 +99,19 @@ def test_a_table_declared_in_a_catalog_that_is_not_the_projects_is_one_error_tha
     assert all('[warehouse] catalog = "other" in tidemill.toml' in error.remedy for error in errors)
 
 
+def test_a_catalog_that_spark_does_not_know_is_named_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    function = FILES["models/dev/seen.py"].replace(
+        'return run.read("lr_nhl_demo.dev.orders")', 'return run.spark.table("lr_nhl_demo.dev.orders")'
+    )
+    query = "SELECT * FROM elsewhere.dev.orders"
+    shop = Workspace.load(written(tmp_path, **{"models/dev/checked.sql": query, "models/dev/seen.py": function}))
+    errors = {each.table: each.error.problem for each in shop.run(spark).outcomes if each.error}
+    assert sorted(errors) == ["dev.checked", "dev.seen"]
+    for table, catalog in (("dev.checked", "elsewhere"), ("dev.seen", "lr_nhl_demo")):
+        said = f'Spark has no catalog {catalog}; for tables of this project SQL needs catalog = "{catalog}" under'
+        assert f"{said} [warehouse] in tidemill.toml, and a function run.read" in errors[table]
+
+
 def test_a_catalog_is_an_identifier(tmp_path: Path) -> None:
     with pytest.raises(FileErrors, match=r"warehouse.catalog is 'lr-demo', which is no identifier"):
         Workspace.load(written(tmp_path, **{"tidemill.toml": '[warehouse]\ncatalog = "lr-demo"\n'}))
