@@ -28,8 +28,9 @@ from tidemill.planning.windows import known_of
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.protocol import Reading, bytes_of
 from tidemill.sources.registry import failures_of
-from tidemill.spark.errors import one_line
+from tidemill.spark.errors import no_room, one_line
 from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.places import disk_full
 from tidemill.spark.session import paced_session
 from tidemill.spark.settings import in_zone_of
 
@@ -153,6 +154,8 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
             raise Conflict(failure.problem) from failure
         raise _unreadable(table, source, failure.problem, failure.remedy) from failure
     except SPARK_FAILURES as failure:
+        if full := no_room(failure):
+            raise disk_full(f"Reading rows for {table.name}", full) from failure
         what = "query, or what it reads," if isinstance(producer, Query) else "source"
         raise _unreadable(table, source, one_line(failure), f"Fix the {what} and run again.") from failure
 

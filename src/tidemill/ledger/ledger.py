@@ -292,8 +292,8 @@ class Ledger:
             return db.total_changes - before
 
     def query(self, sql: str, *values: str | int) -> list[sqlite3.Row]:
-        """Rows of the ledger; none when there is no ledger yet."""
-        if not self.file.exists():
+        """Rows of the ledger; none when there is no ledger yet, or an empty file that a full disk has left."""
+        if not self.file.exists() or self.file.stat().st_size == 0:
             return []
         with self.open() as db:
             return list(db.execute(sql, values))

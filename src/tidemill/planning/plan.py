@@ -125,9 +125,14 @@ def _planned(ground: StepPlan, facts: Facts) -> StepPlan:
     table, snapshot = ground.table, ground.snapshot
     found = _of_producer(ground, facts)
     if ground.request.full_refresh and snapshot is not None:
-        return replace(found, mode=Mode.FULL_REFRESH, reason=REFRESHED)
+        return replace(found, mode=Mode.FULL_REFRESH, reason=REFRESHED, window=_refreshed(found.window))
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
     return replace(found, notices=(*found.notices, *layout))
+
+
+def _refreshed(window: WindowPlan | None) -> WindowPlan | None:
+    """The window of a first run, of which a full refresh reads the same rows."""
+    return window and replace(window, reason=window.reason.replace(FIRST_RUN, Mode.FULL_REFRESH, 1))
 
 
 def _of_producer(ground: StepPlan, facts: Facts) -> StepPlan:

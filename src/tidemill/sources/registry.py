@@ -9,11 +9,13 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_you_mean
+from tidemill.model.query import DATABASE_KINDS
 from tidemill.sources.kinds import kind_named, own_kinds
 from tidemill.sources.protocol import Measured, OfFiles
-from tidemill.spark.errors import condition_of, one_line
+from tidemill.spark.errors import condition_of, no_room, one_line
 from tidemill.spark.jars import POSTGRES, ensure_jars
 from tidemill.spark.jvm import is_embedded
+from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,6 +56,9 @@ def _as_connector_error(source: Source, failure: Exception) -> Exception:
         return _hide_secrets(failure, masking, source)
     if condition_of(failure) == _UNKNOWN_KIND:
         return unknown_kind(source)
+    full = None if source.kind.lower() in DATABASE_KINDS else no_room(failure)  # a server's disk is not here
+    if full:
+        return _hide_secrets(disk_full(f"Reading the source {source}", full), masking, source)
     return ConnectorError(
         "source.unreadable",
         f"The source {source} could not be read: {masking.mask(said(failure))}",

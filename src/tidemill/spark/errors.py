@@ -32,6 +32,10 @@ _SAYS_NOTHING = re.compile(
     r"|Stage cancelled|Multiple failures in stage|Writing job aborted|\[FAILED_EXECUTE_UDF\]",
 )
 _NAMES_A_FILE = "Encountered error while reading file"  # and not what is wrong with it
+_NO_CATALOG = (
+    r'Spark has no catalog \1; for tables of this project SQL needs catalog = "\1" under [warehouse] in tidemill.toml, '
+    "and a function run.read"
+)
 _MISFIT = "Malformed records are detected"
 _UNREAD = re.compile(
     rf"\[FAILED_READ_FILE\.(?:FILE_NOT_EXIST|CANNOT_READ_FILE_FOOTER|NO_HINT)\] {_NAMES_A_FILE} (\S+?)\.(?:\s|$)"
@@ -252,5 +256,6 @@ def _clean(message: str) -> str:
     line = _unlike_columns(message) or _last_of_traceback(lines) or _with_list(lines)
     line = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]+\]\s*", "", line)
     line = re.sub(r"^The \S+@[0-9a-f]+ datasource", "The table's format", line)
+    line = re.sub(r"^\w+ requires a single-part namespace, but got `([^`]+)`\.\S*", _NO_CATALOG, line)
     line = re.sub(r"\s*SQLSTATE: \w{5}.*$", "", line).strip()
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

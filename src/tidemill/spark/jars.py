@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import EngineError
 from tidemill.model.format import FORMATS, Jar, spark_support
-from tidemill.spark.places import jar_folder, make_folder, spark_home
+from tidemill.spark.places import disk_full, jar_folder, make_folder, spark_home, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,6 +161,10 @@ def _fetch(jar: Jar, java: Java) -> None:
         reason = _try_to_fetch(jar, java, settings)
         if not reason:
             return
+        if full := told_of_room(reason):
+            what = "Delta's jars" if jar in JARS else f"the jar {jar.file}"
+            after = "TIDEMILL_HOME names another folder."
+            raise disk_full(f"Fetching {what}", full, jar_folder(), after)
         if pause is not None:
             time.sleep(pause)
     raise _unavailable(reason, jar)

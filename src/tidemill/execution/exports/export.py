@@ -19,7 +19,8 @@ from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.table import Table
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.registry import retold
-from tidemill.spark.errors import one_line
+from tidemill.spark.errors import no_room, one_line
+from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.model.query import Export
+
+
+_UNCHANGED = "What was there is unchanged."
 
 
 def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> StepResult:
@@ -89,9 +93,15 @@ def _failures(export: Export) -> Iterator[None]:
         raise
     except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
         whole = "".join(traceback.format_exception(failure))
-        raise ExportError(
-            "export.failed",
-            f"The export {export} to {masking.mask(export.target)} failed: {masking.mask(one_line(failure))}",
-            "What was there is unchanged.",
-            origin=export.origin,
-        ) from (failure if masking.mask(whole) == whole else None)
+        raise _failed(export, failure) from (failure if masking.mask(whole) == whole else None)
+
+
+def _failed(export: Export, failure: Exception) -> TidemillError:
+    doing = f"The export {export} to {export.target}"
+    full = None if export.kind.lower() in DATABASE_KINDS else no_room(failure)  # a server's disk is not here
+    if full:
+        error: TidemillError = disk_full(doing, full, place_of(export), _UNCHANGED)
+    else:
+        error = ExportError("export.failed", f"{doing} failed: {one_line(failure)}", _UNCHANGED)
+    retold(error, export.masking.mask(error.problem), export.masking.mask(error.remedy), export.origin)
+    return error

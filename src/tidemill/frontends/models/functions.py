@@ -21,7 +21,7 @@ from tidemill.frontends.tables import OF_COLUMNS, SETTINGS, settings_of
 from tidemill.model.cursor import duration
 from tidemill.model.function import UTC, Function, decoration_of
 from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
-from tidemill.model.names import RESET_ALLOWED, quote, spelled
+from tidemill.model.names import RESET_ALLOWED, naming_remedy, quote, spelled
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Table, Window
@@ -133,8 +133,7 @@ class Arguments:
     def _name(self) -> str:
         name = self.naming.full(self.given.get("name", self.function.call.__name__))
         if not _NAME.fullmatch(name):
-            remedy = "name it table or schema.table, in letters, digits and _"
-            self.document.note(("name",), "table.bad_name", f"{name!r} is no name of a table", remedy)
+            self.document.note(("name",), "table.bad_name", f"{name!r} is no name of a table", naming_remedy(name))
         return name
 
     def _names(self, name: str) -> tuple[str, ...]:

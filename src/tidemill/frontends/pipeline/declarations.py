@@ -9,7 +9,7 @@ from tidemill.errors import ArgumentError
 from tidemill.frontends.sql import volatile_columns
 from tidemill.frontends.tables import SETTINGS, inputs_in, rows_of_join, rows_of_query, settings_of, with_settings
 from tidemill.model.mistakes import FileError, Reads, suggestion
-from tidemill.model.names import is_foreign
+from tidemill.model.names import is_foreign, naming_remedy
 from tidemill.model.query import Export, Loaded, Query
 from tidemill.model.source import Load, Loads, Source
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
@@ -296,12 +296,12 @@ class Names:
             )
 
     def _check_catalog(self, name: Named) -> None:
-        """A table of a pipeline is one of the warehouse."""
-        if is_foreign(self.naming.full(name.text)):
+        """A table of a pipeline is one of the warehouse; a statement that names another cannot be read."""
+        full = self.naming.full(name.text)
+        if is_foreign(full):
             catalog = name.text.partition(".")[0]
-            remedy = f'name it table or schema.table, or say [warehouse] catalog = "{catalog}" in tidemill.toml'
             problem = f"{name.text} cannot be a name here: {catalog} is not the catalog of this project"
-            self.errors.append(FileError("language.bad_name", problem, remedy, span=name.span))
+            raise FileError("language.bad_name", problem, naming_remedy(full), span=name.span)
 
     def _declare(self, names: dict[str, Named], key: str, name: Named, word: str) -> None:
         first = names.setdefault(key, name)
