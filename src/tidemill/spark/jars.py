@@ -162,7 +162,8 @@ def _fetch(jar: Jar, java: Java) -> None:
         if not reason:
             return
         if full := told_of_room(reason):
-            what = "Delta's jars" if jar in JARS else f"the jar {jar.file}"
+            title = _title_of(jar)
+            what = f"{title}'s jars" if title else f"the jar {jar.file}"
             after = "TIDEMILL_HOME names another folder."
             raise disk_full(f"Fetching {what}", full, jar_folder(), after)
         if pause is not None:
@@ -233,6 +234,11 @@ def _reason(output: str) -> str:
         if re.search(r"fail|not found|exception|denied|unknown host|timed out|error", line, re.IGNORECASE)
     ]
     return next(iter(reasons), "") or "; ".join(line for line in lines[-3:] if line)
+
+
+def _title_of(jar: Jar) -> str | None:
+    """The table format that a jar belongs to, as people call it."""
+    return next((traits.spark.title for traits in FORMATS.values() if jar in traits.spark.jars), None)
 
 
 def _unavailable(reason: str, wanted: Jar) -> EngineError:
