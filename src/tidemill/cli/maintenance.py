@@ -292,12 +292,10 @@ def compact(target: str, target_size: str, alone: bool, form: str, quiet: bool) 
     as they are, and so do files of the size and above. The files of a Delta table are joined by Delta's OPTIMIZE, and
     the old ones stay for older versions, until a vacuum; a dataset needs no Spark for it.
     """
-    from tidemill.maintenance import files  # noqa: PLC0415
-
     size, place = _bytes(target_size), placed(target, alone=alone)
     on_spark = _later(f"compacting {target}", quiet or form == "json")
     table_format = _format_of(place)
-    done = files.compact(table_format, absolute(place.path), size, on_spark, single_writer=place.single_writer)
+    done = table_format.compact(absolute(place.path), size, on_spark, single_writer=place.single_writer)
     if form == "json":
         render.document({"table": target, **asdict(done)})
     elif not quiet:
@@ -328,13 +326,12 @@ def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone:
     interrupted runs have staged and never committed; that needs no Spark. Files of runs that are still at work stay.
     """
     from tidemill.formats.base import VacuumRequest  # noqa: PLC0415
-    from tidemill.maintenance import files  # noqa: PLC0415
     from tidemill.model.cursor import duration  # noqa: PLC0415
 
     place, asked = placed(target, alone=alone), VacuumRequest(duration(retain) if retain else None, confirm, dry_run)
     on_spark = _later(f"vacuuming {target}", quiet or form == "json")
     table_format = _format_of(place)
-    done = files.vacuum(table_format, absolute(place.path), asked, on_spark, single_writer=place.single_writer)
+    done = table_format.vacuum(absolute(place.path), asked, on_spark, single_writer=place.single_writer)
     _report(target, done, form, quiet=quiet)
 
 
@@ -349,10 +346,8 @@ def recover(target: str, form: str, quiet: bool) -> None:
 
     Every read and write through Tidemill does the same first. Starts no Spark.
     """
-    from tidemill.maintenance import files  # noqa: PLC0415
-
     place = placed(target)
-    _report(target, files.recover(_format_of(place), absolute(place.path), place.name), form, quiet=quiet)
+    _report(target, _format_of(place).recover(absolute(place.path), place.name), form, quiet=quiet)
 
 
 def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -> None:
@@ -365,9 +360,9 @@ def _report(target: str, done: Vacuumed | Finished, form: str, *, quiet: bool) -
 def _format_of(place: Place) -> TableFormat:
     """The format of a table that is there."""
     from tidemill.api.maintenance import missing  # noqa: PLC0415
-    from tidemill.maintenance.files import format_of  # noqa: PLC0415
+    from tidemill.formats.registry import kept_format  # noqa: PLC0415
 
-    found = format_of(absolute(place.path))
+    found = kept_format(absolute(place.path))
     if found is None:
         raise missing(place)
     return found
