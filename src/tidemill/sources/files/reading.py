@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,11 +14,13 @@ from tidemill.errors import ConnectorError
 from tidemill.formats.parquet.protocol import finish_interrupted
 from tidemill.formats.registry import store_at
 from tidemill.sources.exact import with_held_times
+from tidemill.sources.files.nanoseconds import fine_columns, read_by_arrow
 from tidemill.sources.files.text import by_header, files_are_documents, lines_are_records, may_hold_codes, with_tabs
 from tidemill.sources.files.untyped import empty, read_csv, read_json
 
 if TYPE_CHECKING:
-    from pyarrow import fs
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from tidemill.sources.files.listing import Listing
@@ -28,24 +31,30 @@ _SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _FEW = 32  # footers that are read here sooner than by a job
 
 
-def _written_schema(found: Listing) -> StructType | None:
+def fine_columns_of(found: Listing) -> list[str]:
+    """The columns of Parquet files that hold nanoseconds, by the footers of the first files."""
+    return fine_columns(_footers(found))
+
+
+def _footers(found: Listing) -> list[pq.FileMetaData]:
+    """Those of the first files; Spark will tell what is wrong with one that cannot be read."""
+    footers = []
+    for root, file in found.placed[:_FEW]:
+        with suppress(OSError, pa.ArrowException), root.files.open_input_file(file.path) as opened:
+            footers.append(pq.read_metadata(opened))
+    return footers
+
+
+def _written_schema(found: Listing, footers: Sequence[pq.FileMetaData]) -> StructType | None:
     """The schema of all these files, if Spark wrote the same into each; columns of folders (`day=1/`) are not in it."""
     in_folders = any("=" in part for root, file in found.placed for part in root.parts(file)[:-1])
-    if in_folders or len(found.files) > _FEW:
+    if in_folders or len(found.files) != len(footers):
         return None
-    texts = {_written(root.files, file.path) for root, file in found.placed}
+    texts = {(footer.metadata or {}).get(_SCHEMA) for footer in footers}
     text = texts.pop() if len(texts) == 1 else None
     try:
         return StructType.fromJson(json.loads(text)) if text else None
     except (ValueError, KeyError, TypeError):  # of a Spark that knows other types
-        return None
-
-
-def _written(files: fs.FileSystem, path: str) -> bytes | None:
-    try:
-        with files.open_input_file(path) as file:
-            return (pq.read_metadata(file).metadata or {}).get(_SCHEMA)
-    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
         return None
 
 
@@ -71,10 +80,13 @@ def read_files(source: FileSource, reading: Reading) -> DataFrame:
             options = ({"multiLine": "true"} if files_are_documents(found, options) else {}) | options
             return read_json(reading, found.for_spark(), options, source.types)
         case columnar:
+            footers = _footers(found) if columnar == "parquet" else []
+            if fine := fine_columns(footers):
+                return read_by_arrow(source, found, reading, fine)
             # Spark would take the columns of any one file for those of all.
             options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
             reader = reading.spark.read.format(columnar).options(**options)
-            schema = _written_schema(found) if source.is_plain else None
+            schema = _written_schema(found, footers) if source.is_plain else None
             return with_held_times((reader.schema(schema) if schema else reader).load(found.for_spark()), reading.like)
 
 

@@ -146,6 +146,13 @@ class FileSource:
         return path if is_pattern or self.format == "delta" else found.for_spark()[0]
 
     @property
+    def has_nanoseconds(self) -> bool:
+        """Whether its Parquet files hold moments in nanoseconds, so that Spark's catalog cannot read them in place."""
+        from tidemill.sources.files.reading import fine_columns_of  # noqa: PLC0415  it imports PySpark
+
+        return self.format == "parquet" and bool(fine_columns_of(self.listed_now))
+
+    @property
     def place_options(self) -> dict[str, str]:
         """What Spark needs to know to find the files there."""
         return ({"recursiveFileLookup": "true"} if self.listed_now.nested else {}) | dict(self.options)
