@@ -61,6 +61,10 @@ def fetched(home: Path, settings: Path) -> str:
         del os.environ["TIDEMILL_HOME"], os.environ["TIDEMILL_IVY_SETTINGS"]
 
 
+def fill(file: Path) -> None:
+    file.write_bytes(bytes(max(shutil.disk_usage(file.parent).free - SPARE, 0)))
+
+
 def data(folder: Path) -> int:
     return sum(1 for _ in folder.rglob("*.parquet"))
 
@@ -80,8 +84,9 @@ def main() -> None:
     found["jars"] = fetched(disks / "home", free / "ivysettings.xml")
     lines = free / "many.csv"
     csv.write_csv(many, lines)
-    (temp / "filler").write_bytes(bytes(shutil.disk_usage(temp).free - SPARE))
+    fill(temp / "filler")
     found["scratch"] = (told(free / "orders", "delta", many), data(free))
+    fill(temp / "more")  # what the failed merge had there is gone
     found["reading"] = told(free / "read", "delta", lines)
     print(json.dumps(found))
 

@@ -105,7 +105,7 @@ def test_a_catalog_that_spark_does_not_know_is_named_with_what_to_do(spark: Spar
     )
     query = "SELECT * FROM elsewhere.dev.orders"
     shop = Workspace.load(written(tmp_path, **{"models/dev/checked.sql": query, "models/dev/seen.py": function}))
-    errors = {each.table: each.error.problem for each in shop.run(spark).outcomes if each.error}
+    errors = {each.name: each.error.problem for each in shop.run(spark).outcomes if each.error}
     assert sorted(errors) == ["dev.checked", "dev.seen"]
     for table, catalog in (("dev.checked", "elsewhere"), ("dev.seen", "lr_nhl_demo")):
         said = f'Spark has no catalog {catalog}; for tables of this project SQL needs catalog = "{catalog}" under'

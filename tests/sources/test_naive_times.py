@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tidemill
-from tidemill.errors import SchemaError
+from tidemill.errors import ArgumentError, SchemaError
 from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
@@ -99,3 +99,55 @@ def test_a_table_made_elsewhere_keeps_its_features(spark: SparkSession, tmp_path
     with pytest.raises(SchemaError, match=r"made elsewhere.*TIMESTAMP_NTZ.*delta\.feature\.timestampNtz"):
         tidemill.merge(source, target, on="id", schema_policy="append_new_columns", spark=spark)
     assert [commit.operation for commit in DeltaLog(target).commits()] == ["WRITE"]
+
+
+# pandas before 3 has no others, and writes them to Parquet as they are, which Spark does not read.
+FINE = FRAME[["id", "at"]].assign(at=FRAME["at"].astype("datetime64[ns]"))
+FINE["seen"] = FINE["at"].dt.tz_localize("UTC")
+
+
+@pytest.mark.parametrize("first", ["memory", "parquet"])
+def test_nanoseconds_of_pandas_are_read_from_parquet_as_from_memory(
+    spark: SparkSession, eastern: SparkSession, tmp_path: Path, first: str
+) -> None:
+    file, target = tmp_path / "rows.parquet", tmp_path / "lake"
+    FINE.to_parquet(file)
+    one, other = (FINE, file) if first == "memory" else (file, FINE)
+    assert tidemill.merge(one, target, on="id", spark=eastern).inserted == 2
+    again = tidemill.merge(other, target, on="id", spark=spark)
+    assert (again.status, again.unchanged) == ("unchanged", 2)
+    rows = tidemill.read(target, spark=spark)
+    assert dict(rows.dtypes) == {"id": "bigint", "at": "timestamp_ntz", "seen": "timestamp"}
+    assert [row.at for row in rows.orderBy("id").collect()] == list(FRAME["at"])
+
+
+def test_files_with_nanoseconds_lie_beside_others_and_are_outside_data_of_queries(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    FINE.iloc[:1].to_parquet(tmp_path / "data" / "1.parquet")
+    coarse = FINE.iloc[1:].assign(at=FRAME["at"].iloc[1:], seen=FINE["seen"].astype("datetime64[us, UTC]"), more=1)
+    coarse.to_parquet(tmp_path / "data" / "2.parquet")
+    (tmp_path / "tidemill.toml").write_text('[sources."raw.seen"]\ntype = "parquet"\npath = "data"\n')
+    (tmp_path / "models" / "m").mkdir(parents=True)
+    (tmp_path / "models" / "m" / "last.sql").write_text("SELECT id, at, seen, more FROM raw.seen")
+    (step,) = tidemill.Project.load(tmp_path).run(spark=spark).steps
+    assert (step.error, step.inserted) == (None, 2)
+    rows = tidemill.read(tmp_path / "warehouse" / "m" / "last", spark=spark).orderBy("id").collect()
+    assert [(row.at, row.more) for row in rows] == [(FRAME["at"][0], None), (FRAME["at"][1], 1)]
+
+
+@pytest.mark.parametrize(
+    ("place", "frame", "problem"),
+    [
+        ("rows.parquet", FINE.assign(at=FINE["at"] + pd.Timedelta(1, "ns")), r"Casting from .* would lose data"),
+        ("day=1/rows.parquet", FINE, r"holds at, seen in nanoseconds, .* and folders of partitions"),
+    ],
+)
+def test_nanoseconds_that_cannot_be_read_as_they_are_are_an_error_with_the_remedy(
+    spark: SparkSession, tmp_path: Path, place: str, frame: pd.DataFrame, problem: str
+) -> None:
+    (tmp_path / "data" / place).parent.mkdir(parents=True)
+    frame.to_parquet(tmp_path / "data" / place)
+    with pytest.raises(ArgumentError, match=rf"source\.nanoseconds.*{problem}.*coerce_timestamps='us'"):
+        tidemill.merge(tmp_path / "data", tmp_path / "lake", on="id", spark=spark)

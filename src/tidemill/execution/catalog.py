@@ -184,7 +184,7 @@ class Outside:
 
     def _create(self, spark: SparkSession, name: str) -> None:
         rows, files = self._connector.read(Reading(spark)), in_place(self.source)
-        if files:
+        if files and not files.has_nanoseconds:
             options = files.place_options
             spark.catalog.createTable(name, files.place, files.format, rows.schema, _OURS, **options)
         else:

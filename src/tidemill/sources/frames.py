@@ -243,14 +243,14 @@ class FrameSource(Connector):
         """With the table's types but for times: those without a zone are none of UTC."""
         known = {name: kind for name, kind in arrow_types(reading.like).items() if not pa.types.is_timestamp(kind)}
         with self._readable():
-            return _as_files_hold(records_as_arrow(records, known))
+            return as_files_hold(records_as_arrow(records, known))
 
     @cached_property
     def _arrow(self) -> pa.Table:
         """Read once: a stream is gone afterwards."""
         with self._readable():
             table = as_arrow(self.frame)
-            held = _as_files_hold(table) if table is not None else None
+            held = as_files_hold(table) if table is not None else None
         if held is None:
             raise ArgumentError(
                 "source.unknown_kind",
@@ -271,7 +271,7 @@ class FrameSource(Connector):
             ) from failure
 
 
-def _as_files_hold(table: pa.Table) -> pa.Table:
+def as_files_hold(table: pa.Table) -> pa.Table:
     """Types that Spark lacks as those that it reads from a Parquet file of the same table.
 
     What these do not hold, such as nanoseconds, is an error.

@@ -34,7 +34,7 @@ _SAYS_NOTHING = re.compile(
 _NAMES_A_FILE = "Encountered error while reading file"  # and not what is wrong with it
 _NO_CATALOG = (
     r'Spark has no catalog \1; for tables of this project SQL needs catalog = "\1" under [warehouse] in tidemill.toml, '
-    "and a function run.read"
+    "and a function run.read."
 )
 _MISFIT = "Malformed records are detected"
 _UNREAD = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -70,21 +71,34 @@ _SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _FEW_SCHEMAS = 32  # footers that are read here sooner than by a job
 
 
-def written_schema(found: Listing) -> str | None:
-    """The schema in Spark's JSON, if Spark wrote the same into the footers of all these files."""
-    if found.in_partitions or len(found.files) > _FEW_SCHEMAS:
+def first_footers(found: Listing) -> list[pq.FileMetaData]:
+    """Those of the first files; Spark will tell what is wrong with one that cannot be read."""
+    footers = []
+    for root, file in found.placed[:_FEW_SCHEMAS]:
+        with suppress(OSError, pa.ArrowException), root.files.open_input_file(file.path) as opened:
+            footers.append(pq.read_metadata(opened))
+    return footers
+
+
+def written_schema(found: Listing, footers: Sequence[pq.FileMetaData]) -> str | None:
+    """The schema in Spark's JSON, if Spark wrote the same into all of these files."""
+    if found.in_partitions or len(found.files) != len(footers):
         return None
-    texts = {_written(root.files, file.path) for root, file in found.placed}
+    texts = {(footer.metadata or {}).get(_SCHEMA) for footer in footers}
     text = texts.pop() if len(texts) == 1 else None
     return text.decode() if text else None
 
 
-def _written(files: fs.FileSystem, path: str) -> bytes | None:
-    try:
-        with files.open_input_file(path) as file:
-            return (pq.read_metadata(file).metadata or {}).get(_SCHEMA)
-    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
-        return None
+def fine_columns(footers: Iterable[pq.FileMetaData]) -> list[str]:
+    """The columns that hold moments in nanoseconds; Spark reads those of its own INT96."""
+    return list(
+        dict.fromkeys(
+            column.path.partition(".")[0]
+            for footer in footers
+            for column in map(footer.schema.column, range(footer.num_columns))
+            if column.physical_type == "INT64" and "timeUnit=nanoseconds" in str(column.logical_type)
+        )
+    )
 
 
 def _together(columns: Iterable[Sequence[str]]) -> tuple[str, ...]:

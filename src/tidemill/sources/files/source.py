@@ -117,7 +117,12 @@ class FileSource(Connector):
     @property
     def is_plain(self) -> bool:
         """Whether its rows are those of Parquet files, all of them and as they are; it may have fewer columns."""
-        return self._read.has_footers and not self.options
+        return self.has_footers and not self.options
+
+    @property
+    def has_footers(self) -> bool:
+        """Whether its files are Parquet's, whose footers say what is in them."""
+        return self._read.has_footers
 
     @property
     def is_table(self) -> bool:
@@ -166,6 +171,13 @@ class FileSource(Connector):
             found.check()
         is_pattern = [root.path for root in found.roots] != [path.rstrip("/")]
         return path if is_pattern or self.is_table else found.for_spark()[0]
+
+    @property
+    def has_nanoseconds(self) -> bool:
+        """Whether its files hold moments in nanoseconds, so that Spark's catalog cannot read them in place."""
+        from tidemill.sources.files.known import fine_columns, first_footers  # noqa: PLC0415  with sqlglot, for schemas that are given
+
+        return self.has_footers and bool(fine_columns(first_footers(self.listed_now)))
 
     @property
     def place_options(self) -> dict[str, str]:
