@@ -58,7 +58,14 @@ def on_terminal(folder: Path, *args: str, columns: int, type_when: tuple[str, by
 
     `type_when` is a line with a spinner to wait for, and the keys that are typed then.
     """
-    with _terminal([sys.executable, "-m", "tidemill.cli.main", *args], folder) as (process, fd):
+    return command_on_terminal([sys.executable, "-m", "tidemill.cli.main", *args], folder, columns, type_when)
+
+
+def command_on_terminal(
+    command: Sequence[str], folder: Path, columns: int, type_when: tuple[str, bytes] | None = None
+) -> Seen:
+    """Runs any command on a terminal of so many columns, until it ends."""
+    with _terminal(command, folder) as (process, fd):
         _resize(fd, columns)
         screen, displayed = _watched(fd, columns, type_when)
         return Seen(process.wait(timeout=30), screen, displayed)
@@ -70,11 +77,11 @@ class WarmTerminal:
     def __init__(self, fd: int, commands: TextIO) -> None:
         self._fd, self._commands = fd, commands
 
-    def __call__(self, folder: Path, *args: str, columns: int) -> Seen:
+    def __call__(self, folder: Path, *args: str, columns: int, type_when: tuple[str, bytes] | None = None) -> Seen:
         """Runs `tidemill args` in the folder; the terminal has so many columns from then on."""
         _resize(self._fd, columns)
         print(json.dumps([str(folder), args]), file=self._commands, flush=True)
-        screen, displayed = _watched(self._fd, columns)
+        screen, displayed = _watched(self._fd, columns, type_when)
         return Seen(int(screen.title), screen, displayed)
 
 

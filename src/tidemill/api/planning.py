@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
 from tidemill.formats.registry import log_of, view_record
-from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
-from tidemill.frontends.sql.queries import bind_tables, unparsed
+from tidemill.frontends.sql import bind_tables, losing_parts, missed_inputs, unparsed
 from tidemill.model.names import quoted_text, spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
@@ -54,8 +53,7 @@ def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
 
 
 def catalog_of(workspace: Workspace) -> Catalog:
-    from tidemill.execution.catalog import Catalog  # noqa: PLC0415  slow to import
-    from tidemill.execution.producers import Outside  # noqa: PLC0415
+    from tidemill.execution.catalog import Catalog, Outside  # noqa: PLC0415  slow to import
 
     outside = {name: Outside(source) for name, source in workspace.outside.items()}
     tables = {table.name.lower(): table for table in workspace.all_tables}

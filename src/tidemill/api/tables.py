@@ -426,7 +426,7 @@ def _merged(
 def file_source(source: str | Path, options: Mapping[str, str] = NOTHING_GIVEN) -> FileSource:
     """The files at a path, as a merge reads them."""
     from tidemill.sources.files.source import FileSource  # noqa: PLC0415
-    from tidemill.sources.params import given_options  # noqa: PLC0415
+    from tidemill.sources.kinds import given_options  # noqa: PLC0415
 
     found = FileSource(_absolute(source))
     return replace(found, options=given_options(found.format, options)) if options else found

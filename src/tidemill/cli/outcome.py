@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.execution.results import Outcome, RunOutcome, StepResult
     from tidemill.ledger.ledger import Run
+    from tidemill.planning.plan import StepPlan
 
 STARTING = "starting Spark"
 COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
@@ -72,6 +73,10 @@ class Shown:
     def began(self, name: str) -> None:
         with self._turn:
             self.live.began(self.workspace.short(name))
+
+    def planned(self, plan: StepPlan) -> None:
+        with self._turn:
+            self.live.moved(self.workspace.short(plan.table.name), self.workspace.masking.mask(plan.reason))
 
     def moved(self, name: str, where: str) -> None:
         with self._turn:

@@ -228,7 +228,7 @@ def _keeping(workspace: Workspace, target: str | None, request: Request) -> Abst
     flags = ["--full-refresh"] if request.full_refresh else [f"--{name} {value}" for name, value in asked.items()]
     command = " ".join(["run", *([target] if target else []), *flags])
     nodes = workspace.graph.in_order()
-    return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short, request)
+    return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short)
 
 
 HEADINGS = {"first": "the first run", "next": "the next run", "always": "whenever it is read"}

@@ -244,9 +244,9 @@ def _tell_nobody(line: str) -> None:
 
 
 def _fetch_jars(tell: Callable[[str], None]) -> dict[str, Any]:
-    from tidemill.spark.jars import JARS, ensure_jars, missing_jars  # noqa: PLC0415
+    from tidemill.spark.jars import ensure_jars, format_jars, missing_jars  # noqa: PLC0415
 
-    missing, delta = bool(missing_jars()), JARS[0].version
+    missing, delta = bool(missing_jars()), format_jars()[0].version
     if missing:
         tell("  fetching Delta's jars, once")
     folder = ensure_jars()[0].parent

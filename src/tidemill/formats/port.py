@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     import pyarrow as pa
+    from pyarrow import fs
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -141,6 +142,11 @@ class Store(Protocol):
         del spark
         raise cannot(self.traits, self.path, f"named {name} in Spark's catalog")
 
+    def is_named(self, spark: SparkSession, name: str) -> bool:
+        """Whether a name that the catalog has, quoted already, is no more than a name for the table."""
+        del spark, name
+        return False
+
     def refresh(self, spark: SparkSession, name: str) -> None:
         """The name stands for what is at the path now."""
         del spark, name
@@ -250,6 +256,15 @@ class TableFormat(Protocol):
     def check_place(self, path: str, origin: Origin | None = None) -> None:
         """An error where no table of this format can be at a path."""
         del path, origin
+
+    def is_in(self, files: fs.FileSystem, folder: str) -> bool:
+        """Whether a folder of a file system is a table that is a source as a whole, whatever files it holds."""
+        del files, folder
+        return False
+
+    def finish_interrupted(self, path: str) -> None:
+        """Finishes an interrupted commit of the table at a path, if one is there, so that its files can be read."""
+        del path
 
     def is_kept(self, path: str) -> bool:
         """Whether what `is_at` a path is ours for sure, so that no other format may be declared there."""

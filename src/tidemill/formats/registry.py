@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
+    from pyarrow import fs
 
     from tidemill.formats.port import Store, TableFormat, TableLog
     from tidemill.model.cursor import Cursor
@@ -57,6 +58,17 @@ def format_named(name: str | None) -> TableFormat:
 def recognised(path: str) -> TableFormat | None:
     """The format of what is at a path, by what lies there; None where nothing does that tells."""
     return next((each for each in _formats.values() if each.is_at(path)), None)
+
+
+def table_in(files: fs.FileSystem, folder: str) -> str | None:
+    """The name of the format whose table a folder of a file system is, as a source; None where it holds files."""
+    return next((name for name, each in _formats.items() if each.is_in(files, folder)), None)
+
+
+def finish_interrupted(path: str) -> None:
+    """Finishes an interrupted commit of whatever table is at a path, so that its files can be read."""
+    for each in _formats.values():
+        each.finish_interrupted(path)
 
 
 def format_at(path: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import Compacted, Vacuumed
+from tidemill.formats.filesystem import is_folder
 from tidemill.formats.port import TableFormat
 from tidemill.model.format import DELTA
 from tidemill.model.names import local_path
@@ -16,6 +17,7 @@ from tidemill.model.names import local_path
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyarrow import fs
     from pyspark.sql import SparkSession
 
     from tidemill.formats.base import OnSpark, VacuumRequest
@@ -35,6 +37,9 @@ class DeltaFormat(TableFormat):
 
     def is_at(self, path: str) -> bool:
         return "://" in path or (Path(path) / "_delta_log").is_dir()
+
+    def is_in(self, files: fs.FileSystem, folder: str) -> bool:
+        return is_folder(files, f"{folder}/_delta_log")
 
     def log(self, path: str) -> DeltaLog:
         from tidemill.formats.delta.log import DeltaLog  # noqa: PLC0415  slow to import

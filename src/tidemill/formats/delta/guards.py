@@ -72,7 +72,8 @@ def room_for(log: DeltaLog) -> Iterator[None]:
         yield
     except Exception as failure:
         if full := no_room(failure):
-            raise disk_full(f"Writing to {log.path}", full, log.path, _cleared(log, began)) from failure
+            after = f"The table is as it was. {_cleared(log, began)}".rstrip()
+            raise disk_full(f"Writing to {log.path}", full, log.path, after) from failure
         raise
 
 

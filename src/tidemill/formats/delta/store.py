@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from tidemill.formats.attempts import with_retries
@@ -32,7 +33,7 @@ from tidemill.formats.port import Store
 from tidemill.model.format import DELTA
 from tidemill.model.names import COLUMN_MAPPING, field_names, local_path, needs_mapping, of, quote, quoted_text
 from tidemill.model.record import PREPARES
-from tidemill.spark.session import delta_version, shared_view, statements
+from tidemill.spark.session import shared_view, statements, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,6 +101,15 @@ class DeltaStore(Store):
 
     def register(self, spark: SparkSession, name: str) -> None:
         spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(self.path)}")
+
+    def is_named(self, spark: SparkSession, name: str) -> bool:
+        if spark.catalog.getTable(name).tableType != "EXTERNAL":
+            return False
+        try:
+            found = spark.sql(f"DESCRIBE DETAIL {name}").first()
+        except AnalysisException:  # not a table of Delta's
+            return False
+        return found is not None and str(local_path(found["location"]) or found["location"]) == self.path
 
     def schema(self, spark: SparkSession) -> StructType:
         """By the log, where its columns are plain: Spark would make a snapshot of all files for them."""
@@ -282,7 +292,7 @@ class DeltaStore(Store):
         replaces = operation.picked and not snapshot.updates_matter
         if replaces and operation.spreads and not snapshot.marks_rows and not snapshot.fills:
             self._rewrite(operation, record)
-        elif replaces and counts and delta_version(spark) >= _REPLACES_ON:
+        elif replaces and counts and version_of(spark, DELTA.spark) >= _REPLACES_ON:
             self._replace(operation, record)
         else:
             self._merge(operation, record)
@@ -292,8 +302,11 @@ class DeltaStore(Store):
 
         A MERGE would read the keys of the target three times, and shuffle what it rewrites where rows are new.
         """
-        writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
-        writer.option("targetAlias", HELD).option("replaceOn", operation.match).save(self.path)
+        settled = {"spark.databricks.delta.insertReplaceOnOrUsing.materializeSource": "none"}  # the change is
+        with statements(operation.rows.sparkSession, settled) as session, shared_view(operation.rows) as coming:
+            writer = _numbered(session.table(coming).alias(COMING).write, record).mode("overwrite")
+            writer.option("mergeSchema", "true").option("targetAlias", HELD)
+            writer.option("replaceOn", operation.match).save(self.path)
 
     def _rewrite(self, operation: UpsertRows, record: Record) -> None:
         """All rows that stay are written beside the new ones: every file holds one that goes, so none could be kept.

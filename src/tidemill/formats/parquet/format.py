@@ -46,6 +46,11 @@ class ParquetFormat(TableFormat):
     def is_left(self, path: str) -> bool:
         return Folder(path).staging.is_dir()
 
+    def finish_interrupted(self, path: str) -> None:
+        from tidemill.formats.parquet.protocol import finish_interrupted  # noqa: PLC0415  needs pyarrow.parquet
+
+        finish_interrupted(path)
+
     def log(self, path: str) -> DatasetLog:
         from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415  needs pyarrow.parquet
 
