@@ -171,7 +171,7 @@ def test_a_staging_folder_that_its_own_writer_removes_is_cleared_all_the_same(
         unlink(path, **more)
 
     monkeypatch.setattr(os, "unlink", late)
-    assert protocol.walk(protocol.finishing(folder)).attempts == 1
+    assert protocol.walk(protocol.finishing(folder)).cleared == 1
     assert removed
     assert not attempt.folder.exists()
     folder.clear(attempt.name)
