@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tidemill.api import tables
+from tidemill.api.arguments import check_one_way, moment_of
 from tidemill.errors import ArgumentError, TableError, did_you_mean
 from tidemill.execution.journal import keeping
 from tidemill.formats.filesystem import file_system, only_writer
+from tidemill.formats.registry import log_at
+from tidemill.maintenance.backup import check_free
 from tidemill.model.names import local_path
 from tidemill.planning.refusals import protection
 
@@ -93,8 +96,6 @@ class DropResult:
 
 def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
     """Copies a table as it is, where nothing may be yet. What is wrong with either is reported before Spark starts."""
-    from tidemill.maintenance.backup import check_free  # noqa: PLC0415
-
     _found(table)
     check_free(to.path)
     with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
@@ -112,8 +113,8 @@ def restore(
     backup: Place | None = None,
 ) -> RestoreResult:
     """Takes a table back to a version, to that of a moment, or to a backup."""
-    tables.check_one_way(to, at, backup)
-    moment = None if at is None else tables.moment_of(at)
+    check_one_way(to, at, backup)
+    moment = None if at is None else moment_of(at)
     way = f"--from {backup.name}" if backup else f"--to {to}" if moment is None else f"--at {moment}"
     with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
         _found(backup or table)  # what is not there is reported before Spark starts
@@ -141,8 +142,6 @@ def drop(
 
 def _found(table: Place) -> Snapshot:
     """The table as it is; where there is none, the error names the one that may be meant, beside it or declared."""
-    from tidemill.formats.registry import log_at  # noqa: PLC0415
-
     snapshot = log_at(table.path).snapshot()
     if snapshot is None:
         raise missing(table)
