@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -17,9 +18,26 @@ from tidemill.model.strategy import Merge, MergeStrategy, merge_form
 from tidemill.model.table import SchemaPolicy, Table, schema_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table as a user names it, and where it is; the ledger is that of the project in `folder`.
+
+    `single_writer`: the user's promise that no other process writes to it. `declared` gives the names of the project's
+    tables, for one that is misspelled.
+    """
+
+    name: str
+    path: str
+    folder: Path | None = None
+    single_writer: bool = False
+    declared: Callable[[], Iterable[str]] = tuple
 
 
 def merge_table(

@@ -6,7 +6,7 @@ import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from tidemill.api import tables
 from tidemill.api.arguments import check_one_way, moment_of
@@ -19,11 +19,11 @@ from tidemill.model.names import local_path
 from tidemill.planning.refusals import protection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from datetime import datetime
 
-    from pyspark.sql import SparkSession
-
+    from tidemill.api.arguments import Place
+    from tidemill.formats.base import OnSpark
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
@@ -55,30 +55,6 @@ def drop_table(path: str) -> None:
     with only_writer(path):
         folder.rename(going)
     shutil.rmtree(going)
-
-
-Done = TypeVar("Done")
-
-
-class OnSpark(Protocol):
-    """Does work on a session, which it may have to start."""
-
-    def __call__(self, work: Callable[[SparkSession], Done], /) -> Done: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A table as a user names it, and where it is; the ledger is that of the project in `folder`.
-
-    `single_writer`: the user's promise that no other process writes to it. `declared` gives the names of the project's
-    tables, for one that is misspelled.
-    """
-
-    name: str
-    path: str
-    folder: Path | None = None
-    single_writer: bool = False
-    declared: Callable[[], Iterable[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True)

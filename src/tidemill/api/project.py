@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.api import maintenance as upkeep
-from tidemill.api.maintenance import Place
+from tidemill.api.arguments import Place
 from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.api.maintenance import DropResult, OnSpark
+    from tidemill.api.maintenance import DropResult
     from tidemill.api.results import RunResult
     from tidemill.execution.checks import TableChecks
+    from tidemill.formats.base import OnSpark
     from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
@@ -164,9 +165,8 @@ class Project:
         """Copies a table as it is, with its progress, in one commit: to the name `to`, or beside it under one with
         the time. A `Path`, or a text with a `/`, is a path; `table.missing` and `backup.exists` are errors.
         """
-        return upkeep.back_up(
-            self._place(table), self._place(beside(str(table)) if to is None else to), self._on(spark)
-        )
+        copy = beside(str(table)) if to is None else to
+        return upkeep.back_up(self._place(table), self._place(copy), self._on(spark))
 
     def restore(
         self,

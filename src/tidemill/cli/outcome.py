@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemill import __version__
+from tidemill.api.results import step_of
 from tidemill.cli import render
+from tidemill.cli.render import COUNTS
 
 if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from tidemill.ledger.ledger import Run
 
 STARTING = "starting Spark"
-COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
 _VERBS = {
     "replace": "replaced",
     "append": "appended",
@@ -221,8 +222,6 @@ def run_data(workspace: Workspace, outcome: RunOutcome, run: Run) -> dict[str, A
 
 def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
     """What Python code sees of a step, with null in the place of what it has not."""
-    from tidemill.api.results import step_of  # noqa: PLC0415  slow to import
-
     step = step_of(outcome, workspace)
     result = outcome.result if outcome.result and outcome.result.kind == "table" else None
     wrote = outcome.result is not None and outcome.result.kind != "view"
