@@ -216,6 +216,22 @@ def test_no_command_is_loaded_but_the_one_that_is_asked_for(asked: list[str]):
     assert done.stderr.splitlines()[-1] == "[]"
 
 
+def test_modules_of_commands_load_neither_spark_nor_arrow():
+    """They do when the command comes to work that needs it."""
+    code = (
+        "import sys, tidemill.cli, tidemill.api\n"
+        "from importlib import import_module\n"
+        "from pkgutil import iter_modules\n"
+        "needs = {'tidemill.cli.progress', 'tidemill.api.engine', 'tidemill.api.merging'}\n"
+        "for room in (tidemill.cli, tidemill.api):\n"
+        "    for each in iter_modules(room.__path__, f'{room.__name__}.'):\n"
+        "        each.name in needs or import_module(each.name)\n"
+        "print([n for n in ('pyspark', 'pandas', 'pyarrow', 'deltalake', 'rich', 'httpx') if n in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_completion_loads_no_command(shell):
     asked = {"_TIDEMILL_COMPLETE": "bash_complete", "COMP_WORDS": "tidemill s", "COMP_CWORD": "1"}
     done = shell(PYTHONPROFILEIMPORTTIME="1", **asked)
