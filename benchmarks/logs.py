@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,7 @@ class Project:
     def merge(self, n: int) -> float:
         """One row that no file holds yet, into a table that the process has seen before."""
         change = pa.table({"id": [self.files + n], "value": ["b"]})
-        return seconds(tidemill.merge, change, self.table, "id", spark=embedded())
+        return seconds(partial(tidemill.merge, spark=embedded()), change, self.table, "id")
 
 
 def _added(n: int, size: int) -> dict[str, object]:

@@ -58,7 +58,14 @@ def on_terminal(folder: Path, *args: str, columns: int, type_when: tuple[str, by
 
     `type_when` is a line with a spinner to wait for, and the keys that are typed then.
     """
-    with _terminal([sys.executable, "-m", "tidemill.cli.main", *args], folder) as (process, fd):
+    return command_on_terminal([sys.executable, "-m", "tidemill.cli.main", *args], folder, columns, type_when)
+
+
+def command_on_terminal(
+    command: Sequence[str], folder: Path, columns: int, type_when: tuple[str, bytes] | None = None
+) -> Seen:
+    """Runs any command on a terminal of so many columns, until it ends."""
+    with _terminal(command, folder) as (process, fd):
         _resize(fd, columns)
         screen, displayed = _watched(fd, columns, type_when)
         return Seen(process.wait(timeout=30), screen, displayed)

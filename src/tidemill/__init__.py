@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:  # the same names as in _HOMES
-    from tidemill.api.maintenance import DropResult
+    from tidemill.api.logs import DropResult, history
     from tidemill.api.merging import merge, merge_parquet_dataset
     from tidemill.api.project import Project
     from tidemill.api.results import MergeResult, RunResult, RunStep
-    from tidemill.api.tables import backup, history, read, restore
+    from tidemill.api.tables import backup, read, restore
     from tidemill.execution.checks import TableChecks
     from tidemill.formats.history import History
     from tidemill.join import incremental_join
@@ -93,7 +93,7 @@ _HOMES = {
     "Commit": "tidemill.model.record",
     "Cursor": "tidemill.model.cursor",
     "Dates": "tidemill.sources.protocol",
-    "DropResult": "tidemill.api.maintenance",
+    "DropResult": "tidemill.api.logs",
     "Duration": "tidemill.model.cursor",
     "History": "tidemill.formats.history",
     "JoinType": "tidemill.model.join",
@@ -120,7 +120,7 @@ _HOMES = {
     "expect_all_or_fail": "tidemill.model.function",
     "expect_or_drop": "tidemill.model.function",
     "expect_or_fail": "tidemill.model.function",
-    "history": "tidemill.api.tables",
+    "history": "tidemill.api.logs",
     "incremental_join": "tidemill.join",
     "merge": "tidemill.api.merging",
     "merge_parquet_dataset": "tidemill.api.merging",

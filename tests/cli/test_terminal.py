@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from terminal import CTRL_C, Seen, on_terminal, warm_terminal
+from terminal import CTRL_C, Seen, command_on_terminal, on_terminal, warm_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -246,3 +248,30 @@ def test_a_command_displays_what_it_is_doing(screens: Screens, columns: int):
 
 def test_the_first_command_displays_that_spark_starts(screens: Screens):
     assert "starting Spark" in screens["first run", WIDTHS[0]].displayed
+
+
+WORK = """
+import time
+from tidemill.cli.console import Live, write
+with Live("working", quiet=False):
+    time.sleep(0.5)
+    write("the first step is done")
+    time.sleep(0.5)
+write("done")
+"""
+
+
+@pytest.mark.parametrize(("through", "displayed"), [("", {"working"}), (" | cat", set()), (" | tee log", set())])
+def test_lines_that_come_to_the_terminal_through_a_pipe_are_not_glued_to_a_spinner(
+    tmp_path: Path, through: str, displayed: set[str]
+):
+    command = f"{shlex.join([sys.executable, '-c', WORK])}{through}"
+    seen = command_on_terminal(["sh", "-c", command], tmp_path, WIDTHS[0])
+    assert seen.text == "the first step is done\ndone\n"
+    assert seen.displayed == displayed
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines_only(tmp_path: Path):
+    command = f"TERM=dumb {shlex.join([sys.executable, '-c', WORK])}"
+    seen = command_on_terminal(["sh", "-c", command], tmp_path, WIDTHS[0])
+    assert (seen.text, seen.displayed) == ("the first step is done\ndone\n", set())

@@ -10,7 +10,7 @@ import deltalake
 import pytest
 
 from tidemill.errors import ArgumentError, Origin
-from tidemill.execution.runner import described, differences
+from tidemill.execution.record import described, differences
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.history import without_parts
 from tidemill.model.record import Commit, Described, Snapshot

@@ -48,11 +48,13 @@ def result(status: str = "changed", **facts: Any) -> StepResult:
     return StepResult("main.visits", status, "append", 3, Counts(2), 9, facts.pop("rows_read", 2), 0.5, **facts)
 
 
-def kept(shop: Workspace, *outcomes: Outcome, request: Request | None = None) -> PastRun:
-    nodes, asked = shop.graph.in_order(), request or Request()
-    with keeping_run(shop.project.folder, nodes, "run", shop.masking, shop.short, asked) as run:
+def kept(shop: Workspace, *outcomes: Outcome) -> PastRun:
+    with keeping_run(shop.project.folder, shop.graph.in_order(), "run", shop.masking, shop.short) as run:
         for outcome in outcomes:
             run.began(outcome.name)
+            if outcome.plan:
+                run.planned(outcome.plan)
+                assert [step.reason for step in run.run.steps.values()][-1] == outcome.plan.reason
             run.ended(outcome)
     return past_runs(shop.project.folder, 1)[0]
 
@@ -85,18 +87,21 @@ def test_every_step_has_its_mode_and_the_reason_for_it(
     known = record.with_(config_hash=table.config_hash) if record else None
     snapshot = Snapshot(3, 1, known, 3, rows=9) if known else None
     plan = plan_step(table, snapshot, request_ or USUAL, facts=facts)
-    (step,) = kept(shop, Outcome("main.visits", result(mode=plan.mode, reason=plan.reason))).steps
+    (step,) = kept(shop, Outcome("main.visits", result(mode=plan.mode, reason=plan.reason), plan=plan)).steps
     assert (step.mode, step.reason, step.rows_read, step.inserted) == (mode, reason, 2, 2)
+    failure = SourceError("source.missing", "There is no visits.csv.", "Put it there.")
+    (failed,) = kept(shop, Outcome("main.visits", error=failure, plan=plan)).steps
+    assert (failed.status, failed.mode, failed.reason) == ("failed", mode, reason)
 
 
 def test_a_failure_and_what_waits_for_it_are_kept_and_so_are_exports(shop: Workspace):
     failure = SourceError("source.missing", "There is no visits.csv.", "Put it there.")
+    plan = plan_step(Table("main.visits", "visits", Merge(("id",)), BY_DAY), None, Request(backfill=SINCE_JANUARY))
     run = kept(
         shop,
-        Outcome("main.visits", error=failure, seconds=0.25),
+        Outcome("main.visits", error=failure, seconds=0.25, plan=plan),
         Outcome("main.pages", waits_for="main.visits"),
         Outcome("out.csv", StepResult("out.csv", "exported", rows_read=4, seconds=0.1, kind=StepKind.EXPORT)),
-        request=Request(backfill=backfill_of("2024-01-01", None, None)),
     )
     assert (run.ok, run.status) == (False, "failed")
     visits, pages, export = run.steps
@@ -104,6 +109,12 @@ def test_a_failure_and_what_waits_for_it_are_kept_and_so_are_exports(shop: Works
     assert (visits.error_code, visits.error) == ("source.missing", "There is no visits.csv.")
     assert (pages.status, pages.mode, pages.reason) == ("not run", "skipped", "visits was not made by this run")
     assert (export.status, export.mode, export.rows_read) == ("exported", "export", 4)
+
+
+def test_a_step_that_fails_before_it_has_a_plan_says_so(shop: Workspace):
+    failure = SourceError("source.missing", "There is no visits.csv.", "Put it there.")
+    (step,) = kept(shop, Outcome("main.visits", error=failure)).steps
+    assert (step.status, step.mode, step.reason) == ("failed", "not planned", None)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import csv
 
 import tidemill
+from tidemill.spark.jars import ensure_jars
+from tidemill.spark.places import jar_folder
 from tidemill.spark.session import embedded
 
 SPARE = 50_000  # bytes that Spark's temporary files still have
@@ -23,11 +26,39 @@ def rows(count: int) -> pa.Table:
     return pa.table({"id": range(count), "v": np.char.add(noise[0], noise[1])})
 
 
-def told(target: Path, kind: str, given: pa.Table) -> str:
+def told(target: Path, kind: str, given: pa.Table | Path) -> str:
     try:
         return str(tidemill.merge(given, target, on="id", format=kind).total)
     except tidemill.TidemillError as failure:
         return str(failure)
+
+
+def exported(project: Path, place: Path) -> dict[str, str]:
+    """What becomes of exports whose rows do not fit where they go."""
+    (project / "pipelines").mkdir(parents=True)
+    (project / "tidemill.toml").touch()
+    query = "SELECT id, sha2(cast(id AS string), 512) AS v FROM range(100000)"
+    kinds = ("csv", "parquet")
+    statements = [f'EXPORT {query} TO "{place}/{kind}" TYPE {kind.upper()};' for kind in kinds]
+    (project / "pipelines" / "p.sql").write_text("\n".join(statements))
+    outcome = tidemill.Project.load(project).run(threads=1)
+    return dict(zip(kinds, (str(step.error) for step in outcome.steps), strict=True))
+
+
+def fetched(home: Path, settings: Path) -> str:
+    """What becomes of Delta's jars, which a mirror has and the home folder has no room for."""
+    pattern = f"{jar_folder()}/[artifact]-[revision].[ext]"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="from"/><resolvers><filesystem name="from">'
+        f'<artifact pattern="{pattern}"/></filesystem></resolvers></ivysettings>'
+    )
+    os.environ |= {"TIDEMILL_HOME": str(home), "TIDEMILL_IVY_SETTINGS": str(settings)}
+    try:
+        return str(ensure_jars())
+    except tidemill.TidemillError as failure:
+        return str(failure)
+    finally:
+        del os.environ["TIDEMILL_HOME"], os.environ["TIDEMILL_IVY_SETTINGS"]
 
 
 def data(folder: Path) -> int:
@@ -45,8 +76,13 @@ def main() -> None:
         found[f"new {kind}"] = (told(new, kind, many), data(new))
         told(held, kind, few)
         found[kind] = (told(held, kind, many), data(held), len(tidemill.history(held)))
+    found["exports"] = exported(free / "project", disks / "exports")
+    found["jars"] = fetched(disks / "home", free / "ivysettings.xml")
+    lines = free / "many.csv"
+    csv.write_csv(many, lines)
     (temp / "filler").write_bytes(bytes(shutil.disk_usage(temp).free - SPARE))
     found["scratch"] = (told(free / "orders", "delta", many), data(free))
+    found["reading"] = told(free / "read", "delta", lines)
     print(json.dumps(found))
 
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
-SMALL = ("new-delta", "delta", "new-parquet", "parquet")
+SMALL = ("new-delta", "delta", "new-parquet", "parquet", "exports", "home")
 
 
 def test_a_full_disk_is_reported_and_what_the_write_left_is_removed_or_named(tmp_path: Path) -> None:
@@ -52,10 +52,22 @@ def test_a_full_disk_is_reported_and_what_the_write_left_is_removed_or_named(tmp
         f"{writing('delta')} The write left {left} (#) that no commit refers to: tidemill vacuum "
         f"{disks}/delta/orders removes such files once they are old enough."
     )
-    said, files = found["scratch"]
-    assert said.startswith("[disk.full] ")
-    assert said.endswith(
+    scratch = (
         f" failed: {full}: {temp} has # free. Free some space there (SPARK_LOCAL_DIRS, or "
         '"spark.local.dir" under [spark.conf], names another folder) and run again. The table is as it was.'
     )
+    said, files = found["scratch"]
+    assert said.startswith("[disk.full] ")
+    assert said.endswith(scratch)
     assert files == 0
+    assert found["reading"] == f"[disk.full] Reading rows for {free / 'read'}{scratch}"
+    assert found["exports"] == {
+        kind: f"[disk.full] The export {place} to {place} failed: {full}: {place} has # free. "
+        "Free some space there and run again. What was there is unchanged."
+        for kind in ("csv", "parquet")
+        if (place := disks / "exports" / kind)
+    }
+    assert found["jars"] == (
+        f"[disk.full] Fetching Delta's jars failed: {full}: {disks}/home/jars has # free. "
+        "Free some space there and run again. TIDEMILL_HOME names another folder."
+    )

@@ -15,9 +15,10 @@ from support import Rows, events, fed, keyed
 import tidemill
 from tidemill.errors import MergeError
 from tidemill.execution.step import run_step
-from tidemill.formats.base import Conflict, RewriteRows
+from tidemill.formats.base import Conflict, KeyRange, RewriteRows
 from tidemill.formats.delta import small
 from tidemill.formats.delta.store import DeltaStore
+from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.record import Record
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.table import Table
@@ -221,3 +222,45 @@ def test_days_before_1900_are_left_to_spark(spark: SparkSession, tmp_path: Path)
     _step(spark, tmp_path / "t", Merge(("k",)), rows([(1, "new", *old[0][2:])]))
     assert deltalake.DeltaTable(tmp_path / "t").history(1)[0]["engineInfo"].startswith("Apache-Spark")
     assert delta_rows(tmp_path / "t", "text", "day") == [("new", date(1582, 10, 4))]
+
+
+@pytest.mark.parametrize("marks_rows", [False, True])
+def test_keys_that_no_file_can_hold_are_appended_without_reading_any(
+    spark: SparkSession, tmp_path: Path, *, marks_rows: bool
+) -> None:
+    """However large the table is, and also where rows may be marked as deleted: nothing is rewritten."""
+    path = tmp_path / "t"
+    numbers = list(range(120_000))
+    held = pa.table({"k": numbers, "v": [f"{n} {n * 7}" for n in numbers]})
+    if marks_rows:  # as our own tables do
+        _step(spark, path, Merge(("k",)), held)
+    else:
+        deltalake.write_deltalake(path, held)
+    looked_at, before = _snapshot(path), _jobs(spark)
+    assert looked_at.marks_rows == marks_rows
+    result = _step(spark, path, Merge(("k",)), pa.table({"k": [120_000, 120_001], "v": ["new", "new"]}))
+    assert (result.counts.inserted, result.counts.written, result.total) == (2, 2, 120_002)
+    assert (result.files_rewritten, result.files_kept) == (0, looked_at.files)
+    assert _jobs(spark) - before <= 3
+    assert deltalake.DeltaTable(path).history(1)[0]["engineInfo"].startswith("delta-rs")
+    span = KeyRange("k", Cursor(CursorKind.INTEGER, 120_005), Cursor(CursorKind.INTEGER, 120_005))
+    late = small.small_table(str(path), looked_at, (span,))
+    assert late is not None
+    with pytest.raises(Conflict):
+        late.write(held.slice(0, 1), Record(run_id="late", table="t", sequence=9, strategy="merge", at=""))
+    assert not _step(spark, path, Merge(("k",)), pa.table({"k": [120_001], "v": ["new"]})).counts.written
+
+
+def test_a_table_that_somebody_else_has_opened_later_is_a_conflict(tmp_path: Path) -> None:
+    """What is open is shared: rows of a later version are neither read nor written as those of this one."""
+    path = tmp_path / "t"
+    deltalake.write_deltalake(path, rows(HELD[:2]))
+    whole = small.small_table(str(path), _snapshot(path))
+    assert whole is not None
+    deltalake.write_deltalake(path, rows(HELD[2:3]), mode="append")
+    _snapshot(path)
+    with pytest.raises(Conflict):
+        whole.rows(10)
+    with pytest.raises(Conflict):
+        whole.write(rows(HELD[:1]), Record(run_id="late", table="t", sequence=1, strategy="merge", at=""))
+    assert delta_table(path).num_rows == 3

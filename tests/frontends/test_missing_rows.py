@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
+from tidemill.frontends.sql import losing_parts, missed_inputs
 
 VIEWS = {"paid": "SELECT o.id, o.at, p.x FROM orders AS o JOIN payments AS p ON o.id = p.id"}
 
@@ -56,6 +56,10 @@ def test_groups_joins_distinct_and_filters_can_make_rows_disappear(query: str, p
         ("SELECT at FROM orders AS o JOIN payments AS p ON p.id = o.id", ("orders", "payments")),
         ("SELECT a.at FROM orders AS a JOIN orders AS b ON a.id = b.id", ()),
         ("SELECT *, current_timestamp() AS at FROM orders", ()),
+        ("SELECT * FROM a.orders, b.orders", ("a.orders", "b.orders")),
+        ("SELECT * FROM (SELECT at FROM orders) JOIN (SELECT id FROM payments)", ("payments",)),
+        ("(SELECT at FROM orders JOIN (SELECT id FROM payments)) LIMIT 5", ("payments",)),
+        ("WITH o AS (SELECT at FROM orders) SELECT p.at FROM O AS p LEFT ANTI JOIN b ON true", ("b",)),
         ("SELEC", None),
     ],
 )

@@ -6,8 +6,16 @@ import pytest
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
-from tidemill.frontends.sql.queries import columns_of, inputs_of, unrepeatable
-from tidemill.frontends.sql.volatile import output_columns, reads_clock, sums_of, volatile_columns
+from tidemill.frontends.sql import (
+    columns_of,
+    inputs_of,
+    output_columns,
+    parse_query,
+    reads_clock,
+    sums_of,
+    unrepeatable,
+    volatile_columns,
+)
 from tidemill.model.mistakes import FileError
 from tidemill.model.query import Query
 
@@ -42,6 +50,15 @@ INPUTS = {
     "SELECT * FROM `my table` JOIN `a.b`.`c``d`": ("`my table`", "`a.b`.`c``d`"),
     "SELECT 'FROM z' AS a -- FROM y\nFROM x WHERE t >= @start_dt": ("x",),
     "VALUES (1)": (),
+    "VALUES (1) UNION ALL SELECT x FROM t": ("t",),
+    "WITH RECURSIVE r AS ((SELECT 1 AS n FROM t UNION ALL SELECT n + 1 FROM R)) SELECT * FROM r": ("t",),
+    "WITH c AS (SELECT * FROM t) SELECT * FROM C PIVOT (sum(a) FOR b IN (1, 2)) p": ("t",),
+    "WITH q AS (SELECT * FROM u) SELECT * FROM t LATERAL VIEW explode((SELECT xs FROM q JOIN v)) e AS x": (
+        *("t", "u", "v"),
+    ),
+    "SELECT * FROM explode((WITH q AS (SELECT * FROM u) SELECT xs FROM q))": ("u",),
+    "WITH a AS (SELECT 1) SELECT * FROM b AS a JOIN a": ("b",),
+    "SELECT * FROM (t JOIN u USING (id)) AS x, (v JOIN s.t)": ("t", "u", "v", "s.t"),
 }
 
 
@@ -52,6 +69,18 @@ def test_the_inputs_of_a_query_are_its_tables_and_nothing_else(query, tables):
 
 def test_inputs_are_in_the_order_of_the_query():
     assert inputs_of("SELECT * FROM c JOIN a JOIN b JOIN a") == ("c", "a", "b")
+
+
+def test_every_place_that_reads_a_table_is_found_and_the_scope_that_it_is_in():
+    tree = parse_query("SELECT * FROM t a JOIN t b ON a.x = b.y WHERE EXISTS (SELECT 1 FROM t WHERE x = a.x)")
+    assert [table.alias_or_name for table in tree.inputs] == ["a", "b", "t"]
+    assert [[each.alias for each in tree.relations(scope)] for scope in tree.scopes] == [["t"], ["a", "b"]]
+
+
+def test_columns_that_are_used_twice_at_each_level_are_followed_in_no_time():
+    levels = [f"c{n} AS (SELECT x || x AS x FROM c{n - 1})" for n in range(1, 60)]
+    query = f"WITH c0 AS (SELECT uuid() AS x), {', '.join(levels)} SELECT x FROM c59"
+    assert volatile_columns(query) == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +132,7 @@ VOLATILE = {
     "SELECT a, now() AS n FROM t UNION ALL BY NAME SELECT now() AS n, a FROM u": ("n",),
     "SELECT *, now() AS n FROM t UNION ALL SELECT *, now() AS n FROM u": ("n",),
     "SELECT *, now() AS n FROM t UNION ALL SELECT * FROM u": (),
+    "SELECT *, now() AS n, a FROM t UNION ALL SELECT *, a, now() AS n FROM u": (),
     "SELECT (SELECT now()) AS a, (SELECT max(x) FROM u) AS b, EXISTS (SELECT now()) AS c FROM t": ("a",),
     "SELECT current_timestamp(), uuid(), now(), a FROM t": ("current_timestamp()", "uuid()", "now()"),
     "SELECT CAST(now() AS date), now() + interval 1 day, CAST(n AS date) FROM (SELECT now() AS n)": ("n",),

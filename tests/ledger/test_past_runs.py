@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -132,3 +133,20 @@ def test_the_ledger_of_an_older_version_is_taken_over_with_what_was_wrong_in_it(
         assert db.execute("SELECT model_name, last_processed_value FROM model_state").fetchall() == [
             ("main.a", "2024-01-31")
         ]
+
+
+def test_a_ledger_of_which_a_full_disk_has_left_an_empty_file_has_no_runs(project: Path):
+    (project / "disk").mkdir()
+    full = " && ".join(
+        [
+            "mount -t tmpfs -o size=32k none disk",
+            "mkdir -p disk/.tidemill",
+            "touch disk/tidemill.toml disk/.tidemill/ledger.db",
+            "(cat /dev/zero > disk/filler || true)",
+            "cd disk",
+            shlex.join([sys.executable, "-m", "tidemill.cli.main", "runs"]),
+        ]
+    )
+    separate = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", full]
+    done = subprocess.run(separate, capture_output=True, text=True, check=True)
+    assert done.stdout == "  no runs yet: the ledger has none of this folder\n"

@@ -134,6 +134,9 @@ class MemoryFolder:
     def sync(self, entry: Entry) -> None:
         pass
 
+    def staged_bytes(self, attempt: str) -> int:
+        return len(self.disk.staged.get(attempt, {}))
+
     def clear(self, attempt: str) -> None:
         self.disk.staged.pop(attempt, None)
         self.disk.alive.pop(attempt, None)

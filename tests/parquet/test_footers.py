@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.errors import TableError
-from tidemill.formats.parquet.files import columns_of, misread
+from tidemill.formats.parquet.files import columns_of, holding, misread
 from tidemill.formats.parquet.folder import Folder
-from tidemill.formats.parquet.footers import holding
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,7 +26,7 @@ from tidemill.cli.main import tidemill as command_line
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.history import counts_of
 from tidemill.frontends.project_file import read_dotenv
-from tidemill.spark import session
+from tidemill.spark import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_each_step_prints_and_leaves_what_stands_in_its_folder(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".state"))
-    log = session.log_file()
+    log = jvm.log_file()
     assert log is not None
     seen_before = log.stat().st_size
     differences: list[str] = []

@@ -80,6 +80,38 @@ def test_another_catalog_stays_foreign_and_cannot_hold_a_table_of_a_pipeline(tmp
         )
 
 
+def test_a_table_declared_in_a_catalog_that_is_not_the_projects_is_one_error_that_says_how_to_name_the_catalog(
+    tmp_path: Path,
+) -> None:
+    function = FILES["models/dev/seen.py"].replace('name="lr_nhl_demo', 'name="other')
+    pipeline = FILES["pipelines/p.sql"] + 'EXPORT lr_nhl_demo.dev.doubled TO "out.csv" TYPE CSV;\n'
+    for statement in ("LOAD", "TABLE", "EXPORT"):
+        pipeline = pipeline.replace(f"{statement} lr_nhl_demo", f"{statement} other")
+    with pytest.raises(FileErrors) as refused:
+        Workspace.load(written(tmp_path, **{"pipelines/p.sql": pipeline, "models/dev/seen.py": function}))
+    errors = refused.value.errors
+    assert [(error.code, error.origin.line) for error in errors if error.origin] == [
+        ("language.bad_name", 3),
+        ("language.bad_name", 4),
+        ("language.bad_name", 6),
+        ("table.bad_name", 4),
+    ]
+    assert all('[warehouse] catalog = "other" in tidemill.toml' in error.remedy for error in errors)
+
+
+def test_a_catalog_that_spark_does_not_know_is_named_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    function = FILES["models/dev/seen.py"].replace(
+        'return run.read("lr_nhl_demo.dev.orders")', 'return run.spark.table("lr_nhl_demo.dev.orders")'
+    )
+    query = "SELECT * FROM elsewhere.dev.orders"
+    shop = Workspace.load(written(tmp_path, **{"models/dev/checked.sql": query, "models/dev/seen.py": function}))
+    errors = {each.table: each.error.problem for each in shop.run(spark).outcomes if each.error}
+    assert sorted(errors) == ["dev.checked", "dev.seen"]
+    for table, catalog in (("dev.checked", "elsewhere"), ("dev.seen", "lr_nhl_demo")):
+        said = f'Spark has no catalog {catalog}; for tables of this project SQL needs catalog = "{catalog}" under'
+        assert f"{said} [warehouse] in tidemill.toml, and a function run.read" in errors[table]
+
+
 def test_a_catalog_is_an_identifier(tmp_path: Path) -> None:
     with pytest.raises(FileErrors, match=r"warehouse.catalog is 'lr-demo', which is no identifier"):
         Workspace.load(written(tmp_path, **{"tidemill.toml": '[warehouse]\ncatalog = "lr-demo"\n'}))

@@ -49,6 +49,12 @@ def test_the_reason_is_the_watermark_or_what_the_run_is_given(strategy, window, 
     assert step(strategy, window, start_date="2024-02-01", region="eu").reason == reason
 
 
+def test_a_full_refresh_is_no_first_run_in_its_window_either():
+    window = step(MERGE, Window("at"), request=Request(full_refresh=True)).window
+    assert window is not None
+    assert (window.start, window.reason) == (None, "full refresh")
+
+
 def test_a_condition_on_the_window_alone_goes_by_the_watermark():
     by_day = "since 2024-01-15 10:30:00 UTC, from the beginning of that day"
     assert step(SINCE_START, Window("updated_at")).reason == by_day

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ConnectorError
+from tidemill.sources.exact import may_hold_codes
 from tidemill.sources.files.listing import Listing
-from tidemill.sources.files.text import lines_are_records, may_hold_codes
+from tidemill.sources.files.text import lines_are_records
 
 if TYPE_CHECKING:
     from pathlib import Path

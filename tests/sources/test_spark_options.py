@@ -13,7 +13,7 @@ from tidemill.model.query import Export
 from tidemill.model.source import Source
 from tidemill.model.strategy import Merge
 from tidemill.sources.files.source import file_source
-from tidemill.sources.params import given_options, reader_options, writer_options
+from tidemill.sources.kinds import given_options, reader_options, writer_options
 from tidemill.sources.registry import connector_for
 
 HERE = Origin("shop.sql", 3)

@@ -15,7 +15,7 @@ import pytest
 
 A_WHOLE_LIFE = """
 import json, sys, time
-from tidemill.spark import session
+from tidemill.spark import jvm, session
 spark = session.embedded(small=True)
 spark.sql("CREATE DATABASE shop")
 spark.range(3).write.format("delta").save(sys.argv[1])
@@ -23,13 +23,13 @@ try:
     spark.sql("SELECT nothing FROM nowhere")
 except Exception:
     pass
-seen = {"rows": spark.read.format("delta").load(sys.argv[1]).count(), "log": str(session.log_file())}
+seen = {"rows": spark.read.format("delta").load(sys.argv[1]).count(), "log": str(jvm.log_file())}
 spark.stop()
 again = session.embedded(small=True)
 seen["again"] = again.range(5).count()
 session._engine.jvm.process.kill()
 session._engine.jvm.process.wait()
-seen["died"] = session.has_died()
+seen["died"] = jvm.has_died()
 seen["after"] = session.session_for(None, small=True).range(7).count()
 print(json.dumps(seen))
 """

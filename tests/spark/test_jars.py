@@ -11,11 +11,12 @@ import pytest
 
 from tidemill.errors import EngineError
 from tidemill.spark import jars
-from tidemill.spark.jars import JARS, POSTGRES, drivers_at_hand, ensure_jars, jar_paths, missing_jars
+from tidemill.spark.jars import POSTGRES, drivers_at_hand, ensure_jars, format_jars, jar_paths, missing_jars
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+JARS = format_jars()
 NOWHERE = '<ibiblio name="from" m2compatible="true" root="http://127.0.0.1:9/"/>'
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from tidemill.errors import EngineError
 from tidemill.spark.frames import settle
-from tidemill.spark.session import log_file, pace, session_for, shared_view, statements, step_session
-from tidemill.spark.settings import CHECKPOINTS, STATEMENTS
+from tidemill.spark.jvm import log_file
+from tidemill.spark.session import pace, session_for, shared_view, statements, step_session
+from tidemill.spark.settings import CHECKPOINTS, statement_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,13 +96,13 @@ def test_only_a_step_session_is_set_to_small_work(spark: SparkSession):
 def test_statements_run_under_settings_that_are_taken_back_and_leave_the_callers_session_alone(spark: SparkSession):
     caller = spark.newSession()
     caller.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    before = caller.conf.getAll
+    before, wanted = caller.conf.getAll, statement_settings()
     own = step_session(caller)
     for session in (caller, own):
         with statements(session, {"spark.databricks.delta.commitInfo.userMetadata": "ours"}) as found:
             assert (found is own) is (session is own)
             assert found.conf.get("spark.databricks.delta.commitInfo.userMetadata") == "ours"
-            assert {name: found.conf.get(name) for name in STATEMENTS} == STATEMENTS
+            assert {name: found.conf.get(name) for name in wanted} == wanted
             assert caller.conf.getAll == before
     assert own.conf.get("spark.databricks.delta.commitInfo.userMetadata", None) is None
     assert own.conf.get("spark.sql.files.ignoreMissingFiles") == "true"

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.spark.settings import DELTA, engine_settings
+from tidemill.model.format import FORMATS, FormatTraits, Jar, SparkSupport, spark_support
+from tidemill.spark.errors import is_conflict
+from tidemill.spark.jars import format_jars
+from tidemill.spark.settings import carried_settings, engine_settings
 
+DELTA = spark_support().settings
 FOLDER, JARS = Path("/folder"), [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
 
@@ -53,3 +57,24 @@ def test_what_ran_is_kept_for_the_web_interface_only_where_there_is_one():
     assert engine_settings({}, FOLDER, JARS)["spark.ui.retainedJobs"] == "20"
     assert "spark.ui.retainedJobs" not in engine_settings({"spark.ui.enabled": "true"}, FOLDER, JARS)
     assert "spark.ui.retainedJobs" not in engine_settings({}, FOLDER, JARS, "yarn")
+
+
+def test_a_format_that_is_registered_brings_what_spark_needs_for_it(monkeypatch):
+    lake = SparkSupport(
+        title="Lake",
+        jars=(Jar("org.example", "lake", "1.0", "00"),),
+        settings={"spark.sql.extensions": "org.example.Lake", "spark.sql.catalog.lake": "org.example.Catalog"},
+        carried=("spark.lake.",),
+        not_carried=("spark.lake.commit.",),
+        conflicts=frozenset({"LakeConflict"}),
+    )
+    monkeypatch.setitem(FORMATS, "lake", FormatTraits("lake", "Lake table", spark=lake))
+    found = engine_settings({}, FOLDER, JARS)
+    assert found["spark.sql.extensions"] == f"{DELTA['spark.sql.extensions']},org.example.Lake"
+    assert found["spark.sql.catalog.lake"] == "org.example.Catalog"
+    assert format_jars()[-1].file == "lake-1.0.jar"
+    given = {"spark.lake.size": "1", "spark.lake.commit.id": "2", "spark.app.name": "x"}
+    assert carried_settings(given) == {"spark.lake.size": "1"}
+    conflict = RuntimeError("late")
+    conflict.__cause__ = type("LakeConflict", (Exception,), {})("late")
+    assert is_conflict(conflict)

@@ -10,7 +10,8 @@ from pyspark.sql.functions import udf
 
 from tidemill.errors import ArgumentError, EngineError, TableError
 from tidemill.spark.errors import as_tidemill, condition_of, is_conflict, one_line, translated
-from tidemill.spark.session import log_file, step_session
+from tidemill.spark.jvm import log_file
+from tidemill.spark.session import step_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,8 @@ from pyspark.sql import types as t
 
 from tidemill.errors import SchemaError
 from tidemill.execution.function_rows import Typed
-from tidemill.frontends.models.functions import columns_of_ddl, ddl_of
+from tidemill.frontends.models.functions import ddl_of
+from tidemill.frontends.sql import columns_of_ddl
 from tidemill.model.table import SchemaPolicy
 
 SCHEMA = t.StructType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,6 +132,11 @@ def located(target: str | Path, session: SparkSession) -> str:
     location = session.sql(f"DESCRIBE DETAIL {target}").first()
     assert location is not None  # noqa: S101  a table that exists has a detail
     return str(local_path(location["location"]) or location["location"])
+
+
+def beside(table: str, now: datetime | None = None) -> str:
+    """What a backup is called where nobody says: the table, and when it was made."""
+    return f"{table.rstrip('/')}__backup_{now or datetime.now(UTC):%Y%m%d_%H%M%S}"
 
 
 def check_one_way(to: object, at: object, backup: object) -> None:

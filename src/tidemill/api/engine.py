@@ -13,8 +13,9 @@ from tidemill.execution.exports.memory import ExportMemory
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.results import Silent
 from tidemill.execution.runner import AT_A_TIME, Runner
+from tidemill.formats.registry import log_of
 from tidemill.join.arrivals import arrivals_of
-from tidemill.maintenance.repair import set_watermark
+from tidemill.maintenance.repair import never_run, set_watermark
 from tidemill.model.join import Join
 from tidemill.model.names import quoted_name, quoted_text
 from tidemill.model.query import View
@@ -160,6 +161,12 @@ class Engine:
             for source in each.sources:
                 loading = [t for t in each.tables if any(load.source == source for load in t.loads)]
                 yield look_at(session, source, loading, self.workspace.short)
+
+    def refuse_never_run(self, tables: Iterable[Table]) -> None:
+        """A table that is yet to be made has no log that could hold a watermark."""
+        for table in tables:
+            if log_of(table).snapshot() is None:
+                raise never_run(table)
 
     def set_watermarks(self, changes: Iterable[tuple[Table, Cursor | None]]) -> None:
         """The next run of each table reads from its value on; from the beginning where that is None."""

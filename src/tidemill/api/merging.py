@@ -21,7 +21,7 @@ from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.work import is_small
 from tidemill.sources.files.source import FileSource
 from tidemill.sources.frames import FrameSource
-from tidemill.sources.params import given_options
+from tidemill.sources.kinds import given_options
 from tidemill.spark.errors import translated
 from tidemill.spark.session import session_for
 

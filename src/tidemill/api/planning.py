@@ -9,13 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
-from tidemill.execution.catalog import Catalog
+from tidemill.execution.catalog import Catalog, Outside
 from tidemill.execution.exports.options import Options
-from tidemill.execution.producers import Outside, columns_given, facts_by_log, source_of
+from tidemill.execution.producers import columns_given, facts_by_log, source_of
 from tidemill.execution.views import view_up_to_date
 from tidemill.formats.registry import log_of, view_record
-from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
-from tidemill.frontends.sql.queries import bind_tables, unparsed
+from tidemill.frontends.sql import bind_tables, losing_parts, missed_inputs, unparsed
 from tidemill.model.names import spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source

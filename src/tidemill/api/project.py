@@ -9,19 +9,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api import maintenance as upkeep
-from tidemill.api.arguments import Place
+from tidemill.api import logs
+from tidemill.api.arguments import Place, beside
 from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
 from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.frontends.project_file import Filling
 from tidemill.ledger.past import past_runs
-from tidemill.maintenance.backup import beside
 from tidemill.model.names import absolute
 from tidemill.model.variables import as_text
 from tidemill.planning.request import Request, backfill_of
-from tidemill.spark.session import session_for
 from tidemill.verify.result import VerifiedTables
 
 if TYPE_CHECKING:
@@ -31,10 +29,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.api.maintenance import DropResult
+    from tidemill.api.logs import DropResult
     from tidemill.api.results import RunResult
+    from tidemill.api.tables import Upkeep
     from tidemill.execution.checks import TableChecks
-    from tidemill.formats.base import OnSpark
     from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
@@ -166,7 +164,7 @@ class Project:
         the time. A `Path`, or a text with a `/`, is a path; `table.missing` and `backup.exists` are errors.
         """
         copy = beside(str(table)) if to is None else to
-        return upkeep.back_up(self._place(table), self._place(copy), self._on(spark))
+        return self._upkeep(spark).back_up(self._place(table), self._place(copy))
 
     def restore(
         self,
@@ -182,7 +180,7 @@ class Project:
         It is a commit, so another restore takes it back. A moment without a zone is by this machine's clock.
         """
         copy = None if backup is None else self._place(backup)
-        return upkeep.restore(self._place(table), self._on(spark), to=to, at=at, backup=copy)
+        return self._upkeep(spark).restore(self._place(table), to=to, at=at, backup=copy)
 
     def drop(self, table: str | Path) -> DropResult:
         """Removes a table with all its history, at once and for good; needs no Spark.
@@ -191,7 +189,7 @@ class Project:
         is a `TableError`.
         """
         place = self._place(table)
-        return upkeep.drop(place, lambda: next((each for each in self.tables if each.path == place.path), None))
+        return logs.drop(place, lambda: next((each for each in self.tables if each.path == place.path), None))
 
     def _place(self, table: str | Path) -> Place:
         """A table by its name in the project, or by its path."""
@@ -200,11 +198,12 @@ class Project:
         alone = settings.warehouse.has_one_writer(path)
         return Place(str(table), path, settings.folder, alone, lambda: [each.name for each in self.tables])
 
-    def _on(self, spark: SparkSession | None) -> OnSpark:
-        """The session given, or the one that tidemill.toml names, once it is needed."""
+    def _upkeep(self, spark: SparkSession | None) -> Upkeep:
+        """On the session given, or the one that tidemill.toml names."""
+        from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
+
         settings = self._settings
-        engine = settings.engine(Filling(settings.variables(_texts(self.vars))))
-        return lambda work: work(session_for(spark, settings=engine))
+        return Upkeep.on(spark, settings.engine(Filling(settings.variables(_texts(self.vars)))))
 
     @property
     def _settings(self) -> ProjectSettings:

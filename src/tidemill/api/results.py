@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tidemill.display import html_table
 from tidemill.execution.journal import keeping_run
 from tidemill.execution.results import StepKind
-from tidemill.planning.request import USUAL
 from tidemill.sources.registry import retold
 
 if TYPE_CHECKING:
@@ -195,9 +194,9 @@ class RunResult:
 
 def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> RunResult:
     """A run that is in the ledger, however it ends, if it may begin; `how` goes to `Workspace.ready`."""
-    ready, request = workspace.ready(**how), how.get("request", USUAL)
+    ready = workspace.ready(**how)
     project, nodes = workspace.project, workspace.graph.in_order()
-    with keeping_run(project.folder, nodes, "run", workspace.masking, workspace.short, request) as kept:
+    with keeping_run(project.folder, nodes, "run", workspace.masking, workspace.short) as kept:
         done = ready(spark, kept)
     steps, run = tuple(step_of(outcome, workspace) for outcome in done.outcomes), kept.run
     assert run.ended is not None  # noqa: S101  the block has ended

@@ -1,27 +1,35 @@
-"""Tables by path or name, as Python code asks for them: rows, commits, ways back. Importing this imports no Spark."""
+"""Tables by path or name, worked on by Spark: rows, backups, ways back, repairs. Importing this imports PySpark."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.api.arguments import check_one_way, located, moment_of, path_of, placed
+from tidemill.api.arguments import beside, check_one_way, located, moment_of, path_of, placed
+from tidemill.api.logs import found
 from tidemill.errors import ArgumentError
-from tidemill.execution.retry import look
-from tidemill.formats.history import History
+from tidemill.execution.journal import keeping
+from tidemill.formats.attempts import look
 from tidemill.formats.registry import log_at, store_at
-from tidemill.maintenance.backup import backup_table, beside, restore_backup, restore_table, version_at
+from tidemill.maintenance.backup import backup_table, check_free, restore_backup, restore_table, version_at
+from tidemill.maintenance.repair import check_keys, dedup
 from tidemill.spark.errors import translated
 from tidemill.spark.session import session_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
     from datetime import datetime
     from pathlib import Path
+    from typing import Self
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.api.arguments import Place
+    from tidemill.formats.base import OnSpark
     from tidemill.maintenance.backup import BackupResult, RestoreResult
-    from tidemill.model.record import Commit
+    from tidemill.maintenance.repair import CheckedKeys, Repaired
+    from tidemill.model.project import SparkSettings
 
 
 def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
@@ -45,25 +53,6 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
         return store.read(session)
 
     return look(path, rows)
-
-
-def history(target: str | Path, limit: int | None = None) -> History:
-    """The commits of the table at a path, newest first, with their records; a list that prints as a table. No JVM.
-
-    >>> [commit.version for commit in tidemill.history("lake/orders", limit=2)]
-    [1, 0]
-    """
-    return History(commits_of(target, limit))
-
-
-def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]:
-    """The same, each read when it is asked for."""
-    if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise ArgumentError("history.bad_limit", f"{limit!r} is no number of commits.", "Give one, or leave it out.")
-    log = log_at(path_of(target))
-    if log.snapshot() is None:
-        raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
-    return log.commits(limit)
 
 
 def restore(
@@ -118,3 +107,63 @@ def backup(
         path = located(target, session)
         copy = beside(path) if to is None else path_of(to)
         return backup_table(session, path, copy, single_writer=single_writer)
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What is done to tables as users name them, on a session that starts when it is needed; changes are in the ledger.
+
+    What is wrong with a place is reported before Spark starts.
+    """
+
+    on_spark: OnSpark
+
+    @classmethod
+    def on(cls, spark: SparkSession | None, settings: SparkSettings) -> Self:
+        """On this session, or on the Spark of the settings."""
+        return cls(lambda work: work(session_for(spark, settings=settings)))
+
+    def back_up(self, table: Place, to: Place) -> BackupResult:
+        """Copies a table as it is, where nothing may be yet."""
+        found(table)
+        check_free(to.path)
+        with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
+            result = self.on_spark(
+                lambda spark: backup(table.path, to.path, spark=spark, single_writer=to.single_writer)
+            )
+            kept.status, kept.version, kept.seconds = "created", 0, result.seconds
+            return result
+
+    def restore(
+        self,
+        table: Place,
+        *,
+        to: int | None = None,
+        at: datetime | str | None = None,
+        backup: Place | None = None,
+    ) -> RestoreResult:
+        """Takes a table back to a version, to that of a moment, or to a backup."""
+        check_one_way(to, at, backup)
+        moment = None if at is None else moment_of(at)
+        way = f"--from {backup.name}" if backup else f"--to {to}" if moment is None else f"--at {moment}"
+        with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
+            found(backup or table)
+            copy = backup.path if backup else None
+            alone = table.single_writer
+            result = self.on_spark(
+                lambda spark: restore(table.path, to=to, at=moment, backup=copy, spark=spark, single_writer=alone)
+            )
+            kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
+            return result
+
+    def first_rows(self, path: str, limit: int) -> pa.Table:
+        """Some rows of a table."""
+        return self.on_spark(lambda spark: read(path, spark=spark).limit(limit).toArrow())
+
+    def check_keys(self, path: str, keys: Sequence[str]) -> CheckedKeys:
+        """Reads the key columns of the whole table."""
+        return self.on_spark(lambda spark: check_keys(spark, path, keys))
+
+    def dedup(self, path: str, keys: Sequence[str], order_by: Sequence[str]) -> Repaired:
+        """Leaves one row of each key."""
+        return self.on_spark(lambda spark: dedup(spark, path, keys, order_by))

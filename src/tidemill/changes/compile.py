@@ -198,7 +198,7 @@ def _upsert(matched: Match) -> Compiled:
     known = Counts(inserted=judged[NEW], updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER])
     if judged[CHANGED]:
         picked = matched.upsert(
-            judged.having([NEW, CHANGED]), inserts=judged[NEW] > 0, changed_files=judged.changed_files
+            judged.having(NEW, CHANGED), inserts=judged[NEW] > 0, changed_files=judged.changed_files
         )
         return Compiled(picked, known, _known_of(picked), unique=True)
     operation = AppendRows(matched.new_rows()) if judged[NEW] else None
@@ -212,7 +212,7 @@ def _update(matched: Match) -> Compiled:
     known = Counts(updated=judged[CHANGED], unchanged=judged[SAME], ignored=judged[OLDER] + judged[NEW])
     if not judged[CHANGED]:
         return Compiled(None, known, _PASSED_OVER, unique=True)
-    picked = matched.upsert(judged.having([CHANGED]), inserts=False, changed_files=judged.changed_files)
+    picked = matched.upsert(judged.having(CHANGED), inserts=False, changed_files=judged.changed_files)
     return Compiled(picked, known, _known_of(picked), unique=True)
 
 

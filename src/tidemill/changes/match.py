@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
 
 from tidemill.changes.columns import char_length
 from tidemill.changes.compare import differs, held_twice
+from tidemill.changes.profile import profile
 from tidemill.formats.base import (
     COMING,
     DROP,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql import types as t
 
     from tidemill.formats.base import Change, KeyRange, MatchResult, Target
     from tidemill.model.cursor import Cursor
@@ -44,32 +45,11 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 200_000  # as many are sent to every worker
 FEW_KEYS = 2_000_000  # as many keys are
+FEW_BYTES = 100 * 1024 * 1024  # of rows that are sent to every worker, where it is known how long they are
 NEW, CHANGED, SAME, OLDER = "new", "changed", "same", "older"
 _FILE = "__tidemill_file_hash"
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The rows of a change, each with its fate, and how many have which.
-
-    `changed_files` is how many files of the target hold a row that changes, where that was counted.
-    """
-
-    rows: DataFrame
-    counts: Mapping[str, int]
-    coming: int
-    changed_files: int = 0
-
-    @property
-    def repeats(self) -> bool:
-        """The target holds some key of the change more than once: its row has met several, and stands here for each."""
-        return sum(self.counts.values()) > self.coming
-
-    def __getitem__(self, fate: str) -> int:
-        return self.counts.get(fate, 0)
-
-    def having(self, fates: Iterable[str]) -> DataFrame:
-        return self.rows.where(F.col(FATE).isin(*fates)).drop(FATE, _FILE)
+_WORD = 8  # bytes that a value takes in a row of Spark's, beside those of a text
+_NESTED = (t.ArrayType, t.MapType, t.StructType, t.VariantType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +62,17 @@ class Match:
 
     @property
     def coming(self) -> DataFrame:
-        return self._small(self.change.rows, FEW_ROWS).alias(COMING)
+        rows = self.change.rows
+        return (F.broadcast(rows) if self._sends_rows else rows).alias(COMING)
+
+    @property
+    def _sends_rows(self) -> bool:
+        """Whether the change's rows are few, or short, so that they can go to where the target's are read."""
+        rows, octets = self.change.profile.rows, self.change.profile.octets
+        fields = self.change.rows.schema.fields
+        if rows <= FEW_ROWS or octets is None or any(isinstance(field.dataType, _NESTED) for field in fields):
+            return rows <= FEW_ROWS
+        return octets + rows * _WORD * (len(fields) + 1) <= FEW_BYTES
 
     @property
     def coming_keys(self) -> DataFrame:
@@ -149,32 +139,39 @@ class Match:
         return next(([span] for span in ranges if not self.target.reach([span]).files), ranges)
 
     def judged(self) -> Judged:
-        """Every row of the change with its fate, in one pass over what the target has in reach."""
+        """What becomes of every row of the change, in one pass over what the target has in reach."""
+        if not self.change.kept:  # what is written has to be what was judged
+            change = replace(self.change, rows=settle(self.change.rows), kept=True)
+            return replace(self, change=change).judged()
         fate = F.when(~self.newer, OLDER).when(self.differs, CHANGED).otherwise(SAME)
-        coming, file = self.change.rows.alias(COMING), _no_file()
-        if self.change.profile.rows <= FEW_ROWS:  # the change goes to the target's rows, and what they say comes back
-            met = self.held.join(self.coming, self.same_key).select(*self._held_keys, fate.alias(FATE))
-            joined, found = coming.join(F.broadcast(met.alias(HELD)), self.same_key, "left"), F.col(of(HELD, FATE))
-        else:
-            joined = coming.join(self._met_with_files.alias(HELD), self.same_key, "left")
-            found = F.when(F.col(of(HELD, self.strategy.keys[0])).isNotNull(), fate)
-            file = F.col(of(HELD, _FILE))
-        columns = [F.col(of(COMING, name)) for name in self.change.rows.columns]
-        rows = settle(joined.select(*columns, F.coalesce(found, F.lit(NEW)).alias(FATE), file.alias(_FILE)))
+        keys = [F.col(of(COMING, key)).alias(key) for key in self.strategy.keys]
+        fates = settle(self._meeting.select(*keys, fate.alias(FATE), F.col(of(HELD, _FILE)).alias(_FILE)))
         counts: Counter[str] = Counter()
         files = 0
-        for seen in rows.groupBy(FATE, _FILE).count().collect():
+        for seen in fates.groupBy(FATE, _FILE).count().collect():
             counts[seen[FATE]] += seen["count"]
             files += seen[FATE] == CHANGED and seen[_FILE] is not None
-        return Judged(rows, counts, self.change.profile.rows, files)
+        stored, met = counts.total(), profile(fates, keys=self.strategy.keys).keys if counts else 0
+        counts[NEW] = self.change.profile.rows - met
+        return Judged(self, fates.drop(_FILE), counts, repeats=stored > met, changed_files=files)
 
     @property
-    def _met_with_files(self) -> DataFrame:
-        """The target's rows whose key the change has, with the file of each where its files would be rewritten."""
+    def _meeting(self) -> DataFrame:
+        """The target's rows beside those of the change, with the file of each where its files would be rewritten."""
         held = self.held
-        rewrites = self.target.snapshot.files and not self.target.snapshot.marks_rows
-        file = F.xxhash64(held.metadataColumn("_metadata")["file_path"]) if rewrites else _no_file()
-        return held.withColumn(_FILE, file).alias(HELD).join(self.coming_keys, self.same_key, "left_semi")
+        is_large = self.change.profile.rows > FEW_ROWS
+        rewrites = is_large and self.target.snapshot.files and not self.target.snapshot.marks_rows
+        file = F.xxhash64(held.metadataColumn("_metadata")["file_path"]) if rewrites else F.lit(None).cast("bigint")
+        held = held.withColumn(_FILE, file).alias(HELD)
+        if not self._sends_rows and self.change.profile.rows <= FEW_KEYS:  # what is shuffled is less by then
+            held = held.join(self.coming_keys, self.same_key, "left_semi").alias(HELD)
+        return held.join(self.coming, self.same_key)
+
+    def having(self, fates: DataFrame, *, met: bool) -> DataFrame:
+        """The change's rows whose keys are among these, or are not."""
+        few = self._small(fates.select(*map(quote, self.strategy.keys)), FEW_KEYS).alias(HELD)
+        same = F.expr(" AND ".join(f"{of(HELD, key)} = {of(COMING, key)}" for key in self.strategy.keys))
+        return self.change.rows.alias(COMING).join(few, same, "left_semi" if met else "left_anti")
 
     def rows_out_of_reach(self, ranges: Sequence[KeyRange]) -> DataFrame:
         """The change's rows, where no file has a row in these ranges; one that comes before the write is a conflict.
@@ -257,8 +254,31 @@ class Match:
         return F.broadcast(rows) if self.change.profile.rows <= most else rows
 
 
-def _no_file() -> Column:
-    return F.lit(None).cast("bigint")
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How many rows of a change have which fate, and the fates of those whose keys the target holds.
+
+    It `repeats` where the target holds some key of the change more than once: that key has several fates.
+    `changed_files` is how many files of the target hold a row that changes, where that was counted.
+    """
+
+    match: Match
+    fates: DataFrame
+    counts: Mapping[str, int]
+    repeats: bool
+    changed_files: int = 0
+
+    def __getitem__(self, fate: str) -> int:
+        return self.counts.get(fate, 0)
+
+    def having(self, *fates: str) -> DataFrame:
+        """The rows of the change that have one of these fates."""
+        if sum(self[fate] for fate in fates) == self.match.change.profile.rows:
+            return self.match.change.rows
+        among = F.col(FATE).isin(*fates)
+        if NEW in fates:  # such rows met none
+            return self.match.having(self.fates.where(~among), met=False)
+        return self.match.having(self.fates.where(among), met=True)
 
 
 def _within(ranges: Iterable[KeyRange]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import stat
 import sys
 import threading
 from concurrent.futures import Future
@@ -50,6 +51,22 @@ def width(*, err: bool = False) -> int | None:
         return None
 
 
+def watched() -> bool:
+    """Whether somebody sees what is displayed, on a terminal that can take it away again.
+
+    What goes into a pipe may come to the same terminal by another program (`tidemill run | tee log`), beside a display
+    that does not know of it.
+    """
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not _is_pipe(sys.stdout)
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 @contextlib.contextmanager
 def displaying(display: Display) -> Iterator[None]:
     """Shows it below all lines that are written meanwhile; it is gone afterwards."""
@@ -80,7 +97,7 @@ class Live:
 
     def __init__(self, first: str, *, quiet: bool) -> None:
         self._first = first
-        self._progress = _new_display() if sys.stderr.isatty() and not quiet else None
+        self._progress = _new_display() if watched() and not quiet else None
         self._lines: dict[str, TaskID] = {}
         self._shown = ExitStack()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.api.tables import commits_of
+from tidemill.api.logs import commits_of
 from tidemill.cli import render
 from tidemill.cli.options import examples, output
 from tidemill.cli.places import located, refuse_unknown

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidemill.api import maintenance as upkeep
+from tidemill.api.arguments import beside
+from tidemill.api.logs import missing
 from tidemill.cli import render
 from tidemill.cli.options import columns, examples, output, profiled, single_writer
-from tidemill.cli.places import known_path, on_spark, placed
+from tidemill.cli.places import known_path, on_spark, placed, upkeep
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import VacuumRequest
-from tidemill.maintenance import files
-from tidemill.maintenance.backup import beside
+from tidemill.formats.registry import kept_format
 from tidemill.model.cursor import duration
 from tidemill.model.names import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pyspark.sql import SparkSession
 
     from tidemill.api.arguments import Place
     from tidemill.cli.options import Output
@@ -56,7 +54,7 @@ def backup(table_path: str, to: str | None, profile: str | None, alone: bool, ou
     """
     name = to or beside(table_path)
     spark = on_spark(f"copying {table_path}", quiet=not out.lines, profile=profile)
-    result = upkeep.back_up(placed(table_path, profile), placed(name, profile, alone=alone), spark)
+    result = upkeep(spark).back_up(placed(table_path, profile), placed(name, profile, alone=alone))
     document = {"table": table_path, "backup": name, **asdict(result)}
     out.result(document, partial(show_backup, table_path, name, result))
 
@@ -102,7 +100,7 @@ def restore(
     spark = on_spark(f"restoring {table_path}", quiet=not out.lines, profile=profile)
     copy = placed(backup, profile) if backup else None
     table = placed(table_path, profile, alone=alone)
-    result = upkeep.restore(table, spark, to=to, at=at, backup=copy)
+    result = upkeep(spark).restore(table, to=to, at=at, backup=copy)
     document = {"table": table_path, "path": absolute(table.path), **asdict(result)}
     out.result(document, partial(show_restore, table_path, result))
 
@@ -132,18 +130,12 @@ def check(target: str, on: tuple[str, ...], out: Output) -> int:
     TARGET is a Parquet dataset or a Delta table: a path, or the name of a table of the project.
     """
     path, spark = known_path(target), on_spark(f"checking {target}", quiet=not out.lines)
-    found = spark(partial(_checked, path=path, on=on))
+    found = upkeep(spark).check_keys(path, on)
     if out.as_json:
         render.document({"table": target, "keys": list(on), "ok": found.ok, **asdict(found)})
     elif not out.quiet or not found.ok:
         _show_check(target, on, found, err=out.quiet)
     return 0 if found.ok else 1
-
-
-def _checked(session: SparkSession, path: str, on: tuple[str, ...]) -> CheckedKeys:
-    from tidemill.maintenance.repair import check_keys  # noqa: PLC0415  it imports PySpark
-
-    return check_keys(session, path, on)
 
 
 def _show_check(target: str, on: tuple[str, ...], found: CheckedKeys, *, err: bool) -> None:
@@ -178,14 +170,8 @@ def dedup(target: str, on: tuple[str, ...], order_by: tuple[str, ...], out: Outp
     Only files that lose a row are rewritten.
     """
     path, spark = known_path(target), on_spark(f"repairing {target}", quiet=not out.lines)
-    done = spark(partial(_deduplicated, path=path, on=on, order_by=order_by))
+    done = upkeep(spark).dedup(path, on, order_by)
     out.result({"table": target, "keys": list(on), **asdict(done)}, partial(_show_dedup, target, done))
-
-
-def _deduplicated(session: SparkSession, path: str, on: tuple[str, ...], order_by: tuple[str, ...]) -> Repaired:
-    from tidemill.maintenance.repair import dedup  # noqa: PLC0415  it imports PySpark
-
-    return dedup(session, path, on, order_by)
 
 
 def _show_dedup(target: str, done: Repaired) -> None:
@@ -213,7 +199,7 @@ def compact(target: str, target_size: str, alone: bool, out: Output) -> None:
     """
     size, place = _bytes(target_size), placed(target, alone=alone)
     spark = on_spark(f"compacting {target}", quiet=not out.lines)
-    done = files.compact(_format_of(place), absolute(place.path), size, spark, single_writer=place.single_writer)
+    done = _format_of(place).compact(absolute(place.path), size, spark, single_writer=place.single_writer)
     joined = f"{done.joined:,} files joined to {done.written:,}" if done.joined else "nothing to join"
     _report(target, done, [joined, f"{done.kept:,} kept"], out)
 
@@ -244,7 +230,7 @@ def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone:
     """
     place, asked = placed(target, alone=alone), VacuumRequest(duration(retain) if retain else None, confirm, dry_run)
     spark = on_spark(f"vacuuming {target}", quiet=not out.lines)
-    done = files.vacuum(_format_of(place), absolute(place.path), asked, spark, single_writer=place.single_writer)
+    done = _format_of(place).vacuum(absolute(place.path), asked, spark, single_writer=place.single_writer)
     _report(target, done, done.facts, out)
 
 
@@ -261,7 +247,7 @@ def recover(target: str, out: Output) -> None:
     Every read and write through Tidemill does the same first. Starts no Spark.
     """
     place = placed(target)
-    done = files.recover(_format_of(place), absolute(place.path), place.name)
+    done = _format_of(place).recover(absolute(place.path), place.name)
     _report(target, done, done.facts, out)
 
 
@@ -272,9 +258,9 @@ def _report(target: str, done: Compacted | Vacuumed | Finished, facts: Sequence[
 
 def _format_of(place: Place) -> TableFormat:
     """The format of a table that is there."""
-    found = files.format_of(absolute(place.path))
+    found = kept_format(absolute(place.path))
     if found is None:
-        raise upkeep.missing(place)
+        raise missing(place)
     return found
 
 

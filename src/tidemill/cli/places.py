@@ -15,13 +15,13 @@ from tidemill.frontends.project_file import Filling
 from tidemill.model.names import absolute, at_home
 from tidemill.model.project import SparkSettings, find_project, is_project
 from tidemill.spark.errors import translated
-from tidemill.spark.session import session_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
+    from tidemill.api.tables import Upkeep
     from tidemill.api.workspace import Workspace
     from tidemill.formats.base import OnSpark
     from tidemill.model.table import Table
@@ -126,12 +126,25 @@ def spark_here(profile: str | None = None) -> SparkSettings:
     return project.engine(Filling(project.variables()))
 
 
-def on_spark(doing: str, *, quiet: bool, profile: str | None = None) -> OnSpark:
-    """Work on that Spark, which starts when it is needed: shown while it lasts, and Ctrl-C ends it."""
+def on_spark(doing: str, *, quiet: bool, profile: str | None = None, settings: SparkSettings | None = None) -> OnSpark:
+    """Work on that Spark, or another, which starts when it is needed: shown while it lasts, and Ctrl-C ends it."""
 
     def done(work: Callable[[SparkSession], T]) -> T:
-        settings = spark_here(profile)
+        at = settings or spark_here(profile)
         with Live(doing, quiet=quiet), translated(f"{doing[0].upper()}{doing[1:]}"):
-            return interruptible(lambda: work(session_for(small=True, settings=settings)))
+            return interruptible(lambda: work(_session(at)))
 
     return done
+
+
+def _session(settings: SparkSettings) -> SparkSession:
+    from tidemill.spark.session import session_for  # noqa: PLC0415  the border: it imports PySpark
+
+    return session_for(small=True, settings=settings)
+
+
+def upkeep(on_spark: OnSpark) -> Upkeep:
+    """What commands do to a table by that work."""
+    from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
+
+    return Upkeep(on_spark)

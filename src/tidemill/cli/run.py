@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidemill.execution.journal import KeptRun
     from tidemill.execution.results import Outcome, RunOutcome, StepResult
     from tidemill.ledger.ledger import Run
+    from tidemill.planning.plan import StepPlan
     from tidemill.planning.request import Request
 
 STARTING = "starting Spark"
@@ -95,7 +96,7 @@ def _keeping(workspace: Workspace, target: str | None, request: Request) -> Abst
     flags = ["--full-refresh"] if request.full_refresh else [f"--{name} {value}" for name, value in asked.items()]
     command = " ".join(["run", *([target] if target else []), *flags])
     nodes = workspace.graph.in_order()
-    return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short, request)
+    return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short)
 
 
 @dataclass
@@ -144,6 +145,10 @@ class Shown:
     def began(self, name: str) -> None:
         with self._turn:
             self.live.began(self.workspace.short(name))
+
+    def planned(self, plan: StepPlan) -> None:
+        with self._turn:
+            self.live.moved(self.workspace.short(plan.table.name), self.workspace.masking.mask(plan.reason))
 
     def moved(self, name: str, where: str) -> None:
         with self._turn:

@@ -18,7 +18,7 @@ from tidemill.cli.options import examples, output
 from tidemill.errors import ArgumentError
 from tidemill.spark.archive import archive_path, build_archive, why_not_built
 from tidemill.spark.doctor import examine
-from tidemill.spark.jars import JARS, ensure_jars, find_java, missing_jars
+from tidemill.spark.jars import ensure_jars, find_java, format_jars, missing_jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -239,7 +239,7 @@ def _tell_nobody(line: str) -> None:
 
 
 def _fetch_jars(tell: Callable[[str], None]) -> dict[str, Any]:
-    missing, delta = bool(missing_jars()), JARS[0].version
+    missing, delta = bool(missing_jars()), format_jars()[0].version
     if missing:
         tell("  fetching Delta's jars, once")
     folder = ensure_jars()[0].parent

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.api import maintenance as upkeep
-from tidemill.api import tables as api
+from tidemill.api import logs
 from tidemill.api.arguments import Place
 from tidemill.cli import render
 from tidemill.cli.console import Live, interruptible
 from tidemill.cli.options import examples, output
-from tidemill.cli.places import is_path, there
+from tidemill.cli.places import is_path, on_spark, there, upkeep
 from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, TidemillError
@@ -28,10 +27,9 @@ from tidemill.model.names import absolute
 from tidemill.model.project import find_project, is_project
 from tidemill.sources.registry import retold
 from tidemill.spark.errors import translated
-from tidemill.spark.session import session_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
 
+_STARTING = "starting Spark"
 LONGEST = 60  # characters of a cell; JSON has the whole
 
 
@@ -120,13 +119,10 @@ def show(table: str, limit: int, load: Load, out: Output) -> None:
 
 def _rows_of_table(path: str, settings: SparkSettings, limit: int, *, quiet: bool) -> tuple[pa.Table, int | None]:
     """The rows, and how many there are where the log tells."""
-
-    def read() -> pa.Table:
-        return api.read(path, spark=session_for(small=True, settings=settings)).limit(limit).toArrow()
-
     rows = some_rows(path, limit)
     if rows is None:
-        rows = _by_spark(read, path, quiet=quiet)
+        with translated(f"Reading {path}"):
+            rows = upkeep(on_spark(_STARTING, quiet=quiet, settings=settings)).first_rows(path, limit)
     snapshot = log_at(path).snapshot()
     return rows, snapshot.rows if snapshot else None
 
@@ -134,14 +130,10 @@ def _rows_of_table(path: str, settings: SparkSettings, limit: int, *, quiet: boo
 def _rows_of_view(workspace: Workspace, view: View, limit: int, *, quiet: bool) -> pa.Table:
     mask = workspace.masking.mask
     try:
-        return _by_spark(lambda: workspace.engine().first_rows(view, limit), workspace.short(view.name), quiet=quiet)
+        with Live(_STARTING, quiet=quiet), translated(f"Reading {workspace.short(view.name)}"):
+            return interruptible(lambda: workspace.engine().first_rows(view, limit))
     except TidemillError as failure:
         raise retold(failure, mask(failure.problem), mask(failure.remedy), failure.origin) from failure.__cause__
-
-
-def _by_spark(read: Callable[[], pa.Table], name: str, *, quiet: bool) -> pa.Table:
-    with Live("starting Spark", quiet=quiet), translated(f"Reading {name}"):
-        return interruptible(read)
 
 
 def _show(rows: pa.Table, total: int | None, limit: int) -> None:
@@ -194,7 +186,7 @@ def drop(table_path: str, confirm: bool, load: Load, out: Output) -> None:
     names = [workspace.short(table.name) for table in workspace.tables] if workspace else []
     place = Place(table_path, path, declared=lambda: names)
     asked = () if confirm else (partial(_ask, table_path),)
-    result = upkeep.drop(place, partial(_declared, path, load), *asked)
+    result = logs.drop(place, partial(_declared, path, load), *asked)
     line = f"{render.last_name(table_path)}  dropped{_with_rows(result.rows, ' · ')}"
     out.result(asdict(result), partial(render.judged, "✓", line))
 

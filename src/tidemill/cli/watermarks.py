@@ -15,7 +15,7 @@ from tidemill.cli.options import examples, output
 from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, did_you_mean
-from tidemill.formats.registry import kind_of_column, log_of, owner_of, watermarks_of
+from tidemill.formats.registry import kind_of_column, owner_of, watermarks_of
 from tidemill.model.cursor import cursor
 from tidemill.model.project import find_project
 
@@ -99,6 +99,7 @@ def set_watermark(
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
     with workspace.wording.errors():
+        workspace.engine().refuse_never_run(tables)
         _apply(workspace, [(each, _value(each, value, workspace.spark.zone)) for each in tables], out)
 
 
@@ -127,8 +128,7 @@ def reset_watermark(
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
     with workspace.wording.errors():
-        for each in tables:
-            _check_was_run(each)
+        workspace.engine().refuse_never_run(tables)
         if not confirm:
             _ask(tables)
         _apply(workspace, [(each, None) for each in tables], out)
@@ -180,7 +180,6 @@ def _unknown(word: str, name: str, known: list[str]) -> ArgumentError:
 
 
 def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
-    _check_was_run(table)
     kind = kind_of_column(table)
     if kind is None:
         raise ArgumentError(
@@ -189,13 +188,6 @@ def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
             "Look at it with tidemill history.",
         )
     return cursor(kind, text, zone)
-
-
-def _check_was_run(table: Table) -> None:
-    if log_of(table).snapshot() is None:
-        from tidemill.maintenance.repair import never_run  # noqa: PLC0415  it imports PySpark
-
-        raise never_run(table)
 
 
 def _ask(tables: list[Table]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyspark.sql import functions as F
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.changes.check_results import Expected
+    from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import Change, Compiled, Operation, Whole
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
+    from tidemill.planning.joins import JoinFacts
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan
     from tidemill.sources.protocol import Connector
@@ -73,6 +75,18 @@ def _counted(attempt: Attempt, compiled: Compiled, operation: Operation, record:
 
 
 NEAR = 8 * 1024 * 1024  # bytes of a table that are met sooner than code for it is generated
+
+
+@runtime_checkable
+class JoinedRows(Protocol):
+    """What a source may tell besides: that it joins two tables. `tally` is of the window that was read last."""
+
+    tally: Tally | None
+
+    def facts(
+        self, spark: SparkSession, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]
+    ) -> JoinFacts:
+        """How far both sides go, by their logs and their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +168,8 @@ class Gathered:
 
     `window` is what was read as one. `input_version` and `read_versions` were asked before any rows were; `reads` and
     `versions` are of the sources of several LOADs. `met` are the rows of the table that appended ones may be the same
-    as. `adopted`: how far a function's table was fetched, its rows say.
+    as. `compared` is the same change with the keys that it is compared by, where its strategy has none. `adopted`: how
+    far a function's table was fetched, its rows say. `tally` is what a join has met.
     """
 
     plan: StepPlan
@@ -169,6 +184,9 @@ class Gathered:
     versions: Mapping[str, str | None] = field(default_factory=dict)
     expected: tuple[Expected, ...] = ()
     adopted: bool = False
+    compared: Prepared | None = None
+    tally: Tally | None = None
+    bytes_read: int | None = None
 
 
 def whole_table(attempt: Attempt) -> Whole | None:
@@ -186,14 +204,12 @@ def part_met(attempt: Attempt, prepared: Prepared) -> Whole | None:
 
 
 def held_rows(attempt: Attempt, spark: SparkSession, whole: Whole | None = None) -> HeldRows | None:
-    """The table's rows in the session of the change. Those of a small table may never be asked of Spark."""
+    """The table's rows in the session of the change. Where little of them is met, they may never be asked of Spark."""
     store = attempt.store
     if attempt.snapshot is None:
         return None
-    if whole is not None:
-        return HeldRows(whole.schema, lambda: store.read(spark))
-    rows = store.read(spark)
-    return HeldRows(rows.schema, lambda: rows)
+    schema = store.schema(spark) if whole is None else whole.schema
+    return HeldRows(schema, lambda: store.read(spark))
 
 
 def highest_held(spark: SparkSession, store: Store, table: Table, snapshot: Snapshot, version: int) -> Cursor | None:

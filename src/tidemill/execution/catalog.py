@@ -12,26 +12,30 @@ import logging
 import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.execution.views import drop_view, is_name_of, make_view
-from tidemill.formats.registry import format_at, format_named, log_at
-from tidemill.model.format import Capability, can
+from tidemill.execution.producers import QuerySource
+from tidemill.execution.views import drop_view, make_view
+from tidemill.formats.registry import format_at, log_at, store_at
+from tidemill.model.format import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
 from tidemill.model.names import Naming, quote, quoted_name
 from tidemill.model.query import by_name
-from tidemill.sources.protocol import sum_of_known
-from tidemill.spark.session import step_session
+from tidemill.sources.protocol import Reading, sum_of_known
+from tidemill.sources.registry import connector_for, failures_of, in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.execution.producers import Outside
     from tidemill.formats.base import KeyRange
     from tidemill.model.query import Bind, View
+    from tidemill.model.source import Source
     from tidemill.model.table import Table
+    from tidemill.sources.protocol import Connector
 
     Removing = Callable[[], None]
 
@@ -129,6 +133,78 @@ def _nothing() -> None:
 NAMES = Names()
 
 
+_OURS = "outside data of a Tidemill run"  # how a table that a killed run has left is known
+
+
+@dataclass
+class Outside:
+    """One outside source, for the length of a run.
+
+    Files that hold their own types are read where they are, whenever a query asks. Rows of all else are read whole,
+    once, when the first query asks, and kept in Spark's own warehouse until `drop`: all queries see the same ones.
+    """
+
+    source: Source
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    _named: tuple[SparkSession, str] | None = None
+    _ready: bool = False
+
+    @cached_property
+    def _connector(self) -> Connector:
+        return connector_for(self.source)
+
+    @property
+    def table_path(self) -> str | None:
+        """Where it is, if it is a table that queries read at its path, of which the catalog needs to know no more."""
+        files = in_place(self.source)
+        return files.place if files and files.is_table else None
+
+    def version(self) -> str | None:
+        """Differs whenever its rows may; None where that cannot be known."""
+        return self._connector.version()
+
+    def register(self, spark: SparkSession, name: str) -> None:
+        """Gives the name to its rows, unless a step before has done so, or the catalog knows it by its path."""
+        with self._turn:
+            if self._ready or self.table_path:
+                return
+            self._make_room(spark, name)
+            self._named = spark, name
+            with failures_of(self.source):
+                self._create(spark, name)
+            self._ready = True
+
+    def drop(self) -> None:
+        """Takes the name away again, with the rows that were kept for it."""
+        if self._named is not None:
+            spark, name = self._named
+            self._named, self._ready = None, False
+            with contextlib.suppress(Exception):  # Spark may have ended; what stays goes when the next run makes room
+                spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+    def _create(self, spark: SparkSession, name: str) -> None:
+        rows, files = self._connector.read(Reading(spark)), in_place(self.source)
+        if files:
+            options = files.place_options
+            spark.catalog.createTable(name, files.place, files.format, rows.schema, _OURS, **options)
+        else:
+            spark.catalog.createTable(name, source=TEMPORARY_FORMAT, schema=rows.schema, description=_OURS)
+            rows.write.insertInto(name)
+
+    def _make_room(self, spark: SparkSession, name: str) -> None:
+        """What an earlier run has left goes; a table of the user's own stays, and is an error."""
+        if not spark.catalog.tableExists(name):
+            return
+        if spark.catalog.getTable(name).description != _OURS:
+            raise ArgumentError(
+                "source.name_taken",
+                f"The Spark session has a table {self.source} of its own, which is not the one declared.",
+                "Give one of them another name.",
+                origin=self.source.origin,
+            )
+        spark.sql(f"DROP TABLE {name}")
+
+
 @dataclass
 class Catalog:
     """Finds tables for one run. `path_of` tells where a table of ours is, None for others'.
@@ -151,19 +227,25 @@ class Catalog:
 
     def query(self, spark: SparkSession, text: str, inputs: Iterable[str], named: Iterable[str] = ()) -> DataFrame:
         """The rows of a query over these inputs. Those that are `named` have their names in its session, too."""
-        found = self.bind(text, self.delta_path)
+        found = self.bind(text, self.table_path)
         rest = [name for name in inputs if self.naming.key(name) not in found.paths]
         return self.session(spark, [*rest, *named]).sql(found.text)
 
     def frames(self, spark: SparkSession, names: Sequence[str]) -> list[DataFrame]:
         """The rows of tables and views, all in one session for one step."""
-        session = self.session(spark, [name for name in names if self.delta_path(name) is None])
+        session = self.session(spark, [name for name in names if self.table_path(name) is None])
         return [self.frame(session, name) for name in names]
 
     def frame(self, session: SparkSession, name: str) -> DataFrame:
         """The rows of a table or view in this session, where it has its name unless it can be read by its path."""
-        path = self.delta_path(name)
-        return session.read.format("delta").load(path) if path else session.table(quoted_name(self.naming.full(name)))
+        path = self.table_path(name)
+        if path is None:
+            return session.table(quoted_name(self.naming.full(name)))
+        return session.read.format(format_at(path) or DEFAULT_FORMAT).load(path)
+
+    def view(self, spark: SparkSession, view: View) -> DataFrame:
+        """The rows of the query of a view, whether it has its name or not."""
+        return QuerySource(view.name, view.query, view.inputs, self, datetime.now(UTC)).read(Reading(spark))
 
     def session(self, spark: SparkSession, names: Iterable[str]) -> SparkSession:
         """A session in which these tables and views have their names, and names without a schema are in ours.
@@ -171,6 +253,8 @@ class Catalog:
         The names are those of the run: all that it may need are reserved when it needs the first. Another run of this
         process whose tables have the same names waits until this one is closed.
         """
+        from tidemill.spark.session import step_session  # noqa: PLC0415  plan imports this module, and no PySpark
+
         own = step_session(spark)
         wanted = list(dict.fromkeys(self._with_what_views_read(names)))
         self._reserve(wanted)
@@ -188,13 +272,13 @@ class Catalog:
         outside = self.outside.get(key)
         return outside.version() if outside else _version_at(self.path_of(name))
 
-    def delta_path(self, name: str) -> str | None:
-        """Where a Delta table is that queries can read by its path; None for all else."""
+    def table_path(self, name: str) -> str | None:
+        """Where a table is that queries can read by its path; None for all else."""
         key = self.naming.key(name)
         if key in self.views:
             return None
         if key in self.outside:
-            return self.outside[key].delta_path
+            return self.outside[key].table_path
         path = self.path_of(key)
         kind = format_at(path) if path is not None else None
         return path if kind is not None and can(kind, Capability.READ_BY_PATH) else None
@@ -230,7 +314,7 @@ class Catalog:
         for name in names:
             view = self.views.get(self.naming.key(name))
             if view is not None:
-                found = self.bind(view.query.text, self.delta_path)
+                found = self.bind(view.query.text, self.table_path)
                 unbound = (each for each in view.inputs if each not in found.paths)
                 yield from self._with_what_views_read(unbound)
             yield self.naming.full(name)
@@ -265,16 +349,16 @@ class Catalog:
         if view is not None:
             self._make_schema(spark, name.partition(".")[0])
             NAMES.give(key, lambda: self._made(spark, view))
-        elif outside is not None and not outside.delta_path:
+        elif outside is not None and not outside.table_path:
             self._make_schema(spark, name.partition(".")[0])
             outside.register(spark, quoted_name(name))
-        elif path := outside.delta_path if outside else self.path_of(name):
+        elif path := outside.table_path if outside else self.path_of(name):
             self._make_schema(spark, name.partition(".")[0])
             NAMES.give(key, lambda: _registered(spark, name, path))
-            format_named(format_at(path)).refresh(spark, quoted_name(name), path)
+            store_at(path).refresh(spark, quoted_name(name))
 
     def _made(self, spark: SparkSession, view: View) -> Removing:
-        make_view(spark, view, self.bind(view.query.text, self.delta_path).text)
+        make_view(spark, view, self.bind(view.query.text, self.table_path).text)
         return lambda: drop_view(spark, view.name)
 
     def _make_schema(self, spark: SparkSession, schema: str) -> None:
@@ -288,10 +372,10 @@ def _registered(spark: SparkSession, name: str, path: str) -> Removing | None:
     quoted = quoted_name(name)
     drop_view(spark, name)  # of a run that was killed
     if spark.catalog.tableExists(quoted):
-        if is_name_of(spark, quoted, path):
+        if store_at(path).is_named(spark, quoted):
             return None
         raise _taken(name, path)
-    format_named(format_at(path)).register(spark, quoted, path)
+    store_at(path).register(spark, quoted)
     return lambda: _drop(spark, quoted)
 
 

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.changes.apply import entering
 from tidemill.changes.check_results import Place, Verdict
 from tidemill.changes.checks import Checking
 from tidemill.errors import CheckError, TidemillError
-from tidemill.execution.producers import QuerySource
 from tidemill.formats.base import AppendRows, Conflict, UpsertRows
 from tidemill.formats.registry import store_of
 from tidemill.model.check import Relationships, Unique
 from tidemill.model.names import quoted_name
 from tidemill.model.query import View
-from tidemill.sources.protocol import Reading
 from tidemill.spark.errors import as_tidemill, file_is_gone, is_conflict, one_line
 from tidemill.spark.frames import SPARK_FAILURES
 
@@ -190,6 +187,6 @@ def table_checks(spark: SparkSession, node: Table | View, catalog: Catalog) -> T
 def _rows(spark: SparkSession, node: Table | View, catalog: Catalog) -> DataFrame:
     """Its rows, in a session that knows the tables which its checks name."""
     if isinstance(node, View):
-        return QuerySource(node.name, node.query, node.inputs, catalog, datetime.now(UTC)).read(Reading(spark))
+        return catalog.view(spark, node)
     named = [check.to for check in node.checks if isinstance(check, Relationships)]
     return store_of(node).read(catalog.session(spark, named))

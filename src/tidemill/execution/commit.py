@@ -9,11 +9,9 @@ import logging
 import time
 from contextlib import closing
 from dataclasses import replace
-from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.changes.compile import ALL_COUNTS, column_types, compile_change, compile_protected
-from tidemill.changes.profile import profile
+from tidemill.changes.compile import ALL_COUNTS, compile_change, compile_protected
 from tidemill.changes.small import compile_whole
 from tidemill.execution.attempt import (
     Attempt,
@@ -31,26 +29,21 @@ from tidemill.execution.attempt import (
     target_of,
 )
 from tidemill.execution.checks import check_change, warnings
-from tidemill.execution.joins import JoinSource
-from tidemill.execution.record import Recording, explained, record_of_loads
+from tidemill.execution.record import Recording, explained
 from tidemill.execution.results import StepResult
-from tidemill.execution.retry import with_retries
+from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
 from tidemill.formats.registry import attempting, store_of
-from tidemill.model.names import spelled
-from tidemill.model.source import Loads
-from tidemill.model.strategy import Merge, MergeStrategy, Replace
+from tidemill.model.strategy import Replace
 from tidemill.planning.notices import layout_notices
 from tidemill.planning.plan import Mode
 from tidemill.planning.refusals import protection
-from tidemill.sources.protocol import bytes_of, sum_of_known
 from tidemill.spark.session import pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.execution.attempt import Gathered, Task
-    from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import CommitResult, HeldRows
     from tidemill.model.record import Record
     from tidemill.model.strategy import Strategy
@@ -120,7 +113,7 @@ def _compile(attempt: Attempt, gathered: Gathered) -> Compiled:
 
 def _entering(attempt: Attempt, gathered: Gathered, held: HeldRows) -> Compiled:
     """What is small is compared in memory; tables with a protected history are not."""
-    prepared, window = _by_key(attempt, gathered.prepared, held) or gathered.prepared, gathered.window
+    prepared, window = gathered.compared or gathered.prepared, gathered.window
     gathered = replace(gathered, prepared=prepared)
     bounded = window is not None and window.beyond is not None
     met = None if bounded else gathered.whole or part_met(attempt, prepared)
@@ -150,42 +143,6 @@ def _by_spark(attempt: Attempt, gathered: Gathered, strategy: Strategy, held: He
     return compile_protected(strategy, change, target, found[0])
 
 
-def _by_key(attempt: Attempt, prepared: Prepared, held: HeldRows) -> Prepared | None:
-    """A table that is computed whole from several LOADs, compared by the keys of its MERGEs where rows have one each.
-
-    Then only the rows that differ are written.
-    """
-    producer, rows, strategy = attempt.table.producer, prepared.change.rows, prepared.strategy
-    if not isinstance(producer, Loads) or not producer.recomputed:
-        return None
-    keys = _common_keys(producer, rows.columns)
-    merge = _as_merge(strategy, keys) if keys else None
-    if merge is None or column_types(rows.schema) != column_types(held.schema):
-        return None
-    found = profile(rows, keys=keys)
-    if found.null_keys or found.rows > found.keys:
-        return None
-    return replace(prepared, strategy=merge, change=replace(prepared.change, profile=found))
-
-
-@singledispatch
-def _as_merge(strategy: Strategy, keys: tuple[str, ...]) -> Strategy | None:  # noqa: ARG001  dispatched on
-    """The merge that gives the same table, where the rows of the change have one key each."""
-    return None
-
-
-@_as_merge.register(Replace)
-def _(strategy: Replace, keys: tuple[str, ...]) -> Strategy:
-    return Merge(keys, MergeStrategy.FULL_MERGE, max_shrink=strategy.max_shrink)
-
-
-def _common_keys(loads: Loads, columns: Sequence[str]) -> tuple[str, ...]:
-    """The keys on which all MERGEs are, as the rows spell them."""
-    merges = [keys for load in loads.loads if (keys := load.strategy.keys)]
-    alike = len({frozenset(key.lower() for key in keys) for keys in merges}) == 1
-    return tuple(name for key in merges[0] if (name := spelled(key, columns))) if alike else ()
-
-
 # what is to be known, though no row has changed
 
 
@@ -213,7 +170,7 @@ def _was_fetched(attempt: Attempt, gathered: Gathered) -> bool:
     if window is None or gathered.adopted or record is None:
         return window is not None
     reached = window.next_watermark(gathered.prepared.change.profile.highest, attempt.now)
-    backfill = dict(_recording(attempt, gathered).backfill())
+    backfill = dict(Recording(attempt, gathered).backfill())
     return reached != record.progress.get(attempt.table.input) or dict(record.backfill) != backfill
 
 
@@ -232,24 +189,8 @@ def _note(attempt: Attempt, gathered: Gathered, compiled: Compiled, record: Reco
 
 
 def _record(attempt: Attempt, gathered: Gathered, compiled: Compiled) -> Record:
-    recording, version = _recording(attempt, gathered), gathered.input_version
-    stands = version is not None and recording.stands_for_its_inputs(attempt.plan.variables)
-    record = recording.record(
-        gathered.prepared,
-        compiled,
-        run_id=attempt.run_id,
-        what=str(Mode.FULL_REFRESH if attempt.plan.rebuilds else attempt.table.strategy),
-        now=attempt.now,
-        held=count_before(attempt),
-        input_version=version if stands else None,
-        read_versions=gathered.read_versions,
-        tally=attempt.source.tally if isinstance(attempt.source, JoinSource) else None,
-    ).with_(expectations={each.expectation.name: each.unmet for each in gathered.expected})
-    return record_of_loads(attempt, gathered, record) if gathered.versions else record
-
-
-def _recording(attempt: Attempt, gathered: Gathered) -> Recording:
-    return Recording(attempt.table, attempt.snapshot, attempt.base, gathered.window)
+    what = str(Mode.FULL_REFRESH if attempt.plan.rebuilds else attempt.table.strategy)
+    return Recording(attempt, gathered).record(compiled, what=what, held=count_before(attempt))
 
 
 def _result(
@@ -269,7 +210,7 @@ def _result(
         counts=committed.counts if committed else compiled.counts,
         total=count_after(attempt, record.held, committed),
         rows_read=prepared.rows_read,
-        bytes_read=_bytes_read(attempt, gathered),
+        bytes_read=gathered.bytes_read,
         seconds=time.monotonic() - began,
         first_run=before is None,
         rebuilt=plan.rebuilds,
@@ -281,17 +222,9 @@ def _result(
         files_kept=committed.files_kept if committed else before.files if before else 0,
         commit_id=record.run_id if committed else None,
         expectations=gathered.expected,
-        joined=attempt.source.tally if isinstance(attempt.source, JoinSource) else None,
+        joined=gathered.tally,
         notices=(*prepared.notices, *compiled.notices, *((window.notice,) if window and window.notice else ())),
     )
-
-
-def _bytes_read(attempt: Attempt, gathered: Gathered) -> int | None:
-    """Of the files of what was read; of several sources, each in its own window."""
-    if not gathered.versions:
-        return bytes_of(attempt.source, gathered.window.start if gathered.window else None)
-    starts = [(read.part.source, read.window.start if read.window else None) for read in gathered.reads]
-    return sum_of_known(bytes_of(source, start) for source, start in starts)
 
 
 def _without(dropped: Sequence[str], result: StepResult) -> StepResult:

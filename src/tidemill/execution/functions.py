@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import inspect
+import tempfile
+import traceback
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -14,30 +17,30 @@ from tidemill.changes.check_results import Expected
 from tidemill.changes.checks import as_row, samples
 from tidemill.changes.columns import require
 from tidemill.changes.profile import decoded, exact, time_kind
-from tidemill.errors import ArgumentError, CheckError, TidemillError
+from tidemill.errors import ArgumentError, CheckError, SourceError, TidemillError, did_you_mean
 from tidemill.execution.attempt import Task
 from tidemill.execution.commit import commit
-from tidemill.execution.reading import RowsRead, gather, table_facts
-from tidemill.execution.results import together
+from tidemill.execution.function_rows import rows_given
+from tidemill.execution.step import RowsRead, gather, plan_on_table, run_parts, table_facts
 from tidemill.formats.base import Conflict
-from tidemill.formats.registry import store_of
 from tidemill.model.function import OnUnmet
 from tidemill.model.names import quote, rejected_name, spelled
 from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.model.table import SchemaPolicy, Table
 from tidemill.planning.dates import progress_of
 from tidemill.planning.plan import plan_step
-from tidemill.planning.refusals import refusals, refuse
-from tidemill.planning.windows import known_of
 from tidemill.sources.frames import FrameSource
+from tidemill.sources.functions import called
 from tidemill.sources.protocol import Run
+from tidemill.sources.registry import said
 from tidemill.spark.errors import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
     from datetime import date, datetime
 
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from tidemill.execution.attempt import Attempt, Gathered
     from tidemill.execution.producers import FunctionRows
@@ -157,25 +160,16 @@ def run_function(
     """
     if plan.table.window is None:
         return _commit_call(spark, plan, source, None)
-    plan = _filled(spark, plan)
-    results: list[StepResult] = []
-    for number, fetch in enumerate(plan.fetches):
-        dates = _Dates(report, plan.fetches[0].first, sum(each.count for each in plan.fetches))
-        try:
-            results.append(_commit_call(spark, plan, source, fetch, dates))
-        except TidemillError as failure:
-            failure.remedy += _kept(number, plan.fetches)
-            raise
-    window = plan.fetches[0].until(plan.fetches[-1])
-    return replace(together(results), window=window, mode=plan.mode, reason=plan.reason)
+    plan = plan_on_table(spark, plan)
+    fetches = plan.fetches
+    dates = _Dates(report, fetches[0].first, sum(each.count for each in fetches))
+    who = "the same command" if fetches[0].is_backfill else "the next run"
 
+    def run(number: int) -> StepResult:
+        return _commit_call(spark, plan, source, fetches[number], dates)
 
-def _filled(spark: SparkSession, plan: StepPlan) -> StepPlan:
-    """The plan with its dates, where only the rows of the table tell how far it was fetched."""
-    with closing(store_of(plan.table)) as store:
-        snapshot = known_of(plan.table, store.snapshot())
-        refuse(refusals(plan.table, snapshot, plan.request))
-        return plan.on(snapshot, table_facts(spark, store, plan.table, snapshot))
+    made = run_parts(len(fetches), run, lambda _: f"{who} goes on behind them")
+    return replace(made, window=fetches[0].until(fetches[-1]), mode=plan.mode, reason=plan.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +183,6 @@ class _Dates:
     def __call__(self, day: date) -> None:
         number = (day - self.first).days + 1
         self.report(f"fetching {number} of {self.count} date{'' if self.count == 1 else 's'} · {day}")
-
-
-def _kept(done: int, fetches: Sequence[Fetch]) -> str:
-    """What to know about the batches before one that failed."""
-    if len(fetches) == 1:
-        return ""
-    who = "the same command" if fetches[0].is_backfill else "the next run"
-    return f" {done} of {len(fetches)} batches are in the table and stay; {who} goes on behind them."
 
 
 def _commit_call(
@@ -273,3 +259,93 @@ def _saving(table: Table, result: StepResult) -> tuple[str, ...]:
         return ()
     rows = f"{result.rows_read:,} rows were written for {counts.inserted:,} that are new or differ"
     return (f"{rows}; with keys=[…] the function may give only those, and a merge writes no others",)
+
+
+_LENT = "__tidemill_lent_spark__"
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """One call of a function, in a session where the tables that it reads have their names."""
+
+    source: FunctionRows
+    reading: Reading
+
+    def schema(self) -> StructType:
+        declared = self._declared(self.reading.spark)
+        return self.rows().schema if declared is None else declared
+
+    def rows(self) -> DataFrame:
+        """All that it gives, computed and kept."""
+        table = self.source.table
+        session = self.source.catalog.session(self.reading.spark, [*table.inputs, table.name])
+        declared = self._declared(session)
+        own = replace(self.reading, spark=session, like=declared or self.reading.like)
+        with tempfile.TemporaryDirectory(prefix="tidemill-function-") as folder:
+            return rows_given(
+                self._given(self._run(session)),
+                own,
+                Path(folder),
+                teller=str(self.source),
+                schema=declared,
+                policy=table.schema_policy,
+            )
+
+    def _declared(self, spark: SparkSession) -> StructType | None:
+        ddl = self.source.function.schema
+        if ddl is None:
+            return None
+        try:
+            return spark.createDataFrame([], ddl).schema
+        except Exception as bad:
+            raise ArgumentError(
+                "functions.bad_schema", f"Spark does not know the schema {ddl!r}: {said(bad)}", "Correct its types."
+            ) from bad
+
+    def _run(self, session: SparkSession) -> Run:
+        run: Run = self.reading.run
+        read = partial(self._input, session=session)
+        return replace(run, vars=self.source.vars, session=lambda: session, table=read)
+
+    def _input(self, name: str, session: SparkSession) -> DataFrame:
+        table, catalog = self.source.table, self.source.catalog
+        key, own = catalog.naming.key(name), table.name.lower()
+        if key not in {each.lower() for each in (*table.inputs, own)}:
+            close = did_you_mean(key, table.inputs)
+            raise ArgumentError(
+                "functions.undeclared_read",
+                f"{table.name} reads {name}, which is not in its reads.",
+                f"Did you mean {close}?" if close else f'Add it to the decorator: reads=["{name}"].',
+                origin=table.origin,
+            )
+        return catalog.frame(session, key)
+
+    def _given(self, run: Run) -> Iterator[Any]:
+        """What the function gives; whatever it raises names it, and the table is as it was."""
+        table, call = self.source.table, self.source.function.call
+        _lend(call, run.spark)
+        try:
+            yield from called(call, run)
+        except TidemillError:
+            raise
+        except Exception as failure:
+            raise SourceError(
+                "functions.failed",
+                f"The function {call.__name__} of {table.name} failed: {said(failure)}{_line(failure, call)}",
+                f"Fix it, or what it asks, and run again. {table.name} is unchanged.",
+                origin=table.origin,
+            ) from failure
+
+
+def _lend(call: Callable[..., Any], spark: SparkSession) -> None:
+    """Code that comes from a notebook finds `spark` where it looks for it, unless its file has one."""
+    names = inspect.unwrap(call).__globals__
+    if "spark" not in names or _LENT in names:
+        names.update({"spark": spark, _LENT: True})
+
+
+def _line(failure: Exception, call: Callable[..., Any]) -> str:
+    """The last line of the function's own file that had a part in it."""
+    file = inspect.unwrap(call).__code__.co_filename
+    lines = [frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == file]
+    return f" ({file}:{lines[-1]})" if lines else ""

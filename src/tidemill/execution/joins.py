@@ -13,7 +13,7 @@ from tidemill.planning.joins import (
     SideState,
     big_window,
     join_facts_by_log,
-    progress_of,
+    joined_up_to,
     side_by_log,
     side_by_progress,
 )
@@ -134,7 +134,7 @@ class JoinSource:
     def _facts(
         self, rows: JoinRows, snapshot: Snapshot | None, held_highest: Callable[[int], Cursor | None]
     ) -> JoinFacts:
-        since = progress_of(self.table, snapshot, rows.kind)
+        since = joined_up_to(self.table, snapshot, rows.kind)
         sides = (rows.join.a, rows.join.b)
         logged = {side: found for side in sides if (found := self._progress(side, rows.kind))}
         newest = rows.highest([side for side in sides if side not in logged], since)
@@ -152,9 +152,9 @@ class JoinSource:
         return self.catalog.tables.get(side.table.lower())
 
     def _path(self, side: JoinSide) -> str | None:
-        """Where the Delta table of a side is: one of ours, or of others."""
+        """Where the table of a side is: one of ours, or of others."""
         outside = self.catalog.outside.get(side.table)
-        return outside.delta_path if outside else self.catalog.path_of(side.table)
+        return outside.table_path if outside else self.catalog.path_of(side.table)
 
     def _short(self, side: JoinSide) -> str:
         return side.table.removeprefix(f"{self.catalog.naming.schema}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.results import Silent, StepKind
-from tidemill.formats.registry import format_at, log_at
+from tidemill.formats.registry import log_at
 from tidemill.ledger.ledger import (
     FAILED,
     INTERRUPTED,
@@ -21,16 +21,12 @@ from tidemill.ledger.ledger import (
     code_of,
     ledger_file,
     now,
-    step_of,
 )
+from tidemill.ledger.past import step_of
 from tidemill.model.names import absolute
 from tidemill.model.query import Export, View
 from tidemill.model.record import Counts
-from tidemill.model.table import Table
 from tidemill.model.variables import Masking
-from tidemill.planning.plan import REFRESHED
-from tidemill.planning.request import USUAL
-from tidemill.planning.windows import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +35,8 @@ if TYPE_CHECKING:
     from tidemill.execution.results import Listener, Outcome, StepResult
     from tidemill.ledger.ledger import Run
     from tidemill.model.graph import Node
-    from tidemill.planning.request import Request
+    from tidemill.model.table import Table
+    from tidemill.planning.plan import StepPlan
 
 
 @dataclass(slots=True)
@@ -113,12 +110,7 @@ def keeping(strategy: str, command: str, table: str, path: str, folder: Path | N
         run.add(kept.step())
 
 
-_REASONS = {
-    "first": "first run",
-    "full": EVERYTHING,
-    "full refresh": REFRESHED,
-    "incremental": "since its watermark",
-}
+UNPLANNED = "not planned"  # the mode of a step that has not come to its plan
 
 
 @contextlib.contextmanager
@@ -128,14 +120,13 @@ def keeping_run(
     command: str,
     masking: Masking,
     short: Callable[[str], str],
-    request: Request = USUAL,
 ) -> Iterator[KeptRun]:
     """A run in the ledger of the project in `folder`, from its start to its end; it must be listened to.
 
     `short` gives the name of a table as users write it.
     """
     with Ledger(ledger_file(folder)).run(masking.mask(command), folder) as run:
-        yield KeptRun(run, {node.name: node for node in nodes}, masking, short, request)
+        yield KeptRun(run, {node.name: node for node in nodes}, masking, short)
 
 
 @contextlib.contextmanager
@@ -147,7 +138,7 @@ def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
     node, began = replace(table, path=absolute(table.path)), time.monotonic()
     with Ledger(ledger_file()).run(command) as run:
         try:
-            yield KeptRun(run, {node.name: node}, Masking(frozenset()), str, USUAL, is_merge=True)
+            yield KeptRun(run, {node.name: node}, Masking(frozenset()), str, is_merge=True)
         except ArgumentError:
             run.steps.clear()
             raise
@@ -167,7 +158,6 @@ class KeptRun:
     nodes: dict[str, Node]
     masking: Masking
     short: Callable[[str], str]
-    request: Request
     listener: Listener = field(default_factory=Silent)
     is_merge: bool = False
     _began: dict[str, str] = field(default_factory=dict)
@@ -183,8 +173,12 @@ class KeptRun:
 
     def began(self, name: str) -> None:
         self._began[name] = now()
-        self.run.add(self._unfinished(name, RUNNING))
+        self.run.add(self._unfinished(name, RUNNING, None))
         self.listener.began(name)
+
+    def planned(self, plan: StepPlan) -> None:
+        self.run.add(self._unfinished(plan.table.name, RUNNING, plan))
+        self.listener.planned(plan)
 
     def ended(self, outcome: Outcome) -> None:
         self.run.add(self._done(outcome))
@@ -194,7 +188,7 @@ class KeptRun:
         name, result, error = outcome.name, outcome.result, outcome.error
         if error is not None:
             failed = {"error_code": error.code, "error": self.masking.mask(error.problem), "seconds": outcome.seconds}
-            return self._unfinished(name, FAILED, **failed)
+            return self._unfinished(name, FAILED, outcome.plan, **failed)
         if result is None:
             return self._step(name, "skipped", NOT_RUN, reason=self._why_not(outcome))
         step = self._finished(name, result)
@@ -219,10 +213,11 @@ class KeptRun:
             commit_id=result.commit_id,
         )
 
-    def _unfinished(self, name: str, status: str, **facts: object) -> Step:
-        mode = "incremental" if self.is_merge else self._mode(self.nodes[name])
-        reason = None if self.is_merge else self._reason(mode)
-        return self._step(name, mode, status, reason=reason, **facts)
+    def _unfinished(self, name: str, status: str, plan: StepPlan | None, **facts: object) -> Step:
+        """A step that runs, or has failed: it goes as its plan says, where it came to one."""
+        if plan is not None:
+            return self._step(name, str(plan.mode), status, reason=self.masking.mask(plan.reason), **facts)
+        return self._step(name, "incremental" if self.is_merge else _mode(self.nodes[name]), status, **facts)
 
     def _step(self, name: str, mode: str, status: str, **facts: object) -> Step:
         node, at = self.nodes[name], self._began.get(name) or now()
@@ -230,28 +225,19 @@ class KeptRun:
         table, path = self.short(name), self.masking.mask(getattr(node, "path", name))
         return Step(table, path, str(strategy), mode, status, at, **facts)  # type: ignore[arg-type] # its own fields
 
-    def _mode(self, node: Node) -> str:
-        """How the step is to go, before anything else is known of it."""
-        match node:
-            case View():
-                return "view"
-            case Export():
-                return "export"
-            case Table() if self.request.starts(node):
-                return "backfill"
-            case Table() if format_at(node.path) is None:
-                return "first"
-            case Table() if self.request.full_refresh:
-                return "full refresh"
-            case _:
-                return "incremental" if getattr(node, "reads_windows", False) else "full"
-
-    def _reason(self, mode: str) -> str | None:
-        """Why a step is to go like that, as far as its mode tells."""
-        return f"backfill {self.request.backfill}" if mode == "backfill" else _REASONS.get(mode)
-
     def _why_not(self, outcome: Outcome) -> str:
         return f"{self.short(outcome.waits_for or '')} was not made by this run"
+
+
+def _mode(node: Node) -> str:
+    """How the step of a view or an export goes, or one of a table without a plan."""
+    match node:
+        case View():
+            return "view"
+        case Export():
+            return "export"
+        case _:
+            return UNPLANNED
 
 
 def _why(result: StepResult) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ Stored rows do not say where they came from: the keys in doubt, and only these, 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, cast
@@ -16,8 +17,9 @@ from tidemill.changes.columns import align, require
 from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import profile
+from tidemill.errors import TidemillError
 from tidemill.execution.prepare import Prepared, prepare
-from tidemill.execution.reading import cursor_of
+from tidemill.execution.step import cursor_of, reading_of
 from tidemill.formats.base import Change
 from tidemill.model.names import quote
 from tidemill.model.source import Loads, common_cursor, strategy_of
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql import types as t
 
-    from tidemill.execution.load_parts import LoadPart, LoadsSource
+    from tidemill.execution.producers import LoadPart, LoadsSource
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Snapshot
     from tidemill.model.strategy import Strategy
@@ -59,33 +61,60 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Whole:
+class AppliedLoads:
     """What applying all LOADs to an empty table gives, and what each of them read for it."""
 
     prepared: Prepared
     reads: tuple[Read, ...]
 
 
-def whole_of(source: LoadsSource, reading: Reading, batch: Part | None = None) -> Whole:
-    """All LOADs applied to an empty table, with what each source gave; `batch` is a part of a backfill."""
-    held: DataFrame | None = None
-    reads: list[Read] = []
-    changes: list[Prepared] = []
-    for together in source.rounds:
-        found = _all_read(together, reading, held, source.now, batch)
-        changes.append(put_together(source.table, found))
-        reads += found
-        held = applied(changes[-1].strategy, changes[-1].change, held, source.table.name)
-    _check_order(source.table, reads)
-    assert held is not None  # noqa: S101  there is a LOAD
-    return Whole(_as_one(source.table, changes, held), tuple(reads))
+@dataclass(frozen=True)
+class LoadRows:
+    """All sources of a table, as they are now."""
+
+    source: LoadsSource
+    reading: Reading
+
+    def schema(self) -> t.StructType:
+        """The columns that any of the sources has."""
+        found: dict[str, t.StructField] = {}
+        for part in self.source.parts:
+            with reading_part(part):
+                for field in part.source.schema(self.reading).fields:
+                    found.setdefault(field.name.lower(), field)
+        return StructType(list(found.values()))
+
+    def whole(self, batch: Part | None = None) -> AppliedLoads:
+        """All LOADs applied to an empty table, with what each source gave; `batch` is a part of a backfill."""
+        source, held = self.source, None
+        reads: list[Read] = []
+        changes: list[Prepared] = []
+        for together in source.rounds:
+            found = _all_read(together, self.reading, held, source.now, batch)
+            changes.append(put_together(source.table, found))
+            reads += found
+            held = applied(changes[-1].strategy, changes[-1].change, held, source.table.name)
+        _check_order(source.table, reads)
+        assert held is not None  # noqa: S101  there is a LOAD
+        return AppliedLoads(_as_one(source.table, changes, held), tuple(reads))
+
+
+@contextmanager
+def reading_part(part: LoadPart) -> Iterator[None]:
+    """What goes wrong within it is of this source, and of the place of this LOAD."""
+    try:
+        with reading_of(part.table, part.source):
+            yield
+    except TidemillError as failure:
+        failure.origin = failure.origin or part.load.origin
+        raise
 
 
 def whole_read(
     part: LoadPart, reading: Reading, held: DataFrame | None, now: datetime, batch: Part | None = None
 ) -> Read:
     """All rows of a source, as a first run reads them, in the columns of these rows where there are any."""
-    with part.reading():
+    with reading_part(part):
         rows = part.source.read(reading if reading.like or held is None else replace(reading, like=held.schema))
         window = _first_window(part.table, rows.schema, now, batch)
     return ready(part, rows, window, held, None)
@@ -95,7 +124,7 @@ def ready(
     part: LoadPart, rows: DataFrame, window: WindowPlan | None, held: DataFrame | None, snapshot: Snapshot | None
 ) -> Read:
     """The rows of one source as a change, checked as if it were the only one."""
-    with part.reading():
+    with reading_part(part):
         columns = held.schema if held is not None else None
         prepared = prepare(part.table, rows, window, columns, snapshot, settled=part.source.settled)
         return Read(part, prepared, window, prepared.change.profile.highest)
@@ -152,10 +181,10 @@ def _as_one(table: Table, changes: Sequence[Prepared], rows: DataFrame) -> Prepa
 
 
 def profiled(rows: DataFrame, strategy: Strategy, cursor: str | None, volatile: frozenset[str]) -> Change:
-    """Rows of several sources as a change."""
+    """Settled rows of several sources as a change."""
     keys = strategy.keys
     time = require([cursor], rows.columns, "The time column", "the sources")[0] if cursor else None
-    return Change(rows, profile(rows, keys=keys, time_column=time), volatile, time)
+    return Change(rows, profile(rows, keys=keys, time_column=time), volatile, time, kept=True)
 
 
 @singledispatch
@@ -281,7 +310,7 @@ class MeetingLoads:
 
     def _keys_of(self, part: LoadPart, keys: Sequence[str]) -> DataFrame:
         """All keys that a source has, in the types of the table."""
-        with part.reading():
+        with reading_part(part):
             rows = part.source.read(self.reading)
             spelled = require(keys, rows.columns, "The key column", str(part))
             like = StructType([self.held.schema[key] for key in keys])

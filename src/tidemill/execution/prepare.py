@@ -1,22 +1,11 @@
-"""From the rows of a source to a change that can be trusted: filtered, aligned, settled, profiled, checked.
-
-Keys that stand in order in their files need no grouping: Arrow sees that in the key column alone, a row group at a
-time, and stops where it is not so.
-"""
+"""From the rows of a source to a change that can be trusted: filtered, aligned, settled, profiled, checked."""
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from itertools import pairwise
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
@@ -26,6 +15,7 @@ from tidemill.changes.compare import duplicate_keys, needs_form, newest_versions
 from tidemill.changes.profile import kind_of, profile
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
 from tidemill.formats.base import Change, KeyRange, Profile
+from tidemill.formats.keys import spans_in_order
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.format import Capability, can
 from tidemill.model.names import COLUMN_MAPPING, field_names, needs_mapping, spelled
@@ -46,8 +36,6 @@ if TYPE_CHECKING:
     from tidemill.planning.windows import WindowPlan
     from tidemill.sources.protocol import Connector
 
-Span = tuple[int, int, int]  # rows, the first key, the last
-
 
 def profile_in_order(source: Connector, rows: DataFrame, keys: Sequence[str]) -> Profile | None:
     """The profile of all rows of the source, by one whole number as their key; None where only Spark can tell."""
@@ -56,51 +44,12 @@ def profile_in_order(source: Connector, rows: DataFrame, keys: Sequence[str]) ->
     key = spelled(keys[0], rows.columns)
     if key is None or kind_of(rows.schema[key].dataType) is not CursorKind.INTEGER:
         return None
-    try:
-        spans = _spans(rows.inputFiles(), key)
-    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with the file
-        return None
-    if spans is None or any(last >= first for (_, _, last), (_, first, _) in pairwise(spans)):
+    spans = spans_in_order(rows.inputFiles(), key)
+    if spans is None:
         return None
     count = sum(rows for rows, _, _ in spans)
     low, high = (Cursor(CursorKind.INTEGER, value) for value in (spans[0][1], spans[-1][2]))
     return Profile(rows=count, keys=count, ranges=(KeyRange(key, low, high),))
-
-
-def _spans(files: Sequence[str], key: str) -> list[Span] | None:
-    """What each file with rows holds, from the lowest keys on; None where one is not in order, or not on this disk."""
-    places = [urlsplit(file) for file in files]
-    if any(place.scheme != "file" for place in places):
-        return None
-    found = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for span in pool.map(lambda place: _span(unquote(place.path), key), places):
-            if span is None:
-                pool.shutdown(cancel_futures=True)
-                return None
-            found.append(span)
-    return sorted((span for span in found if span[0]), key=lambda span: span[1]) or None
-
-
-def _span(path: str, key: str) -> Span | None:
-    rows, first, last = 0, 0, 0
-    with pq.ParquetFile(path) as file:
-        column = spelled(key, file.schema_arrow.names)
-        if column is None or not pa.types.is_signed_integer(file.schema_arrow.field(column).type):
-            return None
-        for number in range(file.num_row_groups):
-            keys = file.read_row_group(number, [column], use_threads=False).column(0).combine_chunks()
-            if not len(keys):
-                continue
-            if not _is_in_order(keys) or (rows and keys[0].as_py() <= last):
-                return None
-            first, last = (first if rows else keys[0].as_py()), keys[-1].as_py()
-            rows += len(keys)
-    return rows, first, last
-
-
-def _is_in_order(keys: pa.Array) -> bool:
-    return not keys.null_count and bool(pc.all(pc.greater(keys[1:], keys[:-1]), min_count=0).as_py())
 
 
 ONE_TASK = 10_000  # rows that one task handles sooner than several would, and that are one file of the table then
@@ -147,7 +96,9 @@ def prepare(
     volatile = frozenset(name.lower() for name in named)
     _check_sums(table, rows, volatile)
     preparing = _Preparing(table, strategy, window, snapshot, volatile, measured)
-    change, read = preparing.change(rows if settled else settle(rows), seen)
+    given = rows if settled else settle(rows)
+    change, read = preparing.change(given, seen)
+    change = replace(change, kept=not settled or change.rows is not given)
     if change.profile.rows <= ONE_TASK and not settled:  # what a source keeps may be much more than what is read of it
         change = replace(change, rows=change.rows.coalesce(1))
     return Prepared(change, strategy, read, columns, preparing.notices(read, change), dropped)

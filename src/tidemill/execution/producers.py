@@ -1,226 +1,45 @@
-"""What gives a table its rows: a query, a function, outside data by its name. Spark is imported by its rows."""
+"""What gives a table its rows: a source, several, a query, a function, a join. Spark is imported by its rows."""
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import json
-import tempfile
-import threading
-import traceback
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tidemill.errors import ArgumentError, SourceError, TidemillError, did_you_mean
+from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.joins import JoinSource
-from tidemill.execution.load_parts import LoadsSource, version_of
-from tidemill.frontends.sql.volatile import output_columns
+from tidemill.frontends.sql import output_columns
 from tidemill.model.check import Relationships
 from tidemill.model.function import Function
 from tidemill.model.join import Join
+from tidemill.model.names import quote
 from tidemill.model.query import Loaded, Query, through
 from tidemill.model.source import Loads
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.model.window import WINDOW_PARAMETERS
 from tidemill.planning.gaps import Facts
+from tidemill.planning.loads import source_table
 from tidemill.planning.starts import literals_of, start_variable
-from tidemill.sources.protocol import Reading, sum_of_known
-from tidemill.sources.registry import columns_of, connector_for, failures_of, in_place, said
+from tidemill.sources.protocol import bytes_of, sum_of_known
+from tidemill.sources.registry import columns_of, connector_for
 from tidemill.spark.errors import one_line, unparsed_at
 from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from tidemill.execution.catalog import Catalog
+    from tidemill.execution.functions import FunctionCall
+    from tidemill.execution.load_rows import LoadRows
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Snapshot
-    from tidemill.model.source import Source
+    from tidemill.model.source import Load
     from tidemill.model.table import Table
-    from tidemill.sources.protocol import Connector, Run
-
-OURS = "outside data of a Tidemill run"  # how a table that a killed run has left is known
-
-
-@dataclass
-class Outside:
-    """One outside source, for the length of a run.
-
-    Files that hold their own types are read where they are, whenever a query asks. Rows of all else are read whole,
-    once, when the first query asks, and kept in Spark's own warehouse until `drop`: all queries see the same ones.
-    """
-
-    source: Source
-    _turn: threading.Lock = field(default_factory=threading.Lock)
-    _named: tuple[SparkSession, str] | None = None
-    _ready: bool = False
-
-    @cached_property
-    def _connector(self) -> Connector:
-        return connector_for(self.source)
-
-    @property
-    def delta_path(self) -> str | None:
-        """Where it is, if it is a Delta table, of which the catalog needs to know no more."""
-        files = in_place(self.source)
-        return files.place if files and files.format == "delta" else None
-
-    def version(self) -> str | None:
-        """Differs whenever its rows may; None where that cannot be known."""
-        return self._connector.version()
-
-    def register(self, spark: SparkSession, name: str) -> None:
-        """Gives the name to its rows, unless a step before has done so, or the catalog knows it by its path."""
-        with self._turn:
-            if self._ready or self.delta_path:
-                return
-            self._make_room(spark, name)
-            self._named = spark, name
-            with failures_of(self.source):
-                self._create(spark, name)
-            self._ready = True
-
-    def drop(self) -> None:
-        """Takes the name away again, with the rows that were kept for it."""
-        if self._named is not None:
-            spark, name = self._named
-            self._named, self._ready = None, False
-            with contextlib.suppress(Exception):  # Spark may have ended; what stays goes when the next run makes room
-                spark.sql(f"DROP TABLE IF EXISTS {name}")
-
-    def _create(self, spark: SparkSession, name: str) -> None:
-        rows, files = self._connector.read(Reading(spark)), in_place(self.source)
-        if files:
-            options = files.place_options
-            spark.catalog.createTable(name, files.place, files.format, rows.schema, OURS, **options)
-        else:
-            spark.catalog.createTable(name, source="parquet", schema=rows.schema, description=OURS)
-            rows.write.insertInto(name)
-
-    def _make_room(self, spark: SparkSession, name: str) -> None:
-        """What an earlier run has left goes; a table of the user's own stays, and is an error."""
-        if not spark.catalog.tableExists(name):
-            return
-        if spark.catalog.getTable(name).description != OURS:
-            raise ArgumentError(
-                "source.name_taken",
-                f"The Spark session has a table {self.source} of its own, which is not the one declared.",
-                "Give one of them another name.",
-                origin=self.source.origin,
-            )
-        spark.sql(f"DROP TABLE {name}")
-
-
-_LENT = "__tidemill_lent_spark__"
-
-
-@dataclass(frozen=True)
-class FunctionRows:
-    """What the function of a table gives, read again at each call; its rows are kept. `vars` are what the run has."""
-
-    table: Table
-    function: Function
-    catalog: Catalog
-    vars: Mapping[str, str] = field(default_factory=dict)
-    settled: bool = True
-
-    def __str__(self) -> str:
-        return f"the function {self.function.call.__name__}"
-
-    def schema(self, reading: Reading) -> StructType:
-        """Calls the function, unless its columns are declared."""
-        declared = self._declared(reading.spark)
-        return self.read(reading).schema if declared is None else declared
-
-    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        from tidemill.execution.function_rows import rows_given  # noqa: PLC0415  needs Spark
-
-        session = self.catalog.session(reading.spark, [*self.table.inputs, self.table.name])
-        declared = self._declared(session)
-        own = replace(reading, spark=session, like=declared or reading.like)
-        run = self._run(reading.run, session)
-        with tempfile.TemporaryDirectory(prefix="tidemill-function-") as folder:
-            rows = rows_given(
-                self._given(run),
-                own,
-                Path(folder),
-                teller=str(self),
-                schema=declared,
-                policy=self.table.schema_policy,
-            )
-        return rows.select(*columns) if columns else rows
-
-    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002
-        """All that it gives: the function has the dates of its run to go by."""
-        return self.read(reading, columns)
-
-    def version(self) -> str | None:
-        """Nobody knows what it would give."""
-        return None
-
-    def _declared(self, spark: SparkSession) -> StructType | None:
-        ddl = self.function.schema
-        if ddl is None:
-            return None
-        try:
-            return spark.createDataFrame([], ddl).schema
-        except Exception as bad:
-            raise ArgumentError(
-                "functions.bad_schema", f"Spark does not know the schema {ddl!r}: {said(bad)}", "Correct its types."
-            ) from bad
-
-    def _run(self, run: Run, session: SparkSession) -> Run:
-        return replace(run, vars=self.vars, session=lambda: session, table=lambda name: self._input(name, session))
-
-    def _input(self, name: str, session: SparkSession) -> DataFrame:
-        key, own = self.catalog.naming.key(name), self.table.name.lower()
-        if key not in {each.lower() for each in (*self.table.inputs, own)}:
-            close = did_you_mean(key, self.table.inputs)
-            raise ArgumentError(
-                "functions.undeclared_read",
-                f"{self.table.name} reads {name}, which is not in its reads.",
-                f"Did you mean {close}?" if close else f'Add it to the decorator: reads=["{name}"].',
-                origin=self.table.origin,
-            )
-        return self.catalog.frame(session, key)
-
-    def _given(self, run: Run) -> Iterator[Any]:
-        """What the function gives; whatever it raises names it, and the table is as it was."""
-        from tidemill.sources.functions import called  # noqa: PLC0415  with pyarrow
-
-        _lend(self.function.call, run.spark)
-        try:
-            yield from called(self.function.call, run)
-        except TidemillError:
-            raise
-        except Exception as failure:
-            name, where = self.function.call.__name__, _line(failure, self.function.call)
-            raise SourceError(
-                "functions.failed",
-                f"The function {name} of {self.table.name} failed: {said(failure)}{where}",
-                f"Fix it, or what it asks, and run again. {self.table.name} is unchanged.",
-                origin=self.table.origin,
-            ) from failure
-
-
-def _lend(call: Callable[..., Any], spark: SparkSession) -> None:
-    """Code that comes from a notebook finds `spark` where it looks for it, unless its file has one."""
-    names = inspect.unwrap(call).__globals__
-    if "spark" not in names or _LENT in names:
-        names.update({"spark": spark, _LENT: True})
-
-
-def _line(failure: Exception, call: Callable[..., Any]) -> str:
-    """The last line of the function's own file that had a part in it."""
-    file = inspect.unwrap(call).__code__.co_filename
-    lines = [frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == file]
-    return f" ({file}:{lines[-1]})" if lines else ""
+    from tidemill.sources.protocol import Connector, Reading
 
 
 def source_of(
@@ -295,8 +114,7 @@ class QuerySource:
         """The versions of the tables that it reads; None where one is not ours to know, or the clock has a say."""
         if self.query.clock or self.query.parameters or not self.inputs:
             return None
-        versions = {name: self.catalog.version(name) for name in self.inputs}
-        return None if None in versions.values() else json.dumps(versions, sort_keys=True)
+        return _all_known({name: self.catalog.version(name) for name in self.inputs})
 
     def versions(self) -> dict[str, str]:
         """The versions of the tables that it reads, through views too, where they are several and known."""
@@ -329,6 +147,118 @@ class QuerySource:
         return ArgumentError("query.syntax", problem, remedy, origin=self.query.at(*place))
 
 
+@dataclass(frozen=True)
+class FunctionRows:
+    """What the function of a table gives, read again at each call; its rows are kept. `vars` are what the run has."""
+
+    table: Table
+    function: Function
+    catalog: Catalog
+    vars: Mapping[str, str] = field(default_factory=dict)
+    settled: bool = True
+
+    def __str__(self) -> str:
+        return f"the function {self.function.call.__name__}"
+
+    def schema(self, reading: Reading) -> StructType:
+        """Calls the function, unless its columns are declared."""
+        return self._call(reading).schema()
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        rows = self._call(reading).rows()
+        return rows.select(*columns) if columns else rows
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002
+        """All that it gives: the function has the dates of its run to go by."""
+        return self.read(reading, columns)
+
+    def version(self) -> str | None:
+        """Nobody knows what it would give."""
+        return None
+
+    def _call(self, reading: Reading) -> FunctionCall:
+        from tidemill.execution.functions import FunctionCall  # noqa: PLC0415  it imports PySpark
+
+        return FunctionCall(self, reading)
+
+
+@dataclass(frozen=True)
+class LoadPart:
+    """One LOAD with its connector; `table` is the table as if this LOAD were its only one."""
+
+    load: Load
+    table: Table
+    source: Connector
+
+    def __str__(self) -> str:
+        return self.load.source.name
+
+
+@dataclass(frozen=True)
+class LoadsSource:
+    """All sources of a table. Its rows are what applying all LOADs to an empty table gives."""
+
+    table: Table
+    parts: tuple[LoadPart, ...]
+    now: datetime
+    settled: bool = False
+
+    @classmethod
+    def of(cls, table: Table, loads: Loads, now: datetime) -> LoadsSource:
+        parts = (LoadPart(load, source_table(table, load), connector_for(load.source)) for load in loads.loads)
+        return cls(table, tuple(parts), now)
+
+    def __str__(self) -> str:
+        return f"The sources of {self.table.name}"
+
+    @property
+    def loads(self) -> Loads:
+        assert isinstance(self.table.producer, Loads)  # noqa: S101  made only for such tables
+        return self.table.producer
+
+    @property
+    def rounds(self) -> tuple[tuple[LoadPart, ...], ...]:
+        """The LOADs that enter as one change, in the order in which these are applied."""
+        by_input = {part.load.input: part for part in self.parts}
+        return tuple(tuple(by_input[load.input] for load in together) for together in self.loads.rounds)
+
+    def versions(self) -> dict[str, str | None]:
+        """The versions of all sources, by input; None for one that cannot tell."""
+        return {part.load.input: part.source.version() for part in self.parts}
+
+    def version(self) -> str | None:
+        """The same as one; None where one of them cannot tell."""
+        return _all_known(self.versions())
+
+    def bytes_read(self, start: Cursor | None) -> int | None:
+        """Of all sources, which are read whole."""
+        del start
+        return sum_of_known(bytes_of(part.source, None) for part in self.parts)
+
+    def schema(self, reading: Reading) -> StructType:
+        """The columns that any of the sources has."""
+        return self.rows(reading).schema()
+
+    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
+        rows = self.rows(reading).whole().prepared.change.rows
+        return rows.select(*map(quote, columns)) if columns else rows
+
+    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
+        del column, value
+        return self.read(reading, columns)
+
+    def rows(self, reading: Reading) -> LoadRows:
+        """The sources as they are now, in Spark."""
+        from tidemill.execution.load_rows import LoadRows  # noqa: PLC0415  it imports PySpark
+
+        return LoadRows(self, reading)
+
+
+def _all_known(versions: Mapping[str, str | None]) -> str | None:
+    """Versions as one text; None where one is not known."""
+    return None if None in versions.values() else json.dumps(versions, sort_keys=True)
+
+
 def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None) -> Facts:
     """What logs and declarations say about a step; no rows are asked."""
     parts = source.parts if isinstance(source, LoadsSource) else ()
@@ -344,8 +274,8 @@ def facts_by_version(source: Connector) -> Facts:
     """The versions of what a step reads: all that decides whether Spark has to be asked."""
     if not isinstance(source, LoadsSource):
         return Facts(version=source.version())
-    versions = {part.load.input: part.source.version() for part in source.parts}
-    return Facts(version=version_of(versions), versions=versions)
+    versions = source.versions()
+    return Facts(version=_all_known(versions), versions=versions)
 
 
 def _columns(table: Table) -> Sequence[str] | None:

@@ -1,112 +1,119 @@
-"""What a step writes down of itself: the record of its commit, and a copy that log clean-up does not reach."""
+"""What a step writes down: the record of its commit, a copy that log clean-up does not reach, and what its
+declaration says of the table, as properties.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tidemill.formats.attempts import with_retries
+from tidemill.formats.registry import store_of
+from tidemill.model.format import DEFAULT_FORMAT, FORMATS
+from tidemill.model.names import KEPT_FROM_RESET
 from tidemill.model.record import InputRecord, Record
+from tidemill.planning.notices import layout_notices
 from tidemill.planning.starts import follows_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from tidemill.execution.attempt import Attempt, Gathered
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
-    from tidemill.execution.prepare import Prepared
+    from tidemill.execution.results import StepResult
     from tidemill.formats.base import Compiled, Profile
     from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
-    from tidemill.model.record import Snapshot
+    from tidemill.model.record import Described, Snapshot
     from tidemill.model.table import Table
     from tidemill.planning.windows import WindowPlan
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The table before the step, and the window of the step. `known` is what of the snapshot counts for its rows."""
+    """What the record of an attempt says of the change that it has gathered."""
 
-    table: Table
-    snapshot: Snapshot | None
-    known: Snapshot | None
-    window: WindowPlan | None
+    attempt: Attempt
+    gathered: Gathered
 
-    def record(
-        self,
-        prepared: Prepared,
-        compiled: Compiled,
-        *,
-        run_id: str,
-        what: str,
-        now: datetime,
-        held: int,
-        input_version: str | None = None,
-        read_versions: Mapping[str, str] | None = None,
-        tally: Tally | None = None,
-    ) -> Record:
-        """`what` the commit is called, the rows that the table `held` before, and what a join has met (`tally`)."""
-        profile, strategy, window = prepared.change.profile, prepared.strategy, self.window
-        return Record(
-            run_id=run_id,
-            table=self.table.name,
-            sequence=(self.snapshot.sequence if self.snapshot else 0) + 1,
+    def record(self, compiled: Compiled, *, what: str, held: int) -> Record:
+        """`what` the commit is called, and the rows that the table `held` before."""
+        attempt, gathered, table, window = self.attempt, self.gathered, self._table, self._window
+        prepared, snapshot = gathered.prepared, attempt.snapshot
+        profile, version = prepared.change.profile, gathered.input_version
+        made = Record(
+            run_id=attempt.run_id,
+            table=table.name,
+            sequence=(snapshot.sequence if snapshot else 0) + 1,
             strategy=what,
-            at=now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            at=attempt.now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             rows=profile.rows,
             counts=compiled.record_counts(),
             remainder=compiled.remainder,
-            keys=strategy.keys,
+            keys=prepared.strategy.keys,
             unique=self._stays_unique(compiled),
             window=window.to_json() if window else {},
-            progress=self._progress(profile, now),
+            progress=self._progress(profile),
             highest=self._highest(profile),
             floor=window.floor if window else None,
-            sql_hash=self.table.sql_hash,
-            config_hash=self.table.config_hash,
-            declared_strategy=self.table.declared_strategy,
-            input_versions={self.table.input: input_version} if input_version else {},
-            read_versions=read_versions or {},
+            sql_hash=table.sql_hash,
+            config_hash=table.config_hash,
+            declared_strategy=table.declared_strategy,
+            input_versions={table.input: version} if version and self._stands_for_its_inputs() else {},
+            read_versions=gathered.read_versions,
             columns=tuple(prepared.columns),
             reset=self._reset(),
             backfill=self.backfill(),
-            base=self.snapshot.version if self.snapshot else None,
+            base=snapshot.version if snapshot else None,
             held=held,
-            joined=self._joined(tally),
+            joined=self._joined(gathered.tally),
+            expectations={each.expectation.name: each.unmet for each in gathered.expected},
         )
-
-    def stands_for_its_inputs(self, variables: Mapping[str, str]) -> bool:
-        """Whether inputs that are the same mean that the next run has nothing to do."""
-        bounded = self.window is not None and self.window.is_partial
-        return not bounded and not follows_variables(self.table, variables, first_run=self.known is None)
+        return record_of_loads(attempt, gathered, made) if gathered.versions else made
 
     def backfill(self) -> Mapping[str, str]:
         """How far a backfill in batches has come; other runs keep what is known of it."""
-        if self.window is not None and self.window.is_backfill:
-            return self.window.mark or {}
+        if self._window is not None and self._window.is_backfill:
+            return self._window.mark or {}
         return self._before.backfill if self._before else {}
+
+    def _stands_for_its_inputs(self) -> bool:
+        """Whether inputs that are the same mean that the next run has nothing to do."""
+        bounded = self._window is not None and self._window.is_partial
+        variables, first_run = self.attempt.plan.variables, self.attempt.base is None
+        return not bounded and not follows_variables(self._table, variables, first_run=first_run)
+
+    @property
+    def _table(self) -> Table:
+        return self.attempt.table
+
+    @property
+    def _window(self) -> WindowPlan | None:
+        return self.gathered.window
 
     @property
     def _before(self) -> Record | None:
-        return self.known.record if self.known else None
+        return self.attempt.before
 
-    def _progress(self, profile: Profile, now: datetime) -> dict[str, Cursor]:
+    def _progress(self, profile: Profile) -> dict[str, Cursor]:
         progress = dict(self._before.progress) if self._before else {}
-        watermark = self.window.next_watermark(profile.highest, now) if self.window else None
+        watermark = self._window.next_watermark(profile.highest, self.attempt.now) if self._window else None
         if watermark is not None:
-            progress[self.table.input] = watermark
-        elif self.table.window is None:
-            progress.pop(self.table.input, None)
+            progress[self._table.input] = watermark
+        elif self._table.window is None:
+            progress.pop(self._table.input, None)
         return progress
 
     def _reset(self) -> tuple[str, ...]:
         """Inputs that were reset, and that no run has read as a whole since."""
-        is_part = self.window is not None and self.window.is_partial
+        is_part = self._window is not None and self._window.is_partial
         return tuple(
-            name for name in (self._before.reset if self._before else ()) if is_part or name != self.table.input
+            name for name in (self._before.reset if self._before else ()) if is_part or name != self._table.input
         )
 
     def _joined(self, tally: Tally | None) -> Mapping[str, int | str]:
@@ -114,22 +121,22 @@ class Recording:
         if tally is None:
             return {}
         before = self._before.joined if self._before else {}
-        past = self.window is not None and self.window.is_backfill and not self.window.moves_on
+        past = self._window is not None and self._window.is_backfill and not self._window.moves_on
         return before if before and past else tally.to_json()
 
     def _stays_unique(self, compiled: Compiled) -> bool:
-        keys = self.table.strategy.keys
+        keys = self._table.strategy.keys
         if not compiled.unique or not keys:
             return False
-        whole = self.known is None or self.table.strategy.deletes_missing
-        return whole or (self.known is not None and self.known.unique_on(keys))
+        whole = self.attempt.base is None or self._table.strategy.deletes_missing
+        return whole or (self.attempt.base is not None and self.attempt.base.unique_on(keys))
 
     def _highest(self, profile: Profile) -> Cursor | None:
         """The highest time that the table can hold after this commit, where that is known."""
-        if self.known is None or self.table.window is None:
+        if self.attempt.base is None or self._table.window is None:
             return profile.highest
-        record = self.known.record
-        if record is None or self.known.foreign_adds or record.highest is None:
+        record = self.attempt.base.record
+        if record is None or self.attempt.base.foreign_adds or record.highest is None:
             return None
         return record.highest if profile.highest is None else max(record.highest, profile.highest)
 
@@ -217,3 +224,49 @@ def _input_record(read: Read, before: Mapping[str, InputRecord]) -> InputRecord:
         highest=max(highest) if highest and alike else given,
         config_hash=read.part.table.config_hash,
     )
+
+
+CLUSTERED = "tidemill.cluster_by"  # what the table was clustered by, known without Spark
+COMMENT = "comment"  # the property of this name is the table's description
+
+
+def described(spark: Callable[[], SparkSession], table: Table, result: StepResult) -> StepResult:
+    """The result of a step, once its table says of itself what its declaration does; asks for Spark if it does not.
+
+    Properties that are no longer declared stay: somebody may have come to rely on them.
+    """
+    found, changed = with_retries(table.name, lambda _: _describe(spark, table))
+    news = [f"{table.name} has its new {', '.join(changed)}"] if changed and not result.first_run else []
+    version = store_of(table).log.version() if changed else result.version
+    notices = (*result.notices, *news, *layout_notices(table, found.partition_by))
+    return replace(result, version=version, notices=notices)
+
+
+def _describe(spark: Callable[[], SparkSession], table: Table) -> tuple[Described, list[str]]:
+    store = store_of(table)
+    found = store.log.described()
+    news = differences(table, found)
+    if CLUSTERED in news:
+        store.cluster(spark(), table.cluster_by)
+    if news:
+        store.set_properties(spark(), news)
+    return found, [_word_of(name) for name in news]
+
+
+def differences(table: Table, found: Described) -> dict[str, str]:
+    """The properties, description included, that the declaration has and the table has not, or has otherwise."""
+    held = {name.lower(): value for name, value in found.properties.items()} | {COMMENT: found.description}
+    elsewhere = FORMATS[table.format or DEFAULT_FORMAT].protocol
+    declared = {name: value for name, value in table.properties.items() if not name.lower().startswith(elsewhere)}
+    if not table.reset_allowed or KEPT_FROM_RESET in held:
+        declared[KEPT_FROM_RESET] = str(table.reset_allowed).lower()
+    if table.description:
+        declared[COMMENT] = table.description
+    if (table.cluster_by or CLUSTERED in held) and not found.partition_by:
+        # The clustering of a table that is overwritten with other columns is forgotten.
+        declared[CLUSTERED] = json.dumps({"by": table.cluster_by, "columns": found.columns})
+    return {name: value for name, value in declared.items() if held.get(name.lower()) != value}
+
+
+def _word_of(name: str) -> str:
+    return {COMMENT: "description", CLUSTERED: "cluster_by", KEPT_FROM_RESET: "reset_allowed"}.get(name, name)

@@ -83,7 +83,7 @@ class StepResult:
         return self.status == UP_TO_DATE
 
 
-def together(results: Sequence[StepResult]) -> StepResult:
+def sum_up(results: Sequence[StepResult]) -> StepResult:
     """Several commits of one step as one result."""
     last = results[-1]
     return replace(
@@ -111,11 +111,8 @@ def up_to_date(plan: StepPlan) -> StepResult:
         status=UP_TO_DATE,
         strategy=str(plan.table.strategy),
         version=snapshot.version,
-        counts=Counts(),
         total=snapshot.rows or 0,
-        rows_read=0,
         bytes_read=0,
-        seconds=0.0,
         mode=plan.mode,
         reason=plan.reason,
         watermark=snapshot.record.reached(plan.table.input_names) if snapshot.record else None,
@@ -127,7 +124,7 @@ def up_to_date(plan: StepPlan) -> StepResult:
 class Outcome:
     """How a table, a view or an export fared: `result` if it was done, `error` if it failed; neither if not tried.
 
-    `seconds` is how long it took, failed or not.
+    `plan` is what was heard of a table's step before it ran, failed or not; `seconds` is how long it took.
     """
 
     name: str
@@ -135,6 +132,7 @@ class Outcome:
     error: TidemillError | None = None
     waits_for: str | None = None
     seconds: float = 0.0
+    plan: StepPlan | None = None
 
     @property
     def ok(self) -> bool:
@@ -163,6 +161,9 @@ class Listener(Protocol):
 
     def began(self, name: str) -> None: ...
 
+    def planned(self, plan: StepPlan) -> None:
+        """A table's step goes like this, as far as that is known without Spark."""
+
     def moved(self, name: str, where: str) -> None:
         """A step that takes several commits has come to this one."""
 
@@ -177,6 +178,8 @@ class Silent:
     def started(self) -> None: ...
 
     def began(self, name: str) -> None: ...
+
+    def planned(self, plan: StepPlan) -> None: ...
 
     def moved(self, name: str, where: str) -> None: ...
 

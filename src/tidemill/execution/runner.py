@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -12,23 +11,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
-from tidemill.execution.producers import QuerySource, facts_by_version, source_of
-from tidemill.execution.results import Outcome, RunOutcome, Silent
-from tidemill.execution.retry import with_retries
-from tidemill.execution.step import execute
+from tidemill.execution.exports.export import unwritten, write_export
+from tidemill.execution.functions import run_function
+from tidemill.execution.loads import commit_loads
+from tidemill.execution.producers import FunctionRows, LoadsSource, QuerySource, facts_by_version, source_of
+from tidemill.execution.record import described
+from tidemill.execution.results import Outcome, RunOutcome, Silent, up_to_date
+from tidemill.execution.step import commit_source, run_commits
 from tidemill.execution.views import run_view
-from tidemill.formats.registry import forget_view, log_of, store_of
+from tidemill.formats.registry import forget_view, log_of
 from tidemill.model.mistakes import Wording
-from tidemill.model.names import KEPT_FROM_RESET
 from tidemill.model.query import Export, View
 from tidemill.model.table import Table
-from tidemill.planning.notices import layout_notices, missed_changes
-from tidemill.planning.plan import plan_step
+from tidemill.planning.notices import missed_changes
+from tidemill.planning.plan import Mode, plan_step
 from tidemill.planning.request import USUAL
 from tidemill.planning.windows import known_of
 from tidemill.sources.http.fetch import remembering
 from tidemill.sources.protocol import Reading
 from tidemill.spark.errors import as_tidemill
+from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,56 +42,9 @@ if TYPE_CHECKING:
     from tidemill.execution.exports.memory import ExportMemory
     from tidemill.execution.results import Listener, StepResult
     from tidemill.model.graph import Graph
-    from tidemill.model.record import Described
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.request import Request
     from tidemill.sources.protocol import Connector
-
-CLUSTERED = "tidemill.cluster_by"  # what the table was clustered by, known without Spark
-COMMENT = "comment"  # Delta takes the property of this name for the table's description
-_PROTOCOL = ("delta.feature.", "delta.minreaderversion", "delta.minwriterversion")  # Delta keeps them elsewhere
-
-
-def described(spark: Callable[[], SparkSession], table: Table, result: StepResult) -> StepResult:
-    """The result of a step, once its table says of itself what its declaration does; asks for Spark if it does not.
-
-    Properties that are no longer declared stay: somebody may have come to rely on them.
-    """
-    found, changed = with_retries(table.name, lambda _: _describe(spark, table))
-    news = [f"{table.name} has its new {', '.join(changed)}"] if changed and not result.first_run else []
-    version = store_of(table).log.version() if changed else result.version
-    notices = (*result.notices, *news, *layout_notices(table, found.partition_by))
-    return replace(result, version=version, notices=notices)
-
-
-def _describe(spark: Callable[[], SparkSession], table: Table) -> tuple[Described, list[str]]:
-    store = store_of(table)
-    found = store.log.described()
-    news = differences(table, found)
-    if CLUSTERED in news:
-        store.cluster(spark(), table.cluster_by)
-    if news:
-        store.set_properties(spark(), news)
-    return found, [_word_of(name) for name in news]
-
-
-def differences(table: Table, found: Described) -> dict[str, str]:
-    """The properties, description included, that the declaration has and the table has not, or has otherwise."""
-    held = {name.lower(): value for name, value in found.properties.items()} | {COMMENT: found.description}
-    declared = {name: value for name, value in table.properties.items() if not name.lower().startswith(_PROTOCOL)}
-    if not table.reset_allowed or KEPT_FROM_RESET in held:
-        declared[KEPT_FROM_RESET] = str(table.reset_allowed).lower()
-    if table.description:
-        declared[COMMENT] = table.description
-    if (table.cluster_by or CLUSTERED in held) and not found.partition_by:
-        # Delta forgets the clustering of a table that is overwritten with other columns.
-        declared[CLUSTERED] = json.dumps({"by": table.cluster_by, "columns": found.columns})
-    return {name: value for name, value in declared.items() if held.get(name.lower()) != value}
-
-
-def _word_of(name: str) -> str:
-    return {COMMENT: "description", CLUSTERED: "cluster_by", KEPT_FROM_RESET: "reset_allowed"}.get(name, name)
-
 
 logger = logging.getLogger("tidemill")
 
@@ -122,6 +77,7 @@ class Runner:
     vars: Mapping[str, str] = field(default_factory=dict)
     wording: Wording = field(default_factory=Wording)
     _has_session: bool = field(init=False, default=False)
+    _plans: dict[str, StepPlan] = field(init=False, default_factory=dict)
 
     def run(self) -> RunOutcome:
         """Does every step once what it reads is done. Never raises for a step that failed: its outcome says so."""
@@ -157,7 +113,8 @@ class Runner:
             outcome = Outcome(node.name, error=failure)
         except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
             outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
-        outcome = self.wording.result(replace(outcome, seconds=time.monotonic() - began))
+        took, plan = time.monotonic() - began, self._plans.get(node.name)
+        outcome = self.wording.result(replace(outcome, seconds=took, plan=plan))
         self.listener.ended(outcome)
         return outcome
 
@@ -187,8 +144,21 @@ class Runner:
         return missed_changes(table, inputs, known_of(table, log_of(table).snapshot()), self.catalog.version)
 
     def _table(self, table: Table, source: Connector) -> StepResult:
-        plan = self.plan(table, source)
-        return execute(self.session, plan, source, partial(self.listener.moved, table.name))
+        """Does what the plan says; asks for Spark unless there is nothing to do."""
+        plan, report = self.plan(table, source), partial(self.listener.moved, table.name)
+        self._plans[table.name] = plan
+        self.listener.planned(plan)
+        if plan.mode is Mode.UP_TO_DATE:
+            return up_to_date(plan)
+        spark = self.session()
+        plan = replace(plan, now=in_zone_of(spark, plan.now))
+        match source:
+            case FunctionRows():
+                return run_function(spark, plan, source, report)
+            case LoadsSource():
+                return run_commits(spark, plan, source, commit_loads, report)
+            case _:
+                return run_commits(spark, plan, source, commit_source, report)
 
     def plan(self, table: Table, source: Connector) -> StepPlan:
         """What the run does to a table, on the table as it is; starts no Spark."""
@@ -206,8 +176,6 @@ class Runner:
         return QuerySource(export.name, export.query, export.inputs, self.catalog, self.now, self.parameters)
 
     def _export(self, export: Export) -> StepResult:
-        from tidemill.execution.exports.export import unwritten, write_export  # noqa: PLC0415  needs Spark's writers
-
         source = self.query_of(export)
         # Asked before its rows are read: what comes in between is then seen by the next run.
         version = source.version()

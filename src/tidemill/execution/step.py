@@ -1,148 +1,72 @@
-"""A step of several LOADs: each source has its own progress, and what they give is one change.
-
-A source is planned as if it were alone. All that is read is read from the lowest start on: the sources are then
-one source, whose newest rows are known, and no stored row has to tell where it came from (ADR 18).
-"""
+"""A step of one source: its rows in the window of the plan, whose gaps are filled on the way, and their commits."""
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import replace
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from tidemill.errors import TidemillError
-from tidemill.execution.attempt import Gathered, Task, held_rows
+from tidemill.changes.columns import require
+from tidemill.changes.profile import time_kind
+from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, TidemillError
+from tidemill.execution.attempt import Gathered, JoinedRows, Task, held_rows, highest_held, whole_table
 from tidemill.execution.commit import commit
-from tidemill.execution.functions import run_function
-from tidemill.execution.load_parts import LoadPart, LoadsSource
-from tidemill.execution.load_rows import MeetingLoads, Read, put_together, ready
-from tidemill.execution.prepare import Prepared
-from tidemill.execution.producers import FunctionRows
-from tidemill.execution.reading import RowsRead, facts_of, gather, rows_of, session_of_rows, table_facts, versions_read
-from tidemill.execution.record import inputs_of
-from tidemill.execution.results import together, up_to_date
-from tidemill.formats.base import Change, Profile
+from tidemill.execution.prepare import prepare, profile_in_order
+from tidemill.execution.results import sum_up
+from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
-from tidemill.model.table import SchemaPolicy
+from tidemill.model.query import Loaded, Query
+from tidemill.model.source import Loads
 from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.planning.gaps import NO_FACTS, Facts
-from tidemill.planning.loads import SourcePlan, window_of_all
+from tidemill.planning.gaps import Facts
 from tidemill.planning.plan import Mode, fill, plan_step
+from tidemill.planning.refusals import refusals, refuse
 from tidemill.planning.request import USUAL
+from tidemill.planning.starts import table_for
 from tidemill.planning.windows import known_of
-from tidemill.sources.protocol import Reading
+from tidemill.sources.frames import FrameSource
+from tidemill.sources.protocol import Reading, bytes_of
+from tidemill.sources.registry import failures_of
+from tidemill.spark.errors import no_room, one_line
+from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.places import disk_full
+from tidemill.spark.session import paced_session
 from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
+    from tidemill.changes.check_results import Expected
     from tidemill.execution.attempt import Attempt
+    from tidemill.execution.prepare import Prepared
     from tidemill.execution.results import StepResult
+    from tidemill.formats.base import HeldRows, Profile, Whole
+    from tidemill.formats.port import Store
+    from tidemill.model.cursor import Cursor, CursorKind
+    from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
     from tidemill.planning.plan import StepPlan
-    from tidemill.planning.request import Part, Request
+    from tidemill.planning.request import Request
+    from tidemill.planning.windows import WindowPlan
     from tidemill.sources.protocol import Connector
 
-
-def run_loads(spark: SparkSession, plan: StepPlan, source: LoadsSource) -> StepResult:
-    """Executes the plan: in one commit, or in one for its APPENDs and one for its MERGEs.
-
-    A first run and a full refresh take all sources in one.
-    """
-    results: list[StepResult] = []
-    for number in range(1 if plan.request.full_refresh else len(source.rounds)):
-        results.append(commit(Task(spark, plan, source, partial(_gather, number=number))))
-        if results[0].first_run:
-            break
-    return replace(together(results), batches=1, reason=results[0].reason, mode=results[0].mode)
+S = TypeVar("S", bound="Connector")
 
 
-def read_recomputed(attempt: Attempt, reading: Reading) -> RowsRead:
-    """The rows that all LOADs give together; how many these read is known here, and not from the result."""
-    found = _sources(attempt).whole(reading).prepared
-    filled = fill(attempt.plan, facts_of(attempt, found.change.rows.schema))
-    return RowsRead(found.change.rows, filled, filled.window, read=found.rows_read)
+@runtime_checkable
+class QueriedRows(Protocol):
+    """What a source may tell besides: that it is a query over tables."""
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether its text depends on the bounds of a window; the rows of others are filtered."""
 
-def _gather(attempt: Attempt, number: int) -> Gathered:
-    """One round of LOADs; on a first run, and where the table is rebuilt, all of them."""
-    source = _sources(attempt)
-    # Asked before any rows are read: what comes in between is then seen by the next run.
-    versions = {part.load.input: part.source.version() for part in source.parts}
-    gathered = partial(Gathered, versions=versions, read_versions=versions_read(attempt))
-    session = session_of_rows(attempt)
-    reading = Reading(session, attempt.store.schema(attempt.spark) if attempt.base else None)
-    held = held_rows(attempt, session)
-    if attempt.base is None or held is None:
-        whole = source.whole(reading, attempt.plan.part)
-        window = window_of_all([_read_plan(read) for read in whole.reads])
-        explained = replace(window, reason=attempt.plan.reason) if window and not attempt.plan.part else window
-        return gathered(attempt.plan, whole.prepared, held, explained, reads=whole.reads)
-    facts = _facts(attempt, source.rounds[number], reading)
-    plan = fill(attempt.plan, replace(facts, versions=versions))
-    reads = _read_round(attempt, plan.rounds[number], reading, held.rows)
-    prepared = _prepare(attempt, source.rounds[number], reads, reading, held.rows)
-    window = window_of_all([_read_plan(read) for read in reads])
-    met = window.predicate if window else None
-    return gathered(plan, prepared, held, window, met=met, reads=reads)
-
-
-def _sources(attempt: Attempt) -> LoadsSource:
-    assert isinstance(attempt.source, LoadsSource)  # noqa: S101  such a task is made for no other
-    return attempt.source
-
-
-def _read_plan(read: Read) -> SourcePlan:
-    return SourcePlan(read.part.load, read.part.table, read.window, changed=True)
-
-
-def _facts(attempt: Attempt, parts: Sequence[LoadPart], reading: Reading) -> Facts:
-    return Facts(sources={part.load.input: _facts_of_part(attempt, part, reading) for part in parts})
-
-
-def _facts_of_part(attempt: Attempt, part: LoadPart, reading: Reading) -> Facts:
-    if part.table.window is None:
-        return NO_FACTS
-    with part.reading():
-        snapshot = known_of(part.table, attempt.base)
-        return table_facts(attempt.spark, attempt.store, part.table, snapshot, part.source.schema(reading))
-
-
-def _read_round(attempt: Attempt, planned: Sequence[SourcePlan], reading: Reading, held: DataFrame) -> tuple[Read, ...]:
-    source = _sources(attempt)
-    meeting, parts = MeetingLoads(source, reading, held), {part.load.input: part for part in source.parts}
-    found = []
-    for each in planned:
-        part = parts[each.load.input]
-        with part.reading():
-            rows = rows_of(part.source, reading, each.window)
-        found.append(meeting.without_overridden(ready(part, rows, each.window, held, attempt.base)))
-    return tuple(found)
-
-
-def _prepare(
-    attempt: Attempt, parts: Sequence[LoadPart], reads: tuple[Read, ...], reading: Reading, held: DataFrame
-) -> Prepared:
-    """What is new in the sources of a round, as one change."""
-    if not reads:
-        return Prepared(Change(held.where("false"), Profile(0)), parts[0].load.strategy, 0, held.columns)
-    prepared = put_together(attempt.table, reads)
-    MeetingLoads(_sources(attempt), reading, held).check(prepared, parts)
-    return replace(prepared, dropped=_columns_lost(attempt, reads, held))
-
-
-def _columns_lost(attempt: Attempt, reads: Sequence[Read], held: DataFrame) -> tuple[str, ...]:
-    """The columns of the table that none of its sources has, where these are to go."""
-    if attempt.table.schema_policy is not SchemaPolicy.SYNC_ALL_COLUMNS:
-        return ()
-    inputs, parts = inputs_of(attempt, reads), _sources(attempt).parts
-    theirs = {name.lower() for each in inputs.values() for name in each.columns}
-    known = set(inputs) == {part.load.input for part in parts}
-    return tuple(name for name in held.columns if known and name.lower() not in theirs)
+    def versions(self) -> Mapping[str, str]:
+        """The versions of the tables that it reads, where they are several and known."""
 
 
 def run_step(
@@ -155,74 +79,242 @@ def run_step(
     variables: Mapping[str, str] = NOTHING_GIVEN,
     dry_run: bool = False,
 ) -> StepResult:
-    """Plans a step and executes that; a dry run says what it would do."""
+    """Plans a step of one source and executes that; a dry run says what it would do."""
     # Each attempt plans on the table as it is, so its log need not be read here.
     plan = plan_step(table, None, request, variables, in_zone_of(spark, now or datetime.now(UTC)))
-    return execute(lambda: spark, replace(plan, dry_run=dry_run), source)
+    return run_commits(spark, replace(plan, dry_run=dry_run), source, commit_source)
 
 
-def execute(
-    session: Callable[[], SparkSession],
+def commit_source(spark: SparkSession, plan: StepPlan, source: Connector) -> StepResult:
+    """Executes the plan of one source in one commit or none."""
+    return commit(Task(spark, plan, source, gather))
+
+
+def run_commits(
+    spark: SparkSession,
     plan: StepPlan,
-    source: Connector,
+    source: S,
+    commit_part: Callable[[SparkSession, StepPlan, S], StepResult],
     report: Callable[[str], None] = lambda _: None,
 ) -> StepResult:
-    """Does what the plan says; asks for Spark unless there is nothing to do. `report` hears of each batch or date."""
-    if plan.mode is Mode.UP_TO_DATE:
-        return up_to_date(plan)
-    spark = session()
-    plan = replace(plan, now=in_zone_of(spark, plan.now))
-    if isinstance(source, FunctionRows):
-        return run_function(spark, plan, source, report)
-    if plan.mode is Mode.BACKFILL:
-        return _run_batches(spark, plan, source, report)
-    return _run_sources(spark, plan, source)
+    """Executes a plan by `commit_part`: once, or once for each batch of a backfill, which `report` hears of.
+
+    An earlier try of a backfill that was cut short is taken up where it stopped.
+    """
+    if plan.mode is not Mode.BACKFILL:
+        return commit_part(spark, plan, source)
+    plan = plan_on_table(spark, plan, source)
+    batches = plan.batches
+
+    def run(number: int) -> StepResult:
+        report(f"{number + 1} of {len(batches)} · {batches[number]}")
+        return commit_part(spark, replace(plan, part=batches[number]), source)
+
+    made = run_parts(len(batches), run, lambda number: f"the same command goes on at {batches[number].start}")
+    skipped = plan.batches_done
+    done = "1 batch was" if skipped == 1 else f"{skipped} batches were"
+    taken_up = (f"taken up where it stopped: {done} done already",) if skipped else ()
+    window = replace(made.window, reason=plan.reason) if made.window else None
+    return replace(made, window=window, mode=plan.mode, reason=plan.reason, notices=(*taken_up, *made.notices))
 
 
-def _run_sources(spark: SparkSession, plan: StepPlan, source: Connector) -> StepResult:
-    """One commit, or one for each round of LOADs; a table that is computed whole each run has one source."""
-    if not isinstance(source, LoadsSource):
-        return commit(Task(spark, plan, source, gather))
-    if source.loads.recomputed:
-        return commit(Task(spark, plan, source, partial(gather, read=read_recomputed)))
-    return run_loads(spark, plan, source)
-
-
-def _run_batches(spark: SparkSession, plan: StepPlan, source: Connector, report: Callable[[str], None]) -> StepResult:
-    """One commit for each batch; an earlier try that was cut short is taken up where it stopped."""
-    plan = _with_batches(spark, plan, source)
+def run_parts(count: int, run: Callable[[int], StepResult], goes_on: Callable[[int], str]) -> StepResult:
+    """So many commits as one result. Those before one that fails stay, and its remedy says what takes up the rest."""
     results: list[StepResult] = []
-    for number, part in enumerate(plan.batches, 1):
-        report(f"{number} of {len(plan.batches)} · {part}")
+    for number in range(count):
         try:
-            results.append(_run_sources(spark, replace(plan, part=part), source))
+            results.append(run(number))
         except TidemillError as failure:
-            failure.remedy += _kept(number - 1, len(plan.batches), part)
+            if count > 1:
+                failure.remedy += f" {number} of {count} batches are in the table and stay; {goes_on(number)}."
             raise
-    return _as_one(results, plan)
+    return sum_up(results)
 
 
-def _with_batches(spark: SparkSession, plan: StepPlan, source: Connector) -> StepPlan:
-    """The plan with its batches, which the type of the time column decides: the source has it."""
+def plan_on_table(spark: SparkSession, plan: StepPlan, source: Connector | None = None) -> StepPlan:
+    """The plan on the table as it is, by its rows and the schema of the source: that has the time column's type."""
     with closing(store_of(plan.table)) as store:
         snapshot = known_of(plan.table, store.snapshot())
-        schema = source.schema(Reading(spark, store.schema(spark) if snapshot else None))
+        refuse(refusals(plan.table, snapshot, plan.request))
+        schema = source.schema(Reading(spark, store.schema(spark) if snapshot else None)) if source else None
         return plan.on(snapshot, table_facts(spark, store, plan.table, snapshot, schema))
 
 
-def _as_one(results: list[StepResult], plan: StepPlan) -> StepResult:
-    """The batches as one result."""
-    last, skipped = results[-1], plan.batches_done
-    done = "1 batch was" if skipped == 1 else f"{skipped} batches were"
-    taken_up = (f"taken up where it stopped: {done} done already",) if skipped else ()
-    window = replace(last.window, reason=plan.reason) if last.window else None
-    made = together(results)
-    notices = (*taken_up, *made.notices)
-    return replace(made, window=window, mode=plan.mode, reason=plan.reason, notices=notices)
+@contextmanager
+def reading_of(table: Table, source: Connector) -> Iterator[None]:
+    """Spark's errors within it are the source's; a declared one hides its secrets."""
+    producer = table.producer
+    try:
+        with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
+            yield
+    except DatasetFileError as failure:
+        if failure.is_of(table.path):
+            raise
+        if isinstance(failure, FilesGoneError) and not isinstance(source, FrameSource):  # it can be read again
+            raise Conflict(failure.problem) from failure
+        raise _unreadable(table, source, failure.problem, failure.remedy) from failure
+    except SPARK_FAILURES as failure:
+        if full := no_room(failure):
+            raise disk_full(f"Reading rows for {table.name}", full) from failure
+        what = "query, or what it reads," if isinstance(producer, Query) else "source"
+        raise _unreadable(table, source, one_line(failure), f"Fix the {what} and run again.") from failure
 
 
-def _kept(done: int, count: int, part: Part) -> str:
-    """What to know about the batches before one that failed."""
-    if count == 1:
-        return ""
-    return f" {done} of {count} batches are in the table and stay; the same command goes on at {part.start}."
+def _unreadable(table: Table, source: Connector, why: str, remedy: str) -> SourceError:
+    return SourceError(
+        "source.unreadable", f"{source} could not be read: {why}", f"{remedy} {table.name} is unchanged."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """Rows of a source, the plan without gaps that they were read by, and the window of it.
+
+    `expected` tells how the rows of a function fared; `adopted`: how far its table goes, its rows say. `read` is how
+    many rows were read for these, where it is not their number.
+    """
+
+    rows: DataFrame
+    plan: StepPlan
+    window: WindowPlan | None
+    expected: tuple[Expected, ...] = ()
+    adopted: bool = False
+    read: int | None = None
+
+
+def gather(attempt: Attempt, read: Callable[[Attempt, Reading], RowsRead] | None = None) -> Gathered:
+    """The change of one source, by `read`, or by the window of the plan."""
+    # Asked before its rows are read: what comes in between is then seen by the next run.
+    input_version = attempt.source.version() if attempt.table.producer else None
+    read_versions = versions_read(attempt)
+    whole, session = whole_table(attempt), session_of_rows(attempt)
+    held = held_rows(attempt, session, whole)
+    with reading_of(attempt.table, attempt.source):
+        found = (read or read_window)(attempt, Reading(session, held.schema if held and attempt.base else None))
+    own = found.rows.sparkSession
+    held = held if own is session else held_rows(attempt, own, whole)
+    with reading_of(attempt.table, attempt.source):
+        prepared = _prepare(attempt, found, held, whole)
+    if found.read is not None:
+        prepared = replace(prepared, rows_read=found.read)
+    return Gathered(
+        plan=found.plan,
+        bytes_read=bytes_of(attempt.source, found.window.start if found.window else None),
+        tally=attempt.source.tally if isinstance(attempt.source, JoinedRows) else None,
+        prepared=prepared,
+        held=held,
+        window=found.window,
+        whole=whole,
+        met=found.window.predicate if found.window else None,
+        input_version=input_version,
+        read_versions=read_versions,
+        expected=found.expected,
+        adopted=found.adopted,
+    )
+
+
+def _prepare(attempt: Attempt, found: RowsRead, held: HeldRows | None, whole: Whole | None) -> Prepared:
+    base, window = attempt.base, found.window
+    table = table_for(attempt.table, window, attempt.plan.variables, attempt.now, first_run=base is None)
+    return prepare(
+        table,
+        found.rows,
+        window,
+        held.schema if held and base else None,
+        base,
+        settled=attempt.source.settled,
+        seen=_profile_by_files(attempt, found.rows, window),
+        measured=attempt.meets_in_memory and (whole is not None or bool(table.strategy.keys)),
+    )
+
+
+def _profile_by_files(attempt: Attempt, rows: DataFrame, window: WindowPlan | None) -> Profile | None:
+    keys = attempt.table.strategy.keys
+    if attempt.base is not None or window is not None or not keys:
+        return None
+    return profile_in_order(attempt.source, rows, keys)
+
+
+def session_of_rows(attempt: Attempt) -> SparkSession:
+    """Where the rows are read; queries, functions and joins make a session for themselves."""
+    own = not isinstance(attempt.table.producer, Loaded | Loads | None)
+    return attempt.spark if own else paced_session(attempt.spark)
+
+
+def versions_read(attempt: Attempt) -> Mapping[str, str]:
+    """Of all tables that a query with a window reads: a later run says which of them it will not see change."""
+    if not attempt.table.reads_windows or not isinstance(attempt.source, QueriedRows):
+        return {}
+    return attempt.source.versions()
+
+
+def read_window(attempt: Attempt, reading: Reading) -> RowsRead:
+    """The rows of the window, or all rows where their filter is enough: what is analysed once need not be again."""
+    plan, source = attempt.plan, attempt.source
+    open_start = attempt.base is None and plan.part is None and not attempt.table.owns_window
+    unbounded = isinstance(source, QueriedRows) and not source.is_bounded
+    if open_start or unbounded or not attempt.table.reads_windows:
+        rows = source.read(reading)
+        filled = fill(plan, facts_of(attempt, rows.schema))
+        return RowsRead(rows, filled, filled.window)
+    filled = fill(plan, facts_of(attempt, source.schema(reading)))
+    return RowsRead(rows_of(source, reading, filled.window), filled, filled.window)
+
+
+def rows_of(source: Connector, reading: Reading, window: WindowPlan | None) -> DataFrame:
+    """The rows of a window, or all."""
+    if window is None:
+        return source.read(reading)
+    reading = replace(reading, until=window.end)
+    if window.start is None:
+        return source.read(reading)
+    return source.read_since(reading, window.column, window.start)
+
+
+def facts_of(attempt: Attempt, schema: StructType) -> Facts:
+    """What the schema of the source and the rows of the table tell: it fills every gap of a plan."""
+    table = attempt.table
+    return table_facts(attempt.spark, attempt.store, table, attempt.base, schema, attempt.source)
+
+
+def table_facts(
+    spark: SparkSession,
+    store: Store,
+    table: Table,
+    snapshot: Snapshot | None,
+    schema: StructType | None = None,
+    source: Connector | None = None,
+) -> Facts:
+    """The same of any table; the schema of the source is None where nobody asks for it, as of a function."""
+
+    def held_highest(version: int) -> Cursor | None:
+        assert snapshot is not None  # noqa: S101  asked only of a table that is there
+        return highest_held(spark, store, table, snapshot, version)
+
+    if table.window is None or schema is None:
+        return Facts(highest=held_highest)
+    _, kind = cursor_of(table, schema)
+    sides = source.facts(spark, snapshot, held_highest) if isinstance(source, JoinedRows) else None
+    return Facts(kind, schema.names, held_highest, sides)
+
+
+def window_of(
+    spark: SparkSession,
+    store: Store,
+    table: Table,
+    schema: StructType,
+    snapshot: Snapshot | None,
+    now: datetime,
+    variables: Mapping[str, str] = NOTHING_GIVEN,
+    source: Connector | None = None,
+) -> WindowPlan | None:
+    """What the next run reads of a source with this schema; without a snapshot it is a first run."""
+    facts = table_facts(spark, store, table, snapshot, schema, source)
+    return plan_step(table, snapshot, USUAL, variables, now, facts).window
+
+
+def cursor_of(table: Table, schema: StructType) -> tuple[str, CursorKind]:
+    """The time column of a table's window as its source spells it, and its kind."""
+    assert table.window is not None  # noqa: S101  asked only for tables that have one
+    column = require([table.window.time_column], schema.names, "The time column", f"the source of {table.name}")[0]
+    return column, time_kind(column, schema[column].dataType, table.name)

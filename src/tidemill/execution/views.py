@@ -6,10 +6,10 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from tidemill.errors import ArgumentError, SourceError
+from tidemill.errors import ArgumentError, SourceError, TidemillError
 from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
-from tidemill.formats.registry import keep_view, view_record
-from tidemill.model.names import local_path, quoted_name, quoted_text
+from tidemill.formats.registry import keep_view, store_at, view_record
+from tidemill.model.names import quoted_name, quoted_text
 from tidemill.model.record import Record
 from tidemill.spark.errors import one_line
 
@@ -70,13 +70,13 @@ def make_view(spark: SparkSession, view: View, text: str) -> None:
 
     A query that is wrong is an error at its line.
     """
-    from tidemill.spark.frames import SPARK_FAILURES  # noqa: PLC0415  plan imports this module, and no Spark
-
     name = quoted_name(view.name)
     try:
         _make_room(spark, name, view)
         spark.sql(f"CREATE OR REPLACE VIEW {name} COMMENT {quoted_text(OURS)} AS\n{text}")
-    except SPARK_FAILURES as failure:
+    except TidemillError:
+        raise
+    except Exception as failure:  # of many classes, which cannot be named here: plan imports this module, and no Spark
         raise SourceError(
             "view.bad_query",
             f"The query of the view {view.name} cannot be analysed: {one_line(failure)}",
@@ -95,7 +95,7 @@ def _make_room(spark: SparkSession, name: str, view: View) -> None:
     """What an earlier run has left goes; what is the user's own stays, and is an error."""
     if not spark.catalog.tableExists(name) or _is_ours(spark, name):
         return
-    if not is_name_of(spark, name, view.path):
+    if not store_at(view.path).is_named(spark, name):
         raise ArgumentError(
             "view.name_taken",
             f"The Spark session has a table or view {view.name} of its own, which is not the view declared.",
@@ -107,19 +107,6 @@ def _make_room(spark: SparkSession, name: str, view: View) -> None:
 
 def _is_ours(spark: SparkSession, name: str) -> bool:
     return spark.catalog.getTable(name).description == OURS
-
-
-def is_name_of(spark: SparkSession, name: str, path: str) -> bool:
-    """Whether it is no more than a name for the table at our path, whose files stay when the name goes."""
-    from pyspark.errors import AnalysisException  # noqa: PLC0415
-
-    if spark.catalog.getTable(name).tableType != "EXTERNAL":
-        return False
-    try:
-        found = spark.sql(f"DESCRIBE DETAIL {name}").first()
-    except AnalysisException:  # not a table of Delta's
-        return False
-    return found is not None and str(local_path(found["location"]) or found["location"]) == path
 
 
 def _declared(record: Record) -> tuple[str | None, str | None]:

@@ -157,13 +157,17 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The rows of one step, aligned with the target's columns, with their profile."""
+    """The rows of one step, aligned with the target's columns, with their profile.
+
+    They are `kept` where they were computed once; others are read again each time that they are asked for.
+    """
 
     rows: DataFrame
     profile: Profile
     volatile: frozenset[str] = frozenset()
     time_column: str | None = None
     copies: int = 0
+    kept: bool = False
 
 
 class HeldRows:

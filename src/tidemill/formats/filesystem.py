@@ -24,20 +24,13 @@ if TYPE_CHECKING:
 
 def file_system(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path, and the path as that knows it."""
-    from pyarrow import fs  # noqa: PLC0415  slow to import, and who only reads declarations needs it not
+    from pyarrow import ArrowInvalid, fs  # noqa: PLC0415  slow to import, and who only reads declarations needs it not
 
-    if "://" in path:
-        return _remote(path)
-    return fs.LocalFileSystem(), path.rstrip("/") or "/"
-
-
-def _remote(path: str) -> tuple[fs.FileSystem, str]:
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import fs  # noqa: PLC0415
-
+    if "://" not in path:
+        return fs.LocalFileSystem(), path.rstrip("/") or "/"
     try:
         files, root = fs.FileSystem.from_uri(re.sub("^s3[an]://", "s3://", path))  # Hadoop's names for it
-    except pa.ArrowInvalid as failure:
+    except ArrowInvalid as failure:
         raise ArgumentError(
             "path.unknown_scheme",
             f"Nothing here can read a path that begins with {path.partition('://')[0]}://.",
@@ -53,9 +46,7 @@ def _remote(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def is_folder(files: fs.FileSystem, path: str) -> bool:
-    from pyarrow import fs  # noqa: PLC0415
-
-    return bool(files.get_file_info(path).type == fs.FileType.Directory)
+    return bool(files.get_file_info(path).type.name == "Directory")
 
 
 def is_hidden(name: str) -> bool:
@@ -131,6 +122,11 @@ def is_held(file: Path) -> bool:
 FOLDER = "_tidemill"  # readers of the table skip names that begin with an underscore
 
 
+def writer_lock(folder: Path) -> WriterLock:
+    """The lock of the table in a folder."""
+    return WriterLock(folder / FOLDER / "lock")
+
+
 @contextmanager
 def only_writer(path: str) -> Iterator[None]:
     """Waits until no other process writes to the table; the kernel frees the lock of one that dies."""
@@ -138,7 +134,7 @@ def only_writer(path: str) -> Iterator[None]:
     with ExitStack() as held:
         if folder is not None:
             try:
-                held.enter_context(WriterLock(folder / FOLDER / "lock"))
+                held.enter_context(writer_lock(folder))
             except OSError as failure:
                 raise TableError(
                     "table.not_writable",

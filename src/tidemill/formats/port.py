@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.base import Requirements
-from tidemill.model.format import FORMATS, FormatTraits
+from tidemill.model.format import FORMATS, Capability, FormatTraits, formats_that
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     import pyarrow as pa
+    from pyarrow import fs
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -39,12 +40,11 @@ if TYPE_CHECKING:
         Whole,
     )
     from tidemill.model.cursor import Cursor
-    from tidemill.model.format import Capability
     from tidemill.model.record import Commit, Described, Record, Snapshot
 
 
 class TableLog(Protocol):
-    """What a table's log says, read without Spark. Another reader may take the place of one that reads files."""
+    """What is known of a table without Spark, by its log. Another reader may take the place of one that reads files."""
 
     path: str
 
@@ -80,6 +80,11 @@ class TableLog(Protocol):
 
     def times(self, column: str) -> tuple[Cursor, Cursor] | None:
         """The lowest and highest value of a column, where the log tells; rows that were deleted may count."""
+
+    def some_rows(self, limit: int) -> pa.Table | None:
+        """A few rows of the last commit; None where only Spark can read the table."""
+        del limit
+        return None
 
 
 class Store(Protocol):
@@ -132,7 +137,26 @@ class Store(Protocol):
         del spark
         return None
 
+    def register(self, spark: SparkSession, name: str) -> None:
+        """Gives a name, quoted already, to the table in the catalog of the session."""
+        del spark
+        raise cannot(self.traits, self.path, f"named {name} in Spark's catalog")
+
+    def is_named(self, spark: SparkSession, name: str) -> bool:
+        """Whether a name that the catalog has, quoted already, is no more than a name for the table."""
+        del spark, name
+        return False
+
+    def refresh(self, spark: SparkSession, name: str) -> None:
+        """The name stands for what is at the path now."""
+        del spark, name
+
     # changes
+
+    def attempt(self, number: int) -> AbstractContextManager[None]:
+        """One attempt at a step of the table, from 0."""
+        del number
+        return nullcontext()
 
     def check_writer(self, spark: SparkSession) -> None:
         """An error where another writer could overwrite our commits, unless the user promises that there is none."""
@@ -233,6 +257,15 @@ class TableFormat(Protocol):
         """An error where no table of this format can be at a path."""
         del path, origin
 
+    def is_in(self, files: fs.FileSystem, folder: str) -> bool:
+        """Whether a folder of a file system is a table that is a source as a whole, whatever files it holds."""
+        del files, folder
+        return False
+
+    def finish_interrupted(self, path: str) -> None:
+        """Finishes an interrupted commit of the table at a path, if one is there, so that its files can be read."""
+        del path
+
     def is_kept(self, path: str) -> bool:
         """Whether what `is_at` a path is ours for sure, so that no other format may be declared there."""
         return self.is_at(path)
@@ -241,25 +274,6 @@ class TableFormat(Protocol):
         """Whether interrupted commits have left something at a path where no table came to be."""
         del path
         return False
-
-    def some_rows(self, path: str, limit: int) -> pa.Table | None:
-        """A few rows of the last commit, without Spark; None where only Spark can read the table."""
-        del path, limit
-        return None
-
-    def attempt(self, path: str, number: int) -> AbstractContextManager[None]:
-        """One attempt at something with the table at a path, from 0."""
-        del path, number
-        return nullcontext()
-
-    def register(self, spark: SparkSession, name: str, path: str) -> None:
-        """Gives a name, quoted already, to the table at a path, in the catalog of the session."""
-        del spark
-        raise cannot(self.traits, path, f"named {name} in Spark's catalog")
-
-    def refresh(self, spark: SparkSession, name: str, path: str) -> None:
-        """The name stands for what is at the path now."""
-        del spark, name, path
 
     def compact(self, path: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False) -> Compacted:
         """Joins small files until each has about this many bytes. Rows and progress stay."""
@@ -273,9 +287,15 @@ class TableFormat(Protocol):
         del asked, on_spark, single_writer
         raise cannot(self.traits, path, "vacuumed")
 
-    def recover(self, path: str) -> Finished:
-        """With RECOVERY: finishes an interrupted commit, and clears attempts that never came to theirs."""
-        raise cannot(self.traits, path, "recovered")
+    def recover(self, path: str, name: str) -> Finished:
+        """With RECOVERY: finishes an interrupted commit of the table that a user calls so, and clears lost attempts."""
+        del path
+        nouns = " and ".join(f"{FORMATS[each].noun}s" for each in formats_that(Capability.RECOVERY))
+        raise ArgumentError(
+            "dataset.only_parquet",
+            f"{name} is a {self.traits.noun}, and this is for {nouns}.",
+            f"Give one of those. A commit of a {self.traits.noun} is whole, or not there.",
+        )
 
 
 def cannot(traits: FormatTraits, path: str, done: str) -> ArgumentError:

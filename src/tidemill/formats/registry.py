@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from tidemill.errors import StateError, TableError
 from tidemill.formats.delta.format import DeltaFormat
 from tidemill.formats.filesystem import file_system
-from tidemill.formats.parquet.files import unopened
-from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.parquet.folder import Folder, unopened
 from tidemill.formats.parquet.format import ParquetFormat
 from tidemill.model.cursor import CursorKind
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS
+from tidemill.model.format import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
 from tidemill.model.record import Record
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
+    from pyarrow import fs
 
     from tidemill.formats.port import Store, TableFormat, TableLog
     from tidemill.model.cursor import Cursor
@@ -60,6 +60,17 @@ def recognised(path: str) -> TableFormat | None:
     return next((each for each in _formats.values() if each.is_at(path)), None)
 
 
+def table_in(files: fs.FileSystem, folder: str) -> str | None:
+    """The name of the format whose table a folder of a file system is, as a source; None where it holds files."""
+    return next((name for name, each in _formats.items() if each.is_in(files, folder)), None)
+
+
+def finish_interrupted(path: str) -> None:
+    """Finishes an interrupted commit of whatever table is at a path, so that its files can be read."""
+    for each in _formats.values():
+        each.finish_interrupted(path)
+
+
 def format_at(path: str) -> str | None:
     """The name of the format of what is at a path, by what lies there; None where nothing does that tells."""
     try:
@@ -67,6 +78,23 @@ def format_at(path: str) -> str | None:
     except OSError as failure:  # it may not be looked at, or its name is too long
         raise unopened(path, failure) from failure
     return found.traits.name if found else None
+
+
+def kept_format(path: str) -> TableFormat | None:
+    """The format of the table at a path; what only interrupted commits have left counts. None where nothing is."""
+    kind = format_at(path) or _left(path)
+    # Opening the log of a table that can be recovered would do just that.
+    if kind is None or (not can(kind, Capability.RECOVERY) and not format_named(kind).log(path).exists()):
+        return None
+    return format_named(kind)
+
+
+def _left(path: str) -> str | None:
+    for name in formats_that(Capability.RECOVERY):
+        format_named(name).check_place(path)
+        if format_named(name).is_left(path):
+            return name
+    return None
 
 
 def log_at(path: str) -> TableLog:
@@ -100,7 +128,7 @@ def some_rows(path: str, limit: int) -> pa.Table | None:
 
     Which rows come first is up to the table's files.
     """
-    return format_named(format_at(path)).some_rows(path, limit)
+    return log_at(path).some_rows(limit)
 
 
 def changed_at(log: TableLog, snapshot: Snapshot) -> str:
@@ -238,11 +266,4 @@ def store_at(path: str, *, single_writer: bool = False) -> Store:
 
 def attempting(table: Table, attempt: int) -> AbstractContextManager[None]:
     """One attempt at a step of a declared table, from 0."""
-    return format_named(table.format).attempt(table.path, attempt)
-
-
-def attempting_at(path: str, attempt: int) -> AbstractContextManager[None]:
-    """One attempt at something with what is at a path, from 0; who only looks makes the first."""
-    from tidemill.formats.attempts import attempting_alone  # noqa: PLC0415  it imports PySpark
-
-    return attempting_alone(path, attempt)
+    return format_named(table.format).store(table.path).attempt(attempt)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from tidemill.errors import ArgumentError
 from tidemill.frontends.project_file import check_project, read_dotenv, read_toml
 from tidemill.model.mistakes import FileErrors, suggestion
-from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home
+from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home, naming_remedy
 from tidemill.model.project import ALONE, LOCAL, PROJECT_FILE, SparkSettings, files_alone, find_project
 from tidemill.model.source import source_of
 from tidemill.model.variables import Variables, as_text
@@ -112,11 +112,9 @@ class ProjectSettings:
         """Where the table of this name is; a name without a schema is in the warehouse's."""
         full = self.warehouse.naming.full(name)
         if not _TABLE_NAME.fullmatch(full):
-            raise ArgumentError(
-                "table.bad_name",
-                f"{name!r} is no name of a table.",
-                "Name it table or schema.table, in letters, digits and _.",
-            )
+            remedy = naming_remedy(full)
+            remedy = f"{remedy[0].upper()}{remedy[1:]}."
+            raise ArgumentError("table.bad_name", f"{name!r} is no name of a table.", remedy)
         return "/".join([self.warehouse.path.rstrip("/"), *full.split(".")])
 
     def variables(self, given: Mapping[str, str] | None = None) -> Variables:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, TypedDict
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
-from tidemill.frontends.sql.queries import inputs_of, unrepeatable
-from tidemill.frontends.sql.volatile import reads_clock, sums_of
+from tidemill.frontends.sql import inputs_of, reads_clock, sums_of, unrepeatable
+from tidemill.model.format import FORMATS
 from tidemill.model.names import OF_WAREHOUSE
 from tidemill.model.query import Query
 from tidemill.model.source import as_names
-from tidemill.model.strategy import IncrementalJoin
+from tidemill.model.strategy import DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tidemill.errors import Origin
     from tidemill.model.join import Join
@@ -76,10 +78,97 @@ def rows_of_join(join: Join, max_shrink: float | None, others: Iterable[str] = (
     )
 
 
-SETTINGS = (
-    *("volatile", "on_schema_change", "partition_by", "cluster_by", "format"),
-    *("reset_allowed", "description", "tags", "kept_rows"),
-)  # as users write them
+Value = TypeVar("Value")
+Read = tuple["Callable[[object], Value | None]", str]  # takes a value, None where it does not fit; what it must be
+
+
+def _one_of(known: Iterable[str]) -> Read[str]:
+    words = tuple(known)
+    return lambda value: str(value).lower() if str(value).lower() in words else None, f"one of {', '.join(words)}"
+
+
+def _share(value: object) -> float | None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if fits and isinstance(value, int | float) else None
+
+
+TEXT: Read[str] = (lambda value: value if isinstance(value, str) else None, "a text")
+NAMES: Read[tuple[str, ...]] = (as_names, "a name or a list of names")
+_FLAG: Read[bool] = (lambda value: value if isinstance(value, bool) else None, "true or false")
+_COLUMN_OR_FLAG: Read[str | bool] = (
+    lambda value: value if isinstance(value, str | bool) else None,
+    "true or the name of a column",
+)
+
+JOIN = "incremental_join"
+WINDOWED = ("append", "merge", "delete_insert")
+INCREMENTAL = (*WINDOWED, "full_merge")
+_KEPT = ("table", *INCREMENTAL, JOIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What can be set of a table, whichever way in its author takes.
+
+    `read` is how a pipeline's option is read. `kinds` are the materializations and strategies that take it, all where
+    none are named. `of_load`: each LOAD has it for itself. `has_columns`: its values are columns of the table.
+    """
+
+    read: Read[Any]
+    kinds: tuple[str, ...] = ()
+    of_load: bool = False
+    has_columns: bool = False
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "dedup_order_by": Setting(NAMES, ("merge", "full_merge"), of_load=True, has_columns=True),
+    # a column, or true for the cursor of the source or the table
+    "only_newer": Setting(_COLUMN_OR_FLAG, ("merge",), of_load=True),
+    "null_time": Setting(_one_of(NullTime), WINDOWED, of_load=True),
+    "on_schema_change": Setting(_one_of(SchemaPolicy), (*INCREMENTAL, JOIN)),
+    "volatile": Setting(NAMES, _KEPT, has_columns=True),
+    "partition_by": Setting(NAMES, _KEPT, has_columns=True),
+    "cluster_by": Setting(NAMES, _KEPT, has_columns=True),
+    "format": Setting(_one_of(FORMATS), _KEPT),
+    "max_shrink": Setting(
+        (_share, "a share from 0 to 1, such as 0.1"), ("table", "full_merge", "delete_insert", JOIN), of_load=True
+    ),
+    "kept_rows": Setting(_one_of(KeptRows), ("merge",)),
+    "reset_allowed": Setting(_FLAG, _KEPT),
+    "description": Setting(TEXT),
+    "tags": Setting(NAMES),
+}  # in the words of users
+OF_COLUMNS = tuple(name for name, setting in SETTINGS.items() if setting.has_columns)
+
+
+@singledispatch
+def with_settings(
+    strategy: Strategy,
+    given: Mapping[str, Any],  # noqa: ARG001  as others do
+    only_newer: str | None = None,  # noqa: ARG001
+    newest_by: str | None = None,  # noqa: ARG001
+) -> Strategy:
+    """The strategy with what is set of it; `newest_by` is the cursor of the source that is loaded."""
+    return strategy
+
+
+@with_settings.register(Replace)
+@with_settings.register(DeleteInsert)
+@with_settings.register(IncrementalJoin)
+def _(strategy: Replace | DeleteInsert | IncrementalJoin, given: Mapping[str, Any], *_: str | None) -> Strategy:
+    return replace(strategy, max_shrink=given.get("max_shrink"))
+
+
+@with_settings.register(Merge)
+def _(
+    strategy: Merge, given: Mapping[str, Any], only_newer: str | None = None, newest_by: str | None = None
+) -> Strategy:
+    order = as_names(given.get("dedup_order_by")) or ()
+    if strategy.is_whole:
+        return replace(strategy, dedup_order_by=order, max_shrink=given.get("max_shrink"))
+    if order:
+        return replace(strategy, form=MergeStrategy.DEDUPLICATE, dedup_order_by=order, only_newer=only_newer)
+    return replace(strategy, only_newer=only_newer, newest_by=newest_by)
 
 
 class Settings(TypedDict):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from tidemill.join.rows import ticks
 from tidemill.model.cursor import CursorKind, Duration
 from tidemill.model.join import waits_of
 from tidemill.model.table import lookback
@@ -78,8 +79,6 @@ class Arrivals:
 
 def counts_apart(sides: Sides, on: Column, unit: int, within: int | None = None) -> dict[int, int]:
     """How many pairs meet the condition so many units of ticks apart, whenever they came; or within so many ticks."""
-    from tidemill.join.rows import ticks  # noqa: PLC0415  what is counted can be looked at without Spark
-
     a, b = (side.rows.alias(side.name) for side in (sides.a, sides.b))
     times = [ticks(side.column(side.time), sides.kind) for side in (sides.a, sides.b)]
     apart = times[1] - times[0]

@@ -11,7 +11,6 @@ whose lock is free was interrupted.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import sqlite3
@@ -25,15 +24,11 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError, TidemillError
 from tidemill.formats.filesystem import held_open, is_held
-from tidemill.formats.history import counts_of, without_parts
-from tidemill.formats.registry import log_at
 from tidemill.model.project import find_project
-from tidemill.model.record import Counts, Record
+from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from tidemill.model.record import Commit
 
 SCHEMA = 2
 
@@ -297,8 +292,8 @@ class Ledger:
             return db.total_changes - before
 
     def query(self, sql: str, *values: str | int) -> list[sqlite3.Row]:
-        """Rows of the ledger; none when there is no ledger yet."""
-        if not self.file.exists():
+        """Rows of the ledger; none when there is no ledger yet, or an empty file that a full disk has left."""
+        if not self.file.exists() or self.file.stat().st_size == 0:
             return []
         with self.open() as db:
             return list(db.execute(sql, values))
@@ -343,54 +338,6 @@ class _Writer:
                     said.rstrip("."),
                 )
             self.has_warned = True
-
-
-def rebuild(ledger: Ledger, paths: Iterable[str]) -> int:
-    """Reads the steps of tables back from their own logs, without Spark; says how many the ledger lacked.
-
-    Runs that committed nothing, failed steps and seconds are in no log, so they do not come back.
-    """
-    return ledger.refill(step for path in paths for step in _steps_of(path))
-
-
-def step_of(commit: Commit, record: Record, path: str) -> Step:
-    """The step behind a commit of ours."""
-    watermark = record.reached(record.progress)
-    first = commit.version == 0
-    restored = record.restored_from is not None
-    return Step(
-        table=record.table,
-        path=path,
-        strategy=record.strategy,
-        mode=mode_of(record, first=first),
-        status="restored" if restored else "created" if first else "changed",
-        at=record.at,
-        counts=counts_of(commit),
-        rows_read=record.rows,
-        version=commit.version,
-        window=json.dumps(dict(record.window)) if record.window else None,
-        watermark=watermark.text() if watermark else None,
-        reason=record.window.get("reason"),
-        commit_id=record.run_id,
-    )
-
-
-def mode_of(record: Record, *, first: bool) -> str:
-    """How a commit of ours read its source."""
-    if record.window.get("reason", "").startswith("backfill"):
-        return "backfill"
-    if record.strategy == "full refresh":
-        return record.strategy
-    return "first" if first else "incremental" if record.window else "full"
-
-
-def _steps_of(path: str) -> Iterator[Step]:
-    log = log_at(path)
-    if log.snapshot() is None:
-        return
-    for commit in without_parts(log.commits()):
-        if commit.record is not None:
-            yield step_of(commit, commit.record, path)
 
 
 def _begin(db: sqlite3.Connection, run: Run) -> None:

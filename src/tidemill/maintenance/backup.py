@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.execution.retry import with_retries
+from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, OverwriteRows
+from tidemill.formats.history import RESTORE_BEGINS
 from tidemill.formats.registry import format_at, log_at, store_at
 from tidemill.model.format import Capability
 from tidemill.model.names import KEPT_FROM_RESET, RESET_ALLOWED
@@ -72,9 +73,19 @@ def version_at(log: TableLog, moment: datetime) -> int:
     )
 
 
-def signed(record: Record | None, table: str, *, sequence: int, what: str, attempt: int = 0) -> Record:
-    """The record with the state it had, under a new name; it counts no rows of its own."""
-    return _signed(record, table, f"{uuid.uuid4().hex}-{attempt}", sequence, _now(), what)
+def signed(
+    record: Record | None, table: str, *, sequence: int, what: str, attempt: int = 0, run: str | None = None
+) -> Record:
+    """The record with the state it had, under a new name or that of a `run`; it counts no rows of its own."""
+    signature = {
+        "run_id": run or f"{uuid.uuid4().hex}-{attempt}",
+        "sequence": sequence,
+        "strategy": what,
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+    if record is None:
+        return Record(table=table, **signature)  # type: ignore[arg-type]
+    return record.with_(rows=0, counts={}, window={}, restored_from=None, base=None, held=None, **signature)
 
 
 def _store(path: str, *, single_writer: bool) -> Store:
@@ -90,11 +101,12 @@ def _restore(spark: SparkSession, store: Store, to: int, attempt: int) -> tuple[
     snapshot = store.snapshot()
     if snapshot is None:
         raise ArgumentError("table.missing", f"There is no table at {store.path}.", "Give the path of a table.")
-    run_id, now = f"{uuid.uuid4().hex}-{attempt}", _now()
+    run = f"{uuid.uuid4().hex}-{attempt}"
     then = _record_at(store, snapshot, to)
     store.check_files(spark, to)
-    begins = _signed(snapshot.record, store.path, f"{run_id}-begins", snapshot.sequence + 1, now, "restore begins")
-    ends = _signed(then, store.path, run_id, snapshot.sequence + 2, now, "restore").with_(restored_from=to)
+    path, number = store.path, snapshot.sequence
+    begins = signed(snapshot.record, path, sequence=number + 1, what=RESTORE_BEGINS, run=f"{run}-begins")
+    ends = signed(then, path, sequence=number + 2, what="restore", run=run).with_(restored_from=to)
     store.commit_record(spark, begins, after=snapshot.version)
     store.restore(spark, to, ends)
     store.commit_record(spark, ends, after=snapshot.version)
@@ -109,17 +121,6 @@ def _keep_protected(spark: SparkSession, store: Store, before: Snapshot) -> None
     lost = {name: value for name, value in kept.items() if held.get(name) != value}
     if lost:
         store.set_properties(spark, lost)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _signed(record: Record | None, path: str, run_id: str, sequence: int, now: str, what: str) -> Record:
-    signature = {"run_id": run_id, "sequence": sequence, "strategy": what, "at": now}
-    if record is None:
-        return Record(table=path, **signature)  # type: ignore[arg-type]
-    return record.with_(rows=0, counts={}, window={}, restored_from=None, base=None, held=None, **signature)
 
 
 def _record_at(store: Store, snapshot: Snapshot, version: int) -> Record | None:
@@ -163,11 +164,6 @@ class BackupResult:
     total: int
     watermark: str | None
     seconds: float
-
-
-def beside(table: str, now: datetime | None = None) -> str:
-    """What a backup is called where nobody says: the table, and when it was made."""
-    return f"{table.rstrip('/')}__backup_{now or datetime.now(UTC):%Y%m%d_%H%M%S}"
 
 
 def check_free(path: str) -> None:

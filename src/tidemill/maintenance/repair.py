@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -15,12 +13,12 @@ from pyspark.sql import functions as F
 from tidemill.changes.columns import require
 from tidemill.changes.compare import descending, held_twice, shown_keys
 from tidemill.errors import ArgumentError, StateError
-from tidemill.execution.retry import look, with_retries
+from tidemill.formats.attempts import attempting, look, with_retries
 from tidemill.formats.base import PLACE, DropRows
-from tidemill.formats.registry import attempting_at, store_at, store_of
+from tidemill.formats.registry import store_at, store_of
+from tidemill.maintenance.backup import signed
 from tidemill.model.format import FORMATS, Capability, formats_that
 from tidemill.model.names import quote
-from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor
-    from tidemill.model.record import Snapshot
+    from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
 
 _RANK = "__tidemill_rank"
@@ -89,7 +87,7 @@ def dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequenc
     began = time.monotonic()
 
     def attempted(attempt: int) -> Repaired:
-        with attempting_at(path, attempt):
+        with attempting(path, attempt):
             return _dedup(spark, path, keys, order_by, began)
 
     return with_retries(path, attempted)
@@ -143,25 +141,8 @@ def _there(path: str) -> tuple[Store, Snapshot]:
 
 def _record(path: str, snapshot: Snapshot, keys: Sequence[str], held: int) -> Record:
     """What the table knows of itself stays."""
-    signed = {
-        "run_id": uuid.uuid4().hex,
-        "sequence": snapshot.sequence + 1,
-        "strategy": "dedup",
-        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-    }
-    before = snapshot.record or Record(table=path, **signed)  # type: ignore[arg-type]
-    return before.with_(
-        rows=0,
-        counts={},
-        window={},
-        keys=tuple(keys),
-        unique=True,
-        restored_from=None,
-        same_rows_as=None,
-        base=snapshot.version,
-        held=held,
-        **signed,
-    )
+    record = signed(snapshot.record, path, sequence=snapshot.sequence + 1, what="dedup")
+    return record.with_(keys=tuple(keys), unique=True, same_rows_as=None, base=snapshot.version, held=held)
 
 
 def set_watermark(spark: SparkSession, table: Table, value: Cursor | None) -> None:
@@ -179,13 +160,8 @@ def _commit(spark: SparkSession, table: Table, value: Cursor | None, attempt: in
 
 def _watermark_record(table: Table, snapshot: Snapshot, value: Cursor | None, attempt: int) -> Record:
     """What the table knows of itself stays; of this input it only knows what was said by hand."""
-    signed = {
-        "run_id": f"{uuid.uuid4().hex}-{attempt}",
-        "sequence": snapshot.sequence + 1,
-        "strategy": "reset watermark" if value is None else "set watermark",
-        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-    }
-    before = snapshot.record or Record(table=table.name, **signed)  # type: ignore[arg-type]
+    what = "reset watermark" if value is None else "set watermark"
+    before = signed(snapshot.record, table.name, sequence=snapshot.sequence + 1, what=what, attempt=attempt)
     others = {name: cursor for name, cursor in before.progress.items() if name != table.input}
     versions = {name: version for name, version in before.input_versions.items() if name != table.input}
     reset = {name for name in before.reset if name != table.input} | ({table.input} if value is None else set())
@@ -193,14 +169,9 @@ def _watermark_record(table: Table, snapshot: Snapshot, value: Cursor | None, at
         progress=others if value is None else {**others, table.input: value},
         reset=tuple(sorted(reset)),
         input_versions=versions,
-        rows=0,
-        counts={},
-        window={},
-        restored_from=None,
         base=snapshot.version,
         held=snapshot.rows,
         same_rows_as=snapshot.content_version,
-        **signed,
     )
 
 

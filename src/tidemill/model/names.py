@@ -51,6 +51,14 @@ def is_foreign(full: str) -> bool:
     return len(_PARTS.findall(full)) > _SCHEMA_AND_TABLE
 
 
+def naming_remedy(full: str) -> str:
+    """How to name a table of the project, where a name that `Naming.full` gave is none."""
+    if not is_foreign(full):
+        return "name it table or schema.table, in letters, digits and _"
+    catalog = _PARTS.findall(full)[0]
+    return f'name it table or schema.table, or say [warehouse] catalog = "{catalog}" in tidemill.toml'
+
+
 RESET_ALLOWED = "pipelines.reset.allowed"  # the table property by which others say `reset_allowed`
 COLUMN_MAPPING = "delta.columnMapping.mode"  # the table property under which `needs_mapping` names may be used
 KEPT_FROM_RESET = "tidemill.reset_allowed"  # the table property by which a table that is declared so remembers it

@@ -12,7 +12,7 @@ from tidemill.model.names import quote
 from tidemill.model.table import NullTime
 from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.gaps import GapError
-from tidemill.planning.windows import WindowPlan
+from tidemill.planning.windows import WindowPlan, highest_left, lookback_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,17 +111,18 @@ def progress_of(
     if known is not None and known.kind is not CursorKind.DATE:
         known = Cursor(CursorKind.DATE, _day(table, function, known))
     if known is not None and not snapshot.robbed:
-        return Progress(known, f"since {known}{_lookback(window)}")
-    tops = [held_highest(version) for version in snapshot.robbed or (snapshot.version,)]
-    found = [_day(table, function, top) for top in tops if top is not None]
-    if len(found) < len(tops):
+        return Progress(known, f"since {known}{lookback_text(window)}")
+    tops = highest_left(snapshot, held_highest)
+    if tops is None:
         return Progress(None, "the table is empty", adopted=True)
-    held = Cursor(CursorKind.DATE, min([*found, function.today(now)]))
+    held = Cursor(CursorKind.DATE, min(*(_day(table, function, top) for top in tops), function.today(now)))
     if known is None:
         whose = "" if record else "adopted: "
-        return Progress(held, f"{whose}since its highest {window.time_column} {held}{_lookback(window)}", adopted=True)
+        return Progress(
+            held, f"{whose}since its highest {window.time_column} {held}{lookback_text(window)}", adopted=True
+        )
     lower = min(known, held)
-    return Progress(lower, f"somebody else changed rows: since {lower}{_lookback(window)}", adopted=True)
+    return Progress(lower, f"somebody else changed rows: since {lower}{lookback_text(window)}", adopted=True)
 
 
 def fetches_of(
@@ -163,7 +164,11 @@ def fetches_of(
             start=Cursor(CursorKind.DATE, low),
             end=Cursor(CursorKind.DATE, high + _DAY),
             fetched_to=min(high, today),
-            mark=_mark(asked, high) if asked and len(pieces) > 1 and high < last else {} if asked else None,
+            mark=asked.mark((high + _DAY).isoformat())
+            if asked and len(pieces) > 1 and high < last
+            else {}
+            if asked
+            else None,
         )
         for low, high in pieces
         if _is_left(low, asked, done)
@@ -232,16 +237,10 @@ def _cut(first: date, last: date, batch: Duration | None) -> Iterator[tuple[date
     yield low, last
 
 
-def _mark(asked: Backfill, high: date) -> dict[str, str]:
-    return {**asked.to_json(), "reached": (high + _DAY).isoformat()}
-
-
 def _is_left(low: date, asked: Backfill | None, done: Mapping[str, str]) -> bool:
     """Whether an earlier try of the same backfill has not come so far."""
-    if asked is None or "reached" not in done:
-        return True
-    same = asked.to_json() == {name: value for name, value in done.items() if name != "reached"}
-    return not same or _date(done["reached"]) <= low
+    reached = asked.reached(CursorKind.DATE, done) if asked else None
+    return reached is None or reached <= Cursor(CursorKind.DATE, low)
 
 
 def _date(text: str) -> date:
@@ -269,10 +268,6 @@ def _day(table: Table, function: Function, value: Cursor) -> date:
         f"Say how far it goes: tidemill set-watermark {table.input} {table.name} 2024-01-31",
         origin=table.origin,
     )
-
-
-def _lookback(window: Window) -> str:
-    return f", lookback {window.lookback}" if window.lookback else ""
 
 
 @dataclass(frozen=True, slots=True)

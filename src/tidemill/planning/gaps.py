@@ -12,7 +12,7 @@ from tidemill.formats.registry import kind_of_column
 from tidemill.model.cursor import Cursor, CursorKind, Duration
 from tidemill.model.window import CurrentDate, StartVariable
 from tidemill.planning.starts import end_of, goes_by_days, start_of, window_for
-from tidemill.planning.windows import EVERYTHING, FIRST_RUN, WindowPlan, plan_window
+from tidemill.planning.windows import EVERYTHING, FIRST_RUN, WindowPlan, column_of, lookback_text, plan_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -115,12 +115,11 @@ def unfilled_window(
 
 def reason_unfilled(table: Table, snapshot: Snapshot) -> str:
     """Why a run starts at a watermark that it has to ask the table's rows for."""
-    record, column = snapshot.record, table.window.time_column if table.window else ""
+    record = snapshot.record
     known = record.progress.get(table.input) if record else None
     if known is None:
-        return f"{'' if record else 'adopted: '}since its highest {column}"
-    back = f", lookback {table.window.lookback}" if table.window and table.window.lookback else ""
-    return f"since {known}{back} (or lower: somebody else removed rows)"
+        return f"{'' if record else 'adopted: '}since its highest {column_of(table)}"
+    return f"since {known}{lookback_text(table.window)} (or lower: somebody else removed rows)"
 
 
 def _bound_of(window: Window, variables: Mapping[str, str]) -> str | None:
@@ -217,6 +216,5 @@ def _unfilled(
 def _asked_of_rows(table: Table, snapshot: Snapshot, window: WindowPlan) -> tuple[str, ...]:
     if not isinstance(window.start, Placeholder):
         return ()
-    column = table.window.time_column if table.window else ""
     event = "somebody else removed rows" if snapshot.record else "the table was made by others"
-    return (f"{WATERMARK} is the highest {column} that the table holds: {event}, so the run asks its rows",)
+    return (f"{WATERMARK} is the highest {column_of(table)} that the table holds: {event}, so the run asks its rows",)

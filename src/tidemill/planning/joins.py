@@ -12,7 +12,7 @@ from tidemill.model.join import Join, at_tick, tick_of
 from tidemill.model.table import NullTime
 from tidemill.model.window import StartVariable, first_behind
 from tidemill.planning.gaps import GapError, ask_no_rows
-from tidemill.planning.windows import WindowPlan
+from tidemill.planning.windows import WindowPlan, highest_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ def side_by_progress(table: Table | None, name: str, time: str) -> SideState | N
     return SideState(name, known, min(whole))
 
 
-def progress_of(table: Table, snapshot: Snapshot | None, kind: CursorKind | None = None) -> Cursor | None:
+def joined_up_to(table: Table, snapshot: Snapshot | None, kind: CursorKind | None = None) -> Cursor | None:
     """The end of the last window; nothing after a reset."""
     record = snapshot.record if snapshot else None
     known = record.progress.get(table.input) if record and table.input not in record.reset else None
@@ -88,7 +88,7 @@ def join_window(
 ) -> WindowPlan:
     """The window of the next run, or of one batch of a backfill, which never reaches beyond what both sides have."""
     join = _join(table)
-    progress = progress_of(table, facts.snapshot, kind)
+    progress = joined_up_to(table, facts.snapshot, kind)
     following, why = _following(facts, progress)
     start = following or (cursor(kind, join.start) if join.start else facts.lowest())
     end = up_to(join, kind, variables) or _both_have(facts.sides)
@@ -115,7 +115,7 @@ def plan_join(
 ) -> JoinPlan:
     """What the next run joins, or one batch of a backfill, as far as it is known."""
     if facts is None or facts.kind is None:
-        progress = progress_of(table, snapshot)
+        progress = joined_up_to(table, snapshot)
         since = f"after {progress}" if progress else "from the beginning"
         return JoinPlan(None, f"{since}, up to what both sides have in full")
     try:
@@ -141,7 +141,7 @@ def join_facts_by_log(
 ) -> JoinFacts:
     """What logs say about both sides, as `side_by_log` finds it; what only rows tell is a gap."""
     sides, lows = [side for side, _ in found if side], [low for _, low in found if low]
-    progress = progress_of(table, snapshot)
+    progress = joined_up_to(table, snapshot)
     kind = next((each.kind for each in (progress, *(side.newest for side in sides)) if each), None)
 
     def lowest() -> Cursor:
@@ -154,7 +154,7 @@ def join_facts_by_log(
 
 def big_window(table: Table, kind: CursorKind, facts: JoinFacts) -> WindowPlan:
     """All windows so far as one; an empty one where there was none."""
-    join, progress = _join(table), progress_of(table, facts.snapshot, kind)
+    join, progress = _join(table), joined_up_to(table, facts.snapshot, kind)
     start = cursor(kind, join.start) if join.start else facts.lowest()
     return _between(table, kind, start, _behind(progress) if progress else None, None)
 
@@ -192,9 +192,8 @@ def _following(facts: JoinFacts, progress: Cursor | None) -> tuple[Cursor | None
         return None, "from the beginning: "
     if not facts.snapshot.robbed:
         return _behind(progress), ""
-    tops = [facts.held_highest(version) for version in facts.snapshot.robbed]
-    found = [top for top in tops if top is not None]
-    return (min([*found, _behind(progress)]) if len(found) == len(tops) else None), "somebody else removed rows: "
+    tops = highest_left(facts.snapshot, facts.held_highest)
+    return (min([*tops, _behind(progress)]) if tops is not None else None), "somebody else removed rows: "
 
 
 def _between(

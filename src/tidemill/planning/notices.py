@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from tidemill.planning.windows import column_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -45,7 +47,7 @@ def rows_will_stay(table: Table, parts: Sequence[str]) -> str | None:
 def may_miss(table: Table, missed: Sequence[str]) -> str:
     """Of a table whose window does not see changes of these inputs, whenever they come."""
     return (
-        f"{table.name}: its window on {_column(table)} does not see changes of {_listed(missed)} alone: rows "
+        f"{table.name}: its window on {column_of(table)} does not see changes of {_listed(missed)} alone: rows "
         f"outside of the window keep their old values; after such a change {_remedy(table)}"
     )
 
@@ -72,7 +74,7 @@ def missed_changes(
     words += [f"{_listed(perhaps)} may have changed"] if perhaps else []
     if not words:
         return ()
-    unseen = f"since its last run, and its window on {_column(table)} does not see that"
+    unseen = f"since its last run, and its window on {column_of(table)} does not see that"
     stale = f"rows outside of the window keep their old values; {_remedy(table)}"
     return (f"{table.name}: {' and '.join(words)} {unseen}: {stale}",)
 
@@ -94,10 +96,6 @@ def _remedy(table: Table) -> str:
     )
     some = ", read them again from a time on (--start)" if table.reset_allowed else ""
     return f"{rebuild}{some}, or use a strategy without a time column"
-
-
-def _column(table: Table) -> str:
-    return table.window.time_column if table.window else ""
 
 
 def _have(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from tidemill.model.cursor import Duration
+from tidemill.model.format import DEFAULT_FORMAT
 from tidemill.model.join import JoinType
 from tidemill.model.names import of, quote, spelled
 from tidemill.model.source import Loads, common_cursor, strategy_of
@@ -57,7 +58,7 @@ class Written:
 def created(table: Table) -> Written:
     """What a first run writes."""
     layout = f"\nPARTITIONED BY ({', '.join(map(quote, table.partition_by))})" if table.partition_by else ""
-    sql = f"CREATE TABLE {table.name} USING delta{layout} AS\nSELECT * FROM {CHANGE}"
+    sql = f"CREATE TABLE {table.name} USING {table.format or DEFAULT_FORMAT}{layout} AS\nSELECT * FROM {CHANGE}"
     return Written(sql, _one_row_per_key(table.strategy))
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidemill.planning.request import Part, Request
     from tidemill.planning.windows import WindowPlan
 
-UP_TO_DATE = "up to date: its inputs are unchanged"
+INPUTS_UNCHANGED = "up to date: its inputs are unchanged"
 REFRESHED = "full refresh: everything is read, and the table becomes what a first run gives"
 CALLED_ONCE = "its function is called once"
 
@@ -117,7 +117,7 @@ def plan_step(
     """
     ground = StepPlan(table, snapshot, request, variables, now or datetime.now(UTC), Mode.FULL, "", part=part)
     if _is_up_to_date(ground, facts):
-        return replace(_planned(ground, facts), mode=Mode.UP_TO_DATE, reason=UP_TO_DATE, gap=None)
+        return replace(_planned(ground, facts), mode=Mode.UP_TO_DATE, reason=INPUTS_UNCHANGED, gap=None)
     return _planned(ground, facts)
 
 
@@ -125,9 +125,14 @@ def _planned(ground: StepPlan, facts: Facts) -> StepPlan:
     table, snapshot = ground.table, ground.snapshot
     found = _of_producer(ground, facts)
     if ground.request.full_refresh and snapshot is not None:
-        return replace(found, mode=Mode.FULL_REFRESH, reason=REFRESHED)
+        return replace(found, mode=Mode.FULL_REFRESH, reason=REFRESHED, window=_refreshed(found.window))
     layout = layout_notices(table, snapshot.partition_columns) if snapshot else ()
     return replace(found, notices=(*found.notices, *layout))
+
+
+def _refreshed(window: WindowPlan | None) -> WindowPlan | None:
+    """The window of a first run, of which a full refresh reads the same rows."""
+    return window and replace(window, reason=window.reason.replace(FIRST_RUN, Mode.FULL_REFRESH, 1))
 
 
 def _of_producer(ground: StepPlan, facts: Facts) -> StepPlan:
@@ -274,7 +279,7 @@ def explain(plan: StepPlan) -> PlannedStep:
 
 def explain_view(view: View, record: Record | None, *, up_to_date: bool = False) -> PlannedStep:
     """When the query of a view, and its checks if it has any, are tried, as far as its own record says."""
-    return PlannedStep(view.name, view.strategy, UP_TO_DATE if up_to_date else _view_reason(view, record))
+    return PlannedStep(view.name, view.strategy, INPUTS_UNCHANGED if up_to_date else _view_reason(view, record))
 
 
 def _view_reason(view: View, record: Record | None) -> str:

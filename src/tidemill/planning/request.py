@@ -46,7 +46,7 @@ class Backfill:
     def parts(self, kind: CursorKind, now: datetime, done: Mapping[str, str]) -> list[Part]:
         """Its batches on a cursor of this kind, without those that `done` lists: an earlier try of the same."""
         start, end = self.bounds(kind, now.tzinfo)
-        begin = self._reached(kind, done)
+        begin = self.reached(kind, done)
         parts = list(self._cut(start, end, kind, now))
         return [part for part in parts if begin is None or part.start is None or begin <= part.start]
 
@@ -60,10 +60,14 @@ class Backfill:
             )
         return start, end
 
-    def _reached(self, kind: CursorKind, done: Mapping[str, str]) -> Cursor | None:
-        if "reached" not in done or self.to_json() != {name: done[name] for name in done if name != "reached"}:
-            return None
-        return cursor(kind, done["reached"])
+    def mark(self, reached: str) -> dict[str, str]:
+        """What the record keeps, so that the same backfill goes on from there."""
+        return {**self.to_json(), "reached": reached}
+
+    def reached(self, kind: CursorKind, done: Mapping[str, str]) -> Cursor | None:
+        """How far an earlier try of the same has come, by the mark of it; None where there was none."""
+        same = "reached" in done and self.mark(done["reached"]) == dict(done)
+        return cursor(kind, done["reached"]) if same else None
 
     def _cut(self, start: Cursor | None, end: Cursor | None, kind: CursorKind, now: datetime) -> Iterator[Part]:
         if self.batch is None or start is None:
@@ -98,7 +102,7 @@ class Part:
         """What the record keeps, so that the same backfill goes on behind this batch; nothing after the last."""
         if self.of.batch is None or self.end is None:
             return {}
-        return {**self.of.to_json(), "reached": self.end.text()}
+        return self.of.mark(self.end.text())
 
     def __str__(self) -> str:
         return f"{self.start or 'the beginning'} … {self.end or 'the end'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tidemill.frontends.sql.volatile import output_columns
+from tidemill.frontends.sql import output_columns
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import quote, quoted_text
@@ -18,7 +18,7 @@ from tidemill.planning.plan import plan_step, reason_of_whole
 from tidemill.planning.refusals import missing_variables
 from tidemill.planning.request import USUAL
 from tidemill.planning.starts import finding_rows_without_time, literals_of, start_variable, strategy_of, window_for
-from tidemill.planning.windows import known_of
+from tidemill.planning.windows import known_of, lookback_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,9 +131,8 @@ class _Statements:
 
     def _after_the_first(self, window: Window) -> tuple[str, WindowPlan, tuple[str, ...]]:
         """The run after the first one, whose watermark nobody knows."""
-        back = f", lookback {window.lookback}" if window.lookback else ""
         kind, assumed = cursor_kind(self.table, None, NO_FACTS, self.given, first_run=False)
-        plan = unfilled_window(self.table, kind, self.given, self.now, f"since {WATERMARK}{back}")
+        plan = unfilled_window(self.table, kind, self.given, self.now, f"since {WATERMARK}{lookback_text(window)}")
         unmade = f"{WATERMARK} is the highest {window.time_column} that is committed, and the table is not made yet"
         notes = () if not isinstance(plan.start, Placeholder) else (*((assumed,) if assumed else ()), unmade)
         return plan.reason, plan, notes

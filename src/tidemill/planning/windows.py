@@ -253,17 +253,16 @@ def _watermark(
             "Cast the column to its old type, or set the watermark again with tidemill set-watermark.",
         )
     if known is not None and not snapshot.robbed:
-        return known, f"since {known}{_lookback(table.window)}"
-    tops = [held_highest(version) for version in snapshot.robbed or (snapshot.version,)]
-    found = [top for top in tops if top is not None]
-    if len(found) < len(tops):
+        return known, f"since {known}{lookback_text(table.window)}"
+    tops = highest_left(snapshot, held_highest)
+    if tops is None:
         return None, "the table is empty: everything is read"
-    held = min([*found, present(kind, now)]) if kind.is_time else min(found)
+    held = min([*tops, present(kind, now)]) if kind.is_time else min(tops)
     if known is None:
         adopted = "adopted: " if record is None else ""
-        return held, f"{adopted}since its highest {_column(table)} {held}{_lookback(table.window)}"
+        return held, f"{adopted}since its highest {column_of(table)} {held}{lookback_text(table.window)}"
     lower = min(known, held)
-    return lower, f"somebody else removed rows: since {lower}{_lookback(table.window)}"
+    return lower, f"somebody else removed rows: since {lower}{lookback_text(table.window)}"
 
 
 def _floored(plan: WindowPlan, table: Table, columns: Sequence[str] | None, record: Record | None) -> WindowPlan:
@@ -295,11 +294,23 @@ def _floored(plan: WindowPlan, table: Table, columns: Sequence[str] | None, reco
     )
 
 
-def _lookback(window: Window | None) -> str:
+def highest_left(snapshot: Snapshot, held_highest: Callable[[int], Cursor | None]) -> list[Cursor] | None:
+    """The highest times of the versions that others have removed rows from, or else of the last one.
+
+    None where one of them holds no rows.
+    """
+    tops = [held_highest(version) for version in snapshot.robbed or (snapshot.version,)]
+    found = [top for top in tops if top is not None]
+    return found if len(found) == len(tops) else None
+
+
+def lookback_text(window: Window | None) -> str:
+    """What a reason says of the lookback; nothing where there is none."""
     return f", lookback {window.lookback}" if window and window.lookback else ""
 
 
-def _column(table: Table) -> str:
+def column_of(table: Table) -> str:
+    """The time column as it is declared; nothing where there is none."""
     return table.window.time_column if table.window else ""
 
 

@@ -1,10 +1,15 @@
-"""Texts as decimals, dates and moments without loss, and times without a zone as their table has them.
+"""The one rule for texts that may be values of a type, and times without a zone as their table has them.
 
-Spark's readers would round to a decimal, cut the time off a date, and take 10:00 for ten o'clock today.
+A text is a value of a type if Spark reads it as one and the value says all that the text does: 1.5 and 1.50 are
+spellings of one number, 1.239 is no DECIMAL(9,2). Spark's readers would round to a decimal, cut the time off a date,
+and take 10:00 for ten o'clock today. Where nobody has declared the type, digits that are no number are texts too:
+00123 would lose its zeros.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -24,11 +29,14 @@ from pyspark.sql.types import (
 )
 
 from tidemill.model.names import quote
+from tidemill.sources.files.text import WIDE, CsvOptions, Text, look_at_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+
+    from tidemill.sources.files.listing import Listing
 
 
 def with_held_times(rows: DataFrame, like: StructType | None) -> DataFrame:
@@ -74,14 +82,64 @@ _IN_CHARGE: dict[type[DataType], set[str]] = {
     DateType: {"dateformat"},
     TimestampType: {"timestampformat", "timezone"},
 }
-_DAY = r"^\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}"  # 2024 is no day, and 10:00 would be a time of today
+_DAY = r"\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}"
 _CODE = r"^\s*(?:0\d|\+)"
-_NOT: dict[type[DataType], str] = {
-    TimestampType: r"^\s*T?\d{1,2}:",
+# How texts look that Spark reads as values of a type which do not say all of them.
+_MISREAD: dict[type[DataType], str] = {
+    DateType: rf"^(?!{_DAY})",  # 2024 is no day
+    TimestampType: rf"^(?!$|{_DAY})",  # 10:00 would be a time of today
     LongType: _CODE,
     DecimalType: _CODE,
     DoubleType: r"^\s*(?:[+-]?\d{16,}\s*$|.*[dDfF]\s*$)",
 }
+# The numbers of _MISREAD in bytes, wherever they may stand. They are several, because Python is fast where an
+# expression begins with a sign.
+_CODES = (re.compile(rb"0(?<![\w.:/+-]0)[0-9](?!:)"), re.compile(rb"\+(?<!\w\+)[0-9]"))
+_ALIKE = bytes.maketrans(b"123456789DfF", b"000000000ddd")
+_CODES_ALIKE = (b"0" * 16, b"0d", b"0.d")
+_LONGEST = 20  # bytes of them
+
+
+def misread(text: Column, kind: DataType) -> Column:
+    """Whether a text says more than the value of this type that Spark reads it as.
+
+    Of numbers only where nobody has declared the type: who has, may write 007.
+    """
+    return text.rlike(_MISREAD[type(kind)])
+
+
+def is_value(text: Column, kind: DataType) -> Column:
+    """Whether a text is a value of a declared type, however it is spelled: one with room for more is the same."""
+    value = text.try_cast(kind)
+    match kind:
+        case TimestampType():
+            whole = value.isNotNull() & ~misread(text, kind)
+        case DecimalType():
+            room = DecimalType(_MOST_DIGITS, _MOST_DIGITS - kind.precision + kind.scale)
+            whole = value.try_cast(room) == text.try_cast(room)
+        case _:  # a date
+            moment = TimestampNTZType()
+            whole = (value.try_cast(moment) == text.try_cast(moment)) & ~misread(text, kind)
+    return F.coalesce(whole, F.lit(False))  # noqa: FBT003
+
+
+def may_hold_codes(listing: Listing, options: Mapping[str, str]) -> bool:
+    """Whether bytes of the files may be numbers that are misread; where not, it is sure, and no row is looked at."""
+    return CsvOptions.of(options).encoding.startswith(WIDE) or any(look_at_files(listing, _has_codes))
+
+
+def _has_codes(text: Text) -> bool:
+    before = b""
+    with contextlib.suppress(OSError):
+        for block in text.blocks():
+            some = before + block  # one may lie in two blocks
+            alike = some.translate(_ALIKE)
+            if any(code in alike for code in _CODES_ALIKE) or any(
+                code.search(some, len(before[:1])) for code in _CODES
+            ):
+                return True
+            before = block[-_LONGEST:]
+    return False
 
 
 def as_texts(schema: StructType, options: Mapping[str, str], *kinds: type[DataType]) -> StructType:
@@ -133,25 +191,11 @@ def _cast(column: Column, name: str, read: DataType, wanted: DataType) -> Column
 
 
 def _cast_exactly(text: Column, name: str, kind: DataType) -> Column:
-    value = text.try_cast(kind)
-    is_whole = F.coalesce(_says_all(value, text, kind), F.lit(False))  # noqa: FBT003
     wrong = F.concat(F.lit(f"{name} is {kind.simpleString()}, and a row has "), text)
-    return F.when(text.isNull() | is_whole, value).otherwise(F.raise_error(wrong))
+    return F.when(text.isNull() | is_value(text, kind), text.try_cast(kind)).otherwise(F.raise_error(wrong))
 
 
-def _says_all(value: Column, text: Column, kind: DataType) -> Column:
-    """Whether a type that has room for more finds the same in the text."""
-    if isinstance(kind, TimestampType):
-        return value.isNotNull() & text.rlike(_DAY)
-    if isinstance(kind, DecimalType):
-        room = DecimalType(_MOST_DIGITS, _MOST_DIGITS - kind.precision + kind.scale)
-        return value.try_cast(room) == text.try_cast(room)
-    return (value.try_cast(TimestampNTZType()) == text.try_cast(TimestampNTZType())) & text.rlike(_DAY)
-
-
-def no_values(texts: DataFrame, found: StructType) -> list[str]:
-    """The columns with texts that are not what Spark reads them as: 00123 is no number, and 9:30 no moment."""
-    seen = texts.select(
-        *(F.max(F.col(quote(name)).rlike(_NOT[type(found[name].dataType)])) for name in texts.columns)
-    ).first()
+def columns_misread(texts: DataFrame, found: StructType) -> list[str]:
+    """The columns whose types were found by Spark, with texts that say more: 00123 is no number, 9:30 no moment."""
+    seen = texts.select(*(F.max(misread(F.col(quote(name)), found[name].dataType)) for name in texts.columns)).first()
     return [name for name, is_seen in zip(texts.columns, seen or (), strict=True) if is_seen]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tidemill.errors import ArgumentError
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_held, with_held_times
 from tidemill.sources.params import select_columns
+from tidemill.sources.protocol import Connector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tidemill.model.cursor import Cursor
     from tidemill.sources.protocol import Reading
 
     class OfArrow(Protocol):
@@ -207,7 +208,7 @@ _ALIKE = {
 
 
 @dataclass(frozen=True)
-class FrameSource:
+class FrameSource(Connector):
     """A frame, or something that is not one, which is an error.
 
     Times without a zone in Arrow and pandas frames are as the table has them, and stay without one where their column
@@ -221,19 +222,8 @@ class FrameSource:
     def __str__(self) -> str:
         return "the given frame"
 
-    def schema(self, reading: Reading) -> StructType:
-        return self.read(reading).schema
-
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return select_columns(self._frame(reading), columns, self)
-
-    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
-        del column, value  # the caller's own filter does as well
-        return self.read(reading, columns)
-
-    def version(self) -> str | None:
-        """A frame does not tell whether what it reads has changed."""
-        return None
 
     def _frame(self, reading: Reading) -> DataFrame:
         if is_spark_frame(self.frame):
@@ -253,14 +243,14 @@ class FrameSource:
         """With the table's types but for times: those without a zone are none of UTC."""
         known = {name: kind for name, kind in arrow_types(reading.like).items() if not pa.types.is_timestamp(kind)}
         with self._readable():
-            return _as_parquet_holds(records_as_arrow(records, known))
+            return _as_files_hold(records_as_arrow(records, known))
 
     @cached_property
     def _arrow(self) -> pa.Table:
         """Read once: a stream is gone afterwards."""
         with self._readable():
             table = as_arrow(self.frame)
-            held = _as_parquet_holds(table) if table is not None else None
+            held = _as_files_hold(table) if table is not None else None
         if held is None:
             raise ArgumentError(
                 "source.unknown_kind",
@@ -281,7 +271,7 @@ class FrameSource:
             ) from failure
 
 
-def _as_parquet_holds(table: pa.Table) -> pa.Table:
+def _as_files_hold(table: pa.Table) -> pa.Table:
     """Types that Spark lacks as those that it reads from a Parquet file of the same table.
 
     What these do not hold, such as nanoseconds, is an error.
@@ -346,17 +336,16 @@ def is_records(frame: object) -> TypeGuard[list[Mapping[str, Any]]]:
 
 def as_arrow(frame: object) -> pa.Table | None:
     """A frame of Arrow or pandas, or what gives a stream of Arrow's, as an Arrow table; None when it is neither."""
-    import pandas as pd  # noqa: PLC0415  slow to import
-
+    pandas = sys.modules.get("pandas")  # who has a frame of it has imported it
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        _check_dates(frame, table)
+        return table
     match frame:
         case pa.Table():
             return frame
         case pa.RecordBatch():
             return pa.Table.from_batches([frame])
-        case pd.DataFrame():
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-            _check_dates(frame, table)
-            return table
         case _ if hasattr(frame, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(frame).read_all()
         case _:

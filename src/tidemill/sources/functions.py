@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
 from tidemill.sources.params import Params, kept, select_columns
-from tidemill.sources.protocol import Run
+from tidemill.sources.protocol import Connector, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
@@ -54,7 +53,7 @@ def function_source(source: Source) -> FunctionSource:
 
 
 @dataclass(frozen=True)
-class FunctionSource:
+class FunctionSource(Connector):
     """What a function gives: Spark, Arrow or pandas frames, or lists of dicts, returned or yielded one by one.
 
     It is called with `run`, or without if it takes nothing, once per reading; its rows are kept.
@@ -67,10 +66,6 @@ class FunctionSource:
 
     def __str__(self) -> str:
         return self.source.name
-
-    def schema(self, reading: Reading) -> StructType:
-        """Calls the function: nothing else knows."""
-        return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return self._read(reading, reading.run or self._run(reading, None), columns)
@@ -103,9 +98,6 @@ class FunctionSource:
                 )
             chosen = select_columns(rows, columns or self.source.columns, self)
             return chosen if batches.few else kept(chosen)
-
-    def version(self) -> str | None:
-        return None
 
     def _given(self, run: Run) -> Iterator[Any]:
         with _importable(self.source.folder):

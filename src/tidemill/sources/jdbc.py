@@ -10,14 +10,14 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.model.cursor import CursorKind
 from tidemill.model.names import quote
 from tidemill.sources.params import Params, find_column, rows_since, select_columns
+from tidemill.sources.protocol import Connector
 from tidemill.spark.jars import POSTGRES
-from tidemill.spark.session import ensure_driver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
@@ -92,8 +92,11 @@ def jdbc_source(source: Source) -> JdbcSource:
 
 
 @dataclass(frozen=True)
-class JdbcSource:
-    """A table or a query of a database. Frames are lazy: each time one is computed, the database is asked."""
+class JdbcSource(Connector):
+    """A table or a query of a database. Frames are lazy: each time one is computed, the database is asked.
+
+    PostgreSQL's `timestamp` is timestamp_ntz and `timestamptz` timestamp.
+    """
 
     address: Address
     relation: str
@@ -101,14 +104,9 @@ class JdbcSource:
     columns: tuple[str, ...]
     batch_size: int
     name: str
-    settled: bool = False
 
     def __str__(self) -> str:
         return self.name
-
-    def schema(self, reading: Reading) -> StructType:
-        """PostgreSQL's `timestamp` is timestamp_ntz and `timestamptz` timestamp. Reads no rows."""
-        return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return self._rows(reading, columns or self.columns)
@@ -122,10 +120,6 @@ class JdbcSource:
         name = find_column(column, self._frame(reading, self.relation).columns, self)
         return self._rows(reading, columns or self.columns, where=between(name, value, reading.until))
 
-    def version(self) -> str | None:
-        """A database does not tell."""
-        return None
-
     def _rows(self, reading: Reading, columns: Sequence[str], where: str = "") -> DataFrame:
         found = select_columns(self._frame(reading, self.relation), columns, self)
         if not self.address.is_postgres:
@@ -133,9 +127,11 @@ class JdbcSource:
         fields = found.schema.fields
         selected = ", ".join(map(_selected, fields))
         query = f"(SELECT {selected} FROM {self.relation}{where and f' WHERE {where}'}) AS tidemill_rows"
-        return self._frame(reading, query).select(*map(_restored, fields))
+        return self._frame(reading, query).selectExpr(*map(_restored, fields))
 
     def _frame(self, reading: Reading, relation: str) -> DataFrame:
+        from tidemill.spark.session import ensure_driver  # noqa: PLC0415  it imports PySpark
+
         if self.address.is_postgres:
             ensure_driver(reading.spark, POSTGRES)
         reader = reading.spark.read.format("jdbc").options(**self._options()).option("dbtable", relation)
@@ -191,14 +187,11 @@ def _selected(field_: StructField) -> str:
     return f"{name} AT TIME ZONE 'UTC' AS {name}" if _has_no_zone(field_) else name
 
 
-def _restored(field_: StructField) -> Column:
-    from pyspark.sql import functions as F  # noqa: PLC0415  slow to import
-
+def _restored(field_: StructField) -> str:
     name = quote(field_.name)
     if not _has_no_zone(field_):
-        return F.col(name)
-    since_1970 = f"timestampadd(MICROSECOND, unix_micros({name}), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
-    return F.expr(since_1970).alias(field_.name)
+        return name
+    return f"timestampadd(MICROSECOND, unix_micros({name}), TIMESTAMP_NTZ '1970-01-01 00:00:00') AS {name}"
 
 
 def _has_no_zone(field_: StructField) -> bool:

@@ -45,10 +45,14 @@ class Reading:
 
 
 class Connector(Protocol):
-    """Reads one source. Making one starts no Spark and asks nobody; wrong params are an `ArgumentError` there."""
+    """Reads one source. Making one starts no Spark and asks nobody; wrong params are an `ArgumentError` there.
+
+    What is implemented here suits a source that knows nothing better; a class may inherit it.
+    """
 
     def schema(self, reading: Reading) -> StructType:
         """The columns and their types, without reading rows where that is possible."""
+        return self.read(reading).schema
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         """All rows, lazily where possible; only these columns, if any are named."""
@@ -58,13 +62,17 @@ class Connector(Protocol):
 
         It may give more: the caller filters. `columns`, if any are named, hold `column`.
         """
+        del column, value
+        return self.read(reading, columns)
 
     def version(self) -> str | None:
         """A text that differs whenever the rows may; None where that cannot be known. Asked without Spark."""
+        return None
 
     @property
     def settled(self) -> bool:
         """Whether reading the frame twice gives the same rows, and costs less than keeping them would."""
+        return False
 
 
 @runtime_checkable

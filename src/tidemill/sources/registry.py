@@ -6,13 +6,16 @@ import contextlib
 import traceback
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_you_mean
+from tidemill.model.query import DATABASE_KINDS
+from tidemill.sources.kinds import kind_named, own_kinds
 from tidemill.sources.protocol import Measured, OfFiles
-from tidemill.spark.errors import condition_of, one_line
+from tidemill.spark.errors import condition_of, no_room, one_line
 from tidemill.spark.jars import POSTGRES, ensure_jars
-from tidemill.spark.session import is_embedded
+from tidemill.spark.jvm import is_embedded
+from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from tidemill.sources.protocol import Connector, Reading
 
 _UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
+_ANY = "tidemill.sources.params:spark_source"
+GROUP = "tidemill.sources"  # the entry points of connectors of others
 
 
 @contextlib.contextmanager
@@ -51,6 +56,9 @@ def _as_connector_error(source: Source, failure: Exception) -> Exception:
         return _hide_secrets(failure, masking, source)
     if condition_of(failure) == _UNKNOWN_KIND:
         return unknown_kind(source)
+    full = None if source.kind.lower() in DATABASE_KINDS else no_room(failure)  # a server's disk is not here
+    if full:
+        return _hide_secrets(disk_full(f"Reading the source {source}", full), masking, source)
     return ConnectorError(
         "source.unreadable",
         f"The source {source} could not be read: {masking.mask(said(failure))}",
@@ -102,28 +110,6 @@ def unknown_kind(source: Source) -> ArgumentError:
     )
 
 
-GROUP = "tidemill.sources"
-_FILES = "tidemill.sources.files.source:file_source"
-_DATABASES = "tidemill.sources.jdbc:jdbc_source"
-_HTTP = "tidemill.sources.http.rest:rest_source"
-_OWN = {
-    "csv": _FILES,
-    "tsv": _FILES,
-    "json": _FILES,
-    "parquet": _FILES,
-    "orc": _FILES,
-    "delta": _FILES,
-    "postgres": _DATABASES,
-    "postgresql": _DATABASES,
-    "jdbc": _DATABASES,
-    "rest": _HTTP,
-    "http": _HTTP,
-    "python": "tidemill.sources.functions:function_source",
-}
-_ANY = "tidemill.sources.params:spark_source"
-_OF_SPARK = ("avro", "binaryFile", "iceberg", "image", "kafka", "libsvm", "rate", "text", "xml")
-
-
 def connector_for(source: Source) -> Connector:
     """The connector for this source, by its kind in any case. Starts no Spark; wrong params are an error here.
 
@@ -146,11 +132,7 @@ def columns_of(source: Source) -> tuple[str, ...] | None:
     """The names of a source's columns; None where they are not known without Spark."""
     with failures_of(source):
         files = _files_of(source)
-        if files is None:
-            return None
-        from tidemill.sources.files.known import known_columns  # noqa: PLC0415  with pyarrow and sqlglot
-
-        return known_columns(files)
+        return files.known_columns() if files else None
 
 
 def in_place(source: Source) -> FileSource | None:
@@ -161,12 +143,10 @@ def in_place(source: Source) -> FileSource | None:
 
 
 def _files_of(source: Source) -> FileSource | None:
-    """The connector of a source of files; None for other kinds."""
-    if _OWN.get(source.kind.lower()) != _FILES:
-        return None
-    from tidemill.sources.files.source import file_source  # noqa: PLC0415  with pyarrow
-
-    return file_source(source)
+    """The connector of a source of files; None for other kinds, whose connectors are not made for it."""
+    kind = kind_named(source.kind)
+    of_files = kind is not None and bool(kind.endings or kind.is_table)
+    return cast("FileSource", _factory(source.kind)(source)) if of_files else None
 
 
 def fetch_drivers(sources: Iterable[Source]) -> None:
@@ -181,20 +161,20 @@ def fetch_drivers(sources: Iterable[Source]) -> None:
 
 def is_known(kind: str) -> bool:
     """Whether it is a kind of Tidemill's, of an entry point or of Spark's own, or a class; else Spark may know it."""
-    return "." in kind or kind.upper() in {*known_kinds(), *map(str.upper, _OF_SPARK)}
+    return "." in kind or kind_named(kind) is not None or kind.upper() in known_kinds()
 
 
 def known_kinds() -> list[str]:
     """The kinds that need no Spark data source."""
-    return sorted({*(name.upper() for name in _OWN), *(point.name.upper() for point in entry_points(group=GROUP))})
+    return sorted({*map(str.upper, own_kinds()), *(point.name.upper() for point in entry_points(group=GROUP))})
 
 
-def _factory(kind: str) -> Callable[[Source], Connector]:
-    name = kind.lower()
-    if name in _OWN:
-        return _load(_OWN[name])
+def _factory(name: str) -> Callable[[Source], Connector]:
+    kind = kind_named(name)
+    if kind and kind.connector:
+        return _load(kind.connector)
     for point in entry_points(group=GROUP):
-        if point.name.lower() == name:
+        if point.name.lower() == name.lower():
             factory: Callable[[Source], Connector] = point.load()
             return factory
     return _load(_ANY)

@@ -1,4 +1,4 @@
-"""The start-up archive: Spark's and Delta's classes in a file that the JVM maps instead of loading each.
+"""The start-up archive: classes of Spark and of the default table format in a file that the JVM maps as it is.
 
 It halves the time of a session start. It fits one Java and one set of jars, so its name is made of those: one
 that does not fit is never used. Everything works without it.
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from tidemill.model.format import DEFAULT_FORMAT, FORMATS
 from tidemill.spark.jvm import MODULE_OPTIONS, class_path
 from tidemill.spark.places import archive_folder
 
@@ -68,7 +69,7 @@ def _build(archive: Path) -> str:
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(  # noqa: S603 - this very Python
-            [sys.executable, "-m", "tidemill.spark.training", str(own)],
+            [sys.executable, "-m", FORMATS[DEFAULT_FORMAT].spark.training, str(own)],
             capture_output=True,
             text=True,
             timeout=BUILD_SECONDS,

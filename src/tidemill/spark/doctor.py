@@ -7,12 +7,14 @@ import platform
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
+from tidemill.model.format import FORMATS
 from tidemill.spark.archive import archive_path, why_not_built
-from tidemill.spark.jars import JARS, find_java, jar_paths, missing_jars
+from tidemill.spark.jars import find_java, jar_paths, missing_jars
 from tidemill.spark.jvm import driver_memory, machine_mib
 from tidemill.spark.places import cache_folder, jar_folder
 
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tidemill.model.format import FormatTraits
+
 OLDEST_PYTHON = (3, 11)
 TESTED_JAVA = (17, 21)
 SPARK = "4.1."
-DELTA = JARS[0].version
 LEAST_MIB = 3 * 1024
 
 
@@ -49,7 +52,7 @@ def examine(warehouse: Path) -> list[Check]:
         ("python", _python),
         ("java", _java),
         ("pyspark", _pyspark),
-        ("delta", _delta),
+        *((traits.name, partial(_format, traits)) for traits in FORMATS.values() if traits.spark.package),
         ("jars", _jars),
         ("archive", _archive),
         ("cache", lambda: _folder("cache", cache_folder(), "name another folder in TIDEMILL_HOME")),
@@ -85,8 +88,9 @@ def _pyspark() -> Check:
     return _package("pyspark", "pyspark", lambda found: found.startswith(SPARK), f"{SPARK}x")
 
 
-def _delta() -> Check:
-    return _package("delta", "delta-spark", lambda found: found == DELTA, DELTA)
+def _format(traits: FormatTraits) -> Check:
+    wanted = traits.spark.version
+    return _package(traits.name, traits.spark.package, lambda found: found == wanted, wanted)
 
 
 def _package(name: str, package: str, fits: Callable[[str], bool], wanted: str) -> Check:
@@ -101,7 +105,8 @@ def _package(name: str, package: str, fits: Callable[[str], bool], wanted: str) 
 def _jars() -> Check:
     missing = missing_jars()
     if not missing:
-        return Check("jars", Health.OK, f"Delta {DELTA} in {jar_folder()}")
+        formats = [f"{traits.spark.title} {traits.spark.version}" for traits in FORMATS.values() if traits.spark.jars]
+        return Check("jars", Health.OK, f"{', '.join(formats)} in {jar_folder()}")
     names = ", ".join(jar.file for jar in missing)
     return Check("jars", Health.WARN, f"not in {jar_folder()}: {names}", "Fetch them: tidemill setup.")
 

@@ -1,7 +1,7 @@
-"""The one place that knows what Spark's, Delta's and Java's errors look like.
+"""The one place that knows what errors of Spark, of table formats on it and of Java look like.
 
-An error comes as a PySpark class, as one of Delta's Python classes, as a bare Java error (classic) or as
-an error condition (Connect): so it is known by class names and conditions, along the whole chain of causes.
+An error comes as a PySpark class, as a Python class of a format, as a bare Java error (classic) or as an error
+condition (Connect): so it is known by class names and conditions, along the whole chain of causes.
 """
 
 from __future__ import annotations
@@ -14,37 +14,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from tidemill.errors import EngineError, TableError, TidemillError
+from tidemill.model.format import spark_support
+from tidemill.spark.jvm import has_died, log_file
 from tidemill.spark.places import disk_full, told_of_room
-from tidemill.spark.session import has_died, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_CONFLICTS = frozenset(
-    {
-        "ConcurrentAppendException",
-        "ConcurrentDeleteDeleteException",
-        "ConcurrentDeleteReadException",
-        "ConcurrentTransactionException",
-        "ConcurrentWriteException",
-        "DeltaConcurrentModificationException",
-        "MetadataChangedException",
-        "ProtocolChangedException",
-    }
-)
-_CONFLICT_CONDITIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 _GONE_CONDITIONS = ("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND")
-# What a table itself refuses: its constraints, the types that it knows, that it only grows.
-_RULES = (
-    "DELTA_VIOLATE_CONSTRAINT",
-    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-    "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-    "DELTA_CANNOT_MODIFY_APPEND_ONLY",
-    "DELTA_UNSUPPORTED_DATA_TYPES",
-    "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE",
-)
-_LOST = "Not all files from version"  # a restore to a version whose files are no more; Delta has no condition for it
+_RULES = ("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE",)  # what a table itself refuses; formats have more
 MOVED = "tidemill: another writer came first"  # what a write of ours says when the table is not as it was
 
 # Spark's wrappers: what they wrap says more than they do.
@@ -53,6 +32,10 @@ _SAYS_NOTHING = re.compile(
     r"|Stage cancelled|Multiple failures in stage|Writing job aborted|\[FAILED_EXECUTE_UDF\]",
 )
 _NAMES_A_FILE = "Encountered error while reading file"  # and not what is wrong with it
+_NO_CATALOG = (
+    r'Spark has no catalog \1; for tables of this project SQL needs catalog = "\1" under [warehouse] in tidemill.toml, '
+    "and a function run.read"
+)
 _MISFIT = "Malformed records are detected"
 _UNREAD = re.compile(
     rf"\[FAILED_READ_FILE\.(?:FILE_NOT_EXIST|CANNOT_READ_FILE_FOOTER|NO_HINT)\] {_NAMES_A_FILE} (\S+?)\.(?:\s|$)"
@@ -63,9 +46,10 @@ _LONGEST = 400
 
 def is_conflict(error: BaseException) -> bool:
     """Whether another writer committed first, so that planning again may succeed."""
+    formats = spark_support()
     return any(
-        name.rpartition(".")[2].rpartition("$")[2] in _CONFLICTS
-        or condition.startswith(_CONFLICT_CONDITIONS)
+        name.rpartition(".")[2].rpartition("$")[2] in formats.conflicts
+        or condition.startswith(formats.conflict_conditions)
         or MOVED in message
         for name, condition, message in _chain(error)
     )
@@ -83,7 +67,8 @@ def file_is_gone(error: BaseException) -> bool:
 
 def has_lost_files(error: BaseException) -> bool:
     """Whether a version cannot be restored, because its files were removed."""
-    return any(_LOST in message for _, _, message in _chain(error))
+    lost = spark_support().lost_files
+    return any(text in message for _, _, message in _chain(error) for text in lost)
 
 
 def no_room(error: BaseException) -> str | None:
@@ -125,13 +110,14 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
         )
     if full := no_room(error):
         return disk_full(doing, full)
+    rules = (*_RULES, *spark_support().refusals)
     if any(condition == _GONE_CONDITIONS[0] for _, condition, _ in _chain(error)):
         return TableError(
             "table.files_gone",
             f"{doing} failed: files that were there when it began have gone. {one_line(error)}",
             "Somebody has written to the table meanwhile. Read it again.",
         )
-    if any(condition.startswith(_RULES) for _, condition, _ in _chain(error)):
+    if any(condition.startswith(rules) for _, condition, _ in _chain(error)):
         return TableError(
             "table.refuses",
             f"{doing} failed: {one_line(error)}",
@@ -146,7 +132,7 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
 
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Errors of Spark's, Delta's and Java's that leave the block are ours."""
+    """Errors of Spark, of table formats and of Java that leave the block are ours."""
     from tidemill.spark.frames import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
 
     try:
@@ -176,10 +162,8 @@ def _chain(error: BaseException) -> Iterator[tuple[str, str, str]]:
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        for base in type(current).__mro__:
-            if base.__module__.startswith("delta."):
-                yield base.__name__, _condition(current), _message(current)
-        yield type(current).__name__, _condition(current), _message(current)
+        for kind in type(current).__mro__[:-1]:  # a format's own error may be of a class of conflicts
+            yield kind.__name__, _condition(current), _message(current)
         yield from _java_chain(_java_origin(current))
         current = current.__cause__
 
@@ -272,5 +256,6 @@ def _clean(message: str) -> str:
     line = _unlike_columns(message) or _last_of_traceback(lines) or _with_list(lines)
     line = re.sub(r"^(?:[\w.$]+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]+\]\s*", "", line)
     line = re.sub(r"^The \S+@[0-9a-f]+ datasource", "The table's format", line)
+    line = re.sub(r"^\w+ requires a single-part namespace, but got `([^`]+)`\.\S*", _NO_CATALOG, line)
     line = re.sub(r"\s*SQLSTATE: \w{5}.*$", "", line).strip()
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -1,6 +1,6 @@
-"""The Java that Spark runs on, and the jars that Delta and databases need: fetched once, checked by their hashes.
+"""The Java that Spark runs on, and the jars that table formats and databases need: fetched once and checked.
 
-Delta's two come with the engine, a database's driver when the first source or export asks for it.
+Those of formats come with the engine, a database's driver when the first source or export asks for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import EngineError
-from tidemill.spark.places import jar_folder, make_folder, spark_home
+from tidemill.model.format import FORMATS, Jar, spark_support
+from tidemill.spark.places import disk_full, jar_folder, make_folder, spark_home, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,40 +107,9 @@ def _version_by_asking(executable: Path) -> str | None:
 PAUSES = (1.0, 4.0)  # seconds between the tries; networks fail now and then
 
 
-@dataclass(frozen=True, slots=True)
-class Jar:
-    organisation: str
-    module: str
-    version: str
-    sha256: str
-
-    @property
-    def file(self) -> str:
-        return f"{self.module}-{self.version}.jar"
-
-    def is_in(self, folder: Path) -> bool:
-        """Whether the folder holds this very jar, whole."""
-        try:
-            with (folder / self.file).open("rb") as content:
-                return hashlib.file_digest(content, "sha256").hexdigest() == self.sha256
-        except OSError:
-            return False
-
-
-JARS = (
-    Jar(
-        "io.delta",
-        "delta-spark_4.1_2.13",
-        "4.4.0",
-        "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
-    ),
-    Jar(
-        "io.delta",
-        "delta-storage",
-        "4.4.0",
-        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
-    ),
-)
+def format_jars() -> tuple[Jar, ...]:
+    """The jars of the table formats that are known."""
+    return spark_support().jars
 
 
 POSTGRES = Jar(
@@ -151,16 +121,16 @@ POSTGRES = Jar(
 DRIVERS = (POSTGRES,)
 
 
-def jar_paths(jars: Sequence[Jar] = JARS) -> list[Path]:
-    """Where the jars are, or will be."""
-    return [jar_folder() / jar.file for jar in jars]
+def jar_paths(jars: Sequence[Jar] | None = None) -> list[Path]:
+    """Where the jars are, or will be; those of formats unless others are given."""
+    return [jar_folder() / jar.file for jar in (format_jars() if jars is None else jars)]
 
 
-def missing_jars(jars: Sequence[Jar] = JARS) -> list[Jar]:
-    return [jar for jar in jars if not jar.is_in(jar_folder())]
+def missing_jars(jars: Sequence[Jar] | None = None) -> list[Jar]:
+    return [jar for jar in (format_jars() if jars is None else jars) if not _is_in(jar_folder(), jar)]
 
 
-def ensure_jars(jars: Sequence[Jar] = JARS) -> list[Path]:
+def ensure_jars(jars: Sequence[Jar] | None = None) -> list[Path]:
     """The jars' paths; those that are not there yet are fetched."""
     missing = missing_jars(jars)
     if missing:
@@ -170,9 +140,18 @@ def ensure_jars(jars: Sequence[Jar] = JARS) -> list[Path]:
     return jar_paths(jars)
 
 
+def _is_in(folder: Path, jar: Jar) -> bool:
+    """Whether the folder holds this very jar, whole."""
+    try:
+        with (folder / jar.file).open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == jar.sha256
+    except OSError:
+        return False
+
+
 def drivers_at_hand() -> list[Path]:
     """The drivers of databases that were fetched before; none of them is needed."""
-    return jar_paths([jar for jar in DRIVERS if jar.is_in(jar_folder())])
+    return jar_paths([jar for jar in DRIVERS if _is_in(jar_folder(), jar)])
 
 
 def _fetch(jar: Jar, java: Java) -> None:
@@ -182,6 +161,11 @@ def _fetch(jar: Jar, java: Java) -> None:
         reason = _try_to_fetch(jar, java, settings)
         if not reason:
             return
+        if full := told_of_room(reason):
+            title = _title_of(jar)
+            what = f"{title}'s jars" if title else f"the jar {jar.file}"
+            after = "TIDEMILL_HOME names another folder."
+            raise disk_full(f"Fetching {what}", full, jar_folder(), after)
         if pause is not None:
             time.sleep(pause)
     raise _unavailable(reason, jar)
@@ -215,7 +199,7 @@ def _try_to_fetch(jar: Jar, java: Java, settings: list[str]) -> str:
             )
             if done.returncode != 0 or not (Path(own) / jar.file).exists():
                 return _reason(done.stdout)
-            if not jar.is_in(Path(own)):
+            if not _is_in(Path(own), jar):
                 return f"what came as {jar.file} has another SHA-256 than the released jar"
             (Path(own) / jar.file).replace(folder / jar.file)
     except OSError as error:
@@ -252,11 +236,17 @@ def _reason(output: str) -> str:
     return next(iter(reasons), "") or "; ".join(line for line in lines[-3:] if line)
 
 
+def _title_of(jar: Jar) -> str | None:
+    """The table format that a jar belongs to, as people call it."""
+    return next((traits.spark.title for traits in FORMATS.values() if jar in traits.spark.jars), None)
+
+
 def _unavailable(reason: str, wanted: Jar) -> EngineError:
-    what, jars = ("Delta's jars", JARS) if wanted in JARS else (f"The jar {wanted.file}", (wanted,))
+    of_format = next((traits.spark for traits in FORMATS.values() if wanted in traits.spark.jars), None)
+    what, jars = (f"{of_format.title}'s jars", of_format.jars) if of_format else (f"The jar {wanted.file}", (wanted,))
     names = " and ".join(f"{jar.organisation}:{jar.module}:{jar.version}" for jar in jars)
     files = " and ".join(jar.file for jar in jars)
-    again = "run `tidemill setup` again" if wanted in JARS else "run again"
+    again = "run `tidemill setup` again" if of_format else "run again"
     return EngineError(
         "engine.jars_unavailable",
         f"{what} could not be fetched: {reason}.",

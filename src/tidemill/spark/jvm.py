@@ -1,25 +1,21 @@
-"""Starts the JVM of the embedded engine, silently, and connects PySpark to it; Ctrl-C cancels its jobs.
+"""The JVM of the embedded engine: its memory, how it is started, silently, and whether it still runs.
 
 PySpark would start it through two shell scripts and a JVM that computes the command line; here the command is
-known, which saves that time, keeps a foreign SPARK_HOME out, and gives the process's output to a file. Its own
-handler of Ctrl-C asks the JVM from within the call that it interrupts, which breaks the connection.
+known, which saves that time, keeps a foreign SPARK_HOME out, and gives the process's output to a file.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import re
 import shlex
-import signal
 import struct
 import subprocess
 import tempfile
-import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +24,7 @@ from tidemill.model.project import LOCAL, is_local
 from tidemill.spark.places import log_folder, make_folder, spark_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import FrameType
-
-    from py4j.java_gateway import JavaGateway
+    from collections.abc import Mapping, Sequence
 
     from tidemill.spark.jars import Java
 
@@ -71,45 +64,6 @@ def _limit(file: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-@contextlib.contextmanager
-def handler_kept(cancel: Callable[[], None], leave: Callable[[], None]) -> Iterator[None]:
-    """What is started in the block may take SIGINT; afterwards it is the caller's again, after `cancel`.
-
-    Where the caller's raises, the call that is under way is left by `leave`.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    if threading.current_thread() is not threading.main_thread():
-        return
-    if not callable(before):
-        signal.signal(signal.SIGINT, before)
-        return
-    first = before
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it logs the calls that end now as errors
-        # In a thread of its own, and so on a connection of its own.
-        threading.Thread(target=_quietly, args=(cancel,), daemon=True).start()
-        try:
-            first(number, frame)
-        except KeyboardInterrupt:
-            _quietly(leave)
-            raise
-
-    logging.getLogger().addFilter(_not_of_an_interrupted_call)
-    signal.signal(signal.SIGINT, handler)
-
-
-def _quietly(work: Callable[[], None]) -> None:
-    with contextlib.suppress(Exception):
-        work()
-
-
-def _not_of_an_interrupted_call(record: logging.LogRecord) -> bool:
-    """py4j logs an interrupted call as an error, with its traceback, straight to the root logger."""
-    return record.module != "java_gateway"
-
-
 START_SECONDS = 180
 LOGS_KEPT = 20
 
@@ -131,17 +85,43 @@ MODULE_OPTIONS = (
 )
 
 
-# PySpark's Python half prints every error of a query to stderr before it raises it.
-_TALKATIVE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-
-
 @dataclass(frozen=True, slots=True)
-class Gateway:
-    """A running JVM with PySpark's end of the connection; it ends when its stdin is closed."""
+class Jvm:
+    """A running JVM, and where PySpark reaches it; it ends when its stdin is closed."""
 
     process: subprocess.Popen[bytes]
-    connection: JavaGateway
     log: Path
+    port: int
+    secret: str = field(repr=False)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            if self.process.stdin:
+                self.process.stdin.close()
+
+
+_current: Jvm | None = None  # the one that this process may have
+
+
+def set_current(jvm: Jvm | None) -> None:
+    """From now on this is the JVM of the embedded engine; None when it has been stopped."""
+    global _current  # noqa: PLW0603 - a process has one JVM
+    _current = jvm
+
+
+def is_embedded() -> bool:
+    """Whether the Spark of this process is Tidemill's own, which may be changed."""
+    return _current is not None
+
+
+def has_died() -> bool:
+    """Whether the JVM of the embedded engine has ended without being asked to."""
+    return _current is not None and _current.process.poll() is not None
+
+
+def log_file() -> Path | None:
+    """Where the embedded engine's own log lines are; None when it has not been started."""
+    return _current.log if _current else None
 
 
 def class_path(extra_jars: Sequence[Path]) -> list[Path]:
@@ -149,7 +129,7 @@ def class_path(extra_jars: Sequence[Path]) -> list[Path]:
     return [*sorted((spark_home() / "jars").glob("*.jar")), *extra_jars]
 
 
-def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> Gateway:
+def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> Jvm:
     """Starts a JVM with these options and settings; its output goes to a new log file."""
     log = _new_log()
     with tempfile.TemporaryDirectory(prefix="tidemill-") as folder:
@@ -166,32 +146,7 @@ def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mappin
         atexit.register(process.kill)  # a JVM that cannot tell its port any more would stay for ever
         port, secret = _wait_for(info, process, log)
         atexit.unregister(process.kill)
-    return Gateway(process, _connect(port, secret), log)
-
-
-def leave_call(jvm: Gateway) -> None:
-    """Closes this thread's connection, on which an interrupted call still waits; the next call makes another.
-
-    py4j would ask the JVM to close it, and the JVM then closes others too, such as the next call's.
-    """
-    connection = jvm.connection._gateway_client.get_thread_connection()  # noqa: SLF001 - py4j has no other way
-    if connection is not None:
-        connection.close()
-
-
-def end(jvm: Gateway) -> None:
-    """Lets the JVM go, and PySpark forget it, so that another one can be started in this process."""
-    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    with contextlib.suppress(Exception):  # a JVM that has died has no connection to close
-        jvm.connection.shutdown()
-    with contextlib.suppress(OSError):
-        if jvm.process.stdin:
-            jvm.process.stdin.close()
-    if SparkContext._gateway is jvm.connection:  # noqa: SLF001 - PySpark's own tests do the same
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
-        SparkSession._instantiatedSession = None  # noqa: SLF001
+    return Jvm(process, log, port, secret)
 
 
 def _command(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> list[str]:
@@ -238,31 +193,6 @@ def _wait_for(info: Path, process: subprocess.Popen[bytes], log: Path) -> tuple[
     content = info.read_bytes()
     port, length = struct.unpack_from(">ii", content)
     return port, content[8 : 8 + length].decode()
-
-
-def _connect(port: int, secret: str) -> JavaGateway:
-    """PySpark joins a JVM that already runs when the environment names one."""
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - slow to import
-    from pyspark.logger import PySparkLogger  # noqa: PLC0415
-
-    for name in _TALKATIVE:
-        PySparkLogger.getLogger(name).disabled = True
-    with _set_for_now(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
-        return launch_gateway()  # type: ignore[no-untyped-call]
-
-
-@contextlib.contextmanager
-def _set_for_now(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _new_log() -> Path:

@@ -69,10 +69,10 @@ def told_of_room(text: str) -> str | None:
     return next((words for words in NO_ROOM if words in text), None)
 
 
-def disk_full(doing: str, why: str, path: object = None, left: str = "") -> TableError:
-    """The error for a full disk: that of the table at `path`, or of Spark's temporary files, whichever has less room.
+def disk_full(doing: str, why: str, path: object = None, after: str = "The table is as it was.") -> TableError:
+    """The error for a full disk: that of what lies at `path`, or of Spark's temporary files, whichever has less room.
 
-    `left` is what there is to say of files that remain.
+    `after` is how things are now, files that remain included.
     """
     scratch = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).partition(",")[0]
     rooms = {each: room for each in (path, scratch) if each is not None and (room := _room(str(each))) is not None}
@@ -83,7 +83,7 @@ def disk_full(doing: str, why: str, path: object = None, left: str = "") -> Tabl
     return TableError(
         "disk.full",
         f"{doing} failed: {why}: {place} has {sized(room)} free.",
-        f"Free some space there{elsewhere} and run again. The table is as it was.{left and ' '}{left}",
+        f"Free some space there{elsewhere} and run again. {after}",
     )
 
 

@@ -1,4 +1,8 @@
-"""The Spark session a step runs on: the caller's, a Connect server's, or an embedded one that needs only Java."""
+"""The Spark session a step runs on: the caller's, a Connect server's, or an embedded one that needs only Java.
+
+Importing this imports PySpark. What is under way in a session ends by its own `interruptAll`, which
+classic sessions and those of Spark Connect have alike.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import atexit
 import contextlib
 import os
 import shutil
-import socket
 import sys
 import tempfile
 import threading
@@ -15,73 +18,28 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 from weakref import WeakSet
 
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
 from tidemill.errors import ArgumentError, EngineError
+from tidemill.model.format import DEFAULT_FORMAT, FORMATS
 from tidemill.model.names import quoted_text
 from tidemill.model.project import LOCAL, SparkSettings
-from tidemill.model.variables import Masking
-from tidemill.spark import jvm as gateway
+from tidemill.spark import gateway, jvm
 from tidemill.spark.archive import archive_options
-from tidemill.spark.jars import JARS, drivers_at_hand, ensure_jars, find_java, jar_paths
-from tidemill.spark.jvm import driver_memory, handler_kept
-from tidemill.spark.settings import DELTA, LARGE, SMALL, STATEMENTS, carried_settings, engine_settings
+from tidemill.spark.jars import drivers_at_hand, ensure_jars, find_java, jar_paths
+from tidemill.spark.settings import LARGE, SMALL, carried_settings, engine_settings, statement_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from py4j.java_gateway import JavaGateway
+    from pyspark.sql import DataFrame
 
-    from tidemill.spark.jars import Jar
-
-PORT = 15002
-PATIENCE = 10.0  # seconds; PySpark itself would try for ten minutes
-
-
-def connect(settings: SparkSettings, remote: str) -> SparkSession:
-    """The session; a server that does not answer, or a package that is missing, is an error at once."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415  slow to import
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    _knock(settings, remote)
-    builder = SparkSession.builder.remote(remote)
-    for name, value in settings.conf.items():
-        builder = builder.config(name, value)
-    try:
-        return builder.getOrCreate()
-    except ImportError as failure:
-        raise EngineError(
-            "engine.connect_packages",
-            f"Spark Connect needs a package that is not installed: {_first_line(failure)}",
-            'Install what it needs into this Python: pip install "pyspark[connect]".',
-            origin=settings.origin,
-        ) from failure
-    except PySparkException as failure:
-        raise _unreachable(settings, _first_line(failure)) from failure
-
-
-def _knock(settings: SparkSettings, remote: str) -> None:
-    """Whether anything listens there."""
-    try:
-        address = urlsplit(remote)
-        socket.create_connection((address.hostname or "", address.port or PORT), PATIENCE).close()
-    except (OSError, ValueError) as failure:
-        raise _unreachable(settings, str(failure)) from failure
-
-
-def _unreachable(settings: SparkSettings, reason: str) -> EngineError:
-    return EngineError(
-        "engine.unreachable",
-        f"{settings} cannot be reached: {Masking(settings.secrets).mask(reason)}",
-        "Start the server, correct the address, or leave out remote: then Tidemill runs its own Spark.",
-        origin=settings.origin,
-    )
-
-
-def _first_line(failure: Exception) -> str:
-    return str(failure).splitlines()[0] if str(failure) else type(failure).__name__
-
+    from tidemill.model.format import FormatTraits, Jar, SparkSupport
 
 # Long work takes 1.6 times as long with the first. Java then has room for 48 MB of code only, which Spark outgrows.
 FASTER_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
@@ -91,7 +49,8 @@ FASTER_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 class _Engine:
     """The one JVM that this process may have, with its session and the folder that goes with it."""
 
-    jvm: gateway.Gateway
+    jvm: jvm.Jvm
+    connection: JavaGateway
     folder: Path
     spark: SparkSession
     jars: Sequence[Path]
@@ -103,6 +62,7 @@ _USUAL = SparkSettings()
 _engine: _Engine | None = None
 _starting = threading.Lock()
 _of_steps: WeakSet[SparkSession] = WeakSet()
+_served: WeakSet[SparkSession] = WeakSet()  # the sessions of servers that we have connected to
 
 
 def session_for(
@@ -110,8 +70,8 @@ def session_for(
 ) -> SparkSession:
     """The session to work on: the one given, else the active one of this process, else one by the settings.
 
-    A session that is not ours is never changed, only looked at: without Delta it is an error. That holds for
-    an active session too, since a process can have one Spark only.
+    A session that is not ours is never changed, only looked at: without the default table format it is an error. That
+    holds for an active session too, since a process can have one Spark only.
     """
     if spark is not None and not hasattr(spark, "createDataFrame"):  # those of Spark Connect are of another class
         problem = f"spark is a {type(spark).__name__}, and no SparkSession."
@@ -120,19 +80,20 @@ def session_for(
         )
     found = spark or (None if _engine else _active_session())
     if found is None and settings.remote and _engine is None:
-        found = connect(settings, settings.remote)
+        found = _connected(settings, settings.remote)
     if found is None:
         return embedded(small=small, settings=settings)
-    if not _has_delta(found):
-        raise _no_delta("The Spark session has no Delta.")
+    format_ = FORMATS[DEFAULT_FORMAT]
+    if not _has(found, format_.spark):
+        raise _no_format(format_, f"The Spark session has no {format_.spark.title}.")
     return found
 
 
 def step_session(spark: SparkSession) -> SparkSession:
     """A session for one step, on the same engine, with the settings that decide what a query gives.
 
-    Delta's commit settings (record, sequence number) are session-wide: set on this one, they touch nobody
-    else's. Temporary views and functions of the given session are not visible in it.
+    Settings of one commit are session-wide: set on this one, they touch nobody else's. Temporary views and functions
+    of the given session are not visible in it.
     """
     if not hasattr(spark, "newSession"):  # Spark Connect has clones instead, which have all settings
         own: SparkSession = spark.cloneSession()  # type: ignore[attr-defined] # the type is that of classic ones
@@ -146,12 +107,12 @@ def step_session(spark: SparkSession) -> SparkSession:
 
 @contextlib.contextmanager
 def statements(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session of our own for statements, with these settings and STATEMENTS; all are taken back at the end.
+    """A session of our own for statements, with these settings and those of all; they are taken back at the end.
 
     It is the given one where that is a step's own; a session of the caller's is left as it is.
     """
     own = spark if spark in _of_steps else step_session(spark)
-    wanted = {**STATEMENTS, **settings}
+    wanted = {**statement_settings(), **settings}
     before = {name: own.conf.get(name, None) for name in wanted}
     try:
         for name, value in wanted.items():
@@ -193,11 +154,11 @@ def pace(spark: SparkSession, *, small: bool) -> None:
             spark.conf.set(name, value)
 
 
-def delta_version(spark: SparkSession) -> tuple[int, ...]:
-    """The version of the Delta that the session has; the lowest of all where it does not tell."""
+def version_of(spark: SparkSession, support: SparkSupport) -> tuple[int, ...]:
+    """The version of a table format that the session has; the lowest of all where it does not tell."""
     if _engine is not None:  # the one Spark of this process
-        return _numbers(JARS[0].version)
-    found = spark.sql("SELECT try_reflect('io.delta.package', 'VERSION')").first()
+        return _numbers(support.version)
+    found = spark.sql(support.version_query).first()
     return _numbers(found[0] or "") if found else ()
 
 
@@ -222,7 +183,7 @@ def embedded(*, small: bool = False, settings: SparkSettings = _USUAL) -> SparkS
     It ends with the process.
     """
     with _starting:
-        if _engine is not None and _is_running():
+        if _engine is not None and _is_running(_engine):
             _check_same(settings, _engine)
             return _engine.spark
         stop(wait=True)  # what is left of an engine whose session was stopped or whose JVM has died
@@ -243,17 +204,14 @@ def stop(*, wait: bool = False) -> None:
     if _engine is None:
         return
     ended, _engine = _engine, None
+    jvm.set_current(None)
     with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):  # a dead JVM is stopped
         ended.spark.stop()
-    gateway.end(ended.jvm)
+    gateway.detach(ended.connection)
+    ended.jvm.close()
     shutil.rmtree(ended.folder, ignore_errors=True)
     if wait:
         ended.jvm.process.wait()
-
-
-def is_embedded() -> bool:
-    """Whether the Spark of this process is Tidemill's own, which may be changed."""
-    return _engine is not None
 
 
 def was_started_with(jar: Path) -> bool:
@@ -261,38 +219,38 @@ def was_started_with(jar: Path) -> bool:
     return _engine is not None and jar in _engine.jars
 
 
-def has_died() -> bool:
-    """Whether the JVM of the embedded engine has ended without being asked to."""
-    return _engine is not None and _engine.jvm.process.poll() is not None
-
-
-def log_file() -> Path | None:
-    """Where the embedded engine's own log lines are; None when it has not been started."""
-    return _engine.jvm.log if _engine else None
+def _connected(settings: SparkSettings, remote: str) -> SparkSession:
+    with gateway.handler_kept(_interrupt):
+        found = gateway.connect(settings, remote)
+    _served.add(found)
+    return found
 
 
 def _start(jars: Sequence[Path], options: Sequence[str], asked: SparkSettings, *, small: bool) -> SparkSession:
     global _engine  # noqa: PLW0603 - a process has one JVM
-    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
-
-    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark tells it nowhere else
-        raise _no_delta("This process has started another Spark already, and it can have one only.")
+    if gateway.has_jvm():
+        problem = "This process has started another Spark already, and it can have one only."
+        raise _no_format(FORMATS[DEFAULT_FORMAT], problem)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     folder = Path(tempfile.mkdtemp(prefix="tidemill-"))
     try:
         settings = engine_settings(asked.conf, folder, jars, asked.master, small=small)
-        _check_delta(settings, asked)
-        memory = driver_memory(settings.get("spark.driver.memory"))
+        _check_formats(settings, asked)
+        memory = jvm.driver_memory(settings.get("spark.driver.memory"))
         own = [f"-Xmx{memory}", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
         own += FASTER_TO_START if small else ()
-        jvm = gateway.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
-        with handler_kept(_cancel_jobs, lambda: gateway.leave_call(jvm)):
-            _engine = _Engine(jvm, folder, _session(jvm), jars, settings, _large(asked) if small else {})
+        started = jvm.start(find_java(), jars, [*own, f"-Dderby.system.home={folder}", *options], settings)
+        connection = gateway.attach(started)
+        with gateway.handler_kept(_interrupt, lambda: gateway.leave_call(connection)):
+            # The settings have reached the JVM with its start; here they are only picked up.
+            spark = SparkSession(SparkContext(gateway=connection))
+        _engine = _Engine(started, connection, folder, spark, jars, settings, _large(asked) if small else {})
+        jvm.set_current(started)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     atexit.register(stop)
-    return _engine.spark
+    return spark
 
 
 def _large(asked: SparkSettings) -> dict[str, str]:
@@ -312,60 +270,47 @@ def _check_same(asked: SparkSettings, engine: _Engine) -> None:
         )
 
 
-def _check_delta(settings: Mapping[str, str], asked: SparkSettings) -> None:
-    for name, wanted in DELTA.items():
-        if wanted not in settings[name]:
-            raise EngineError(
-                "engine.no_delta",
-                f"[spark.conf] sets {name}, by which Spark finds Delta.",
-                f"Leave it out: it must be {wanted}.",
-                origin=asked.origin,
-            )
+def _check_formats(settings: Mapping[str, str], asked: SparkSettings) -> None:
+    for format_ in FORMATS.values():
+        for name, wanted in format_.spark.settings.items():
+            if wanted not in settings[name]:
+                raise EngineError(
+                    f"engine.no_{format_.name}",
+                    f"[spark.conf] sets {name}, by which Spark finds {format_.spark.title}.",
+                    f"Leave it out: it must be {wanted}.",
+                    origin=asked.origin,
+                )
 
 
-def _session(jvm: gateway.Gateway) -> SparkSession:
-    """The settings have reached the JVM with its start; here they are only picked up."""
-    from pyspark import SparkContext  # noqa: PLC0415 - slow to import
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import
-
-    return SparkSession(SparkContext(gateway=jvm.connection))
+def _interrupt() -> None:
+    """Ends what is under way in sessions of ours: the one of this process, those of servers, those of steps."""
+    for session in [*([_engine.spark] if _engine else []), *_served, *_of_steps]:
+        session.interruptAll()
 
 
-def _cancel_jobs() -> None:
-    if _engine is not None:
-        _engine.spark.sparkContext.cancelAllJobs()
-
-
-def _is_running() -> bool:
-    """Whether there is an embedded engine, and nobody has stopped its session or killed its JVM."""
-    if _engine is None or has_died():
-        return False
-    return _engine.spark.sparkContext._jsc is not None  # noqa: SLF001 - PySpark tells it nowhere else
+def _is_running(engine: _Engine) -> bool:
+    """Whether nobody has stopped the session of the engine or killed its JVM."""
+    return not jvm.has_died() and engine.spark.sparkContext._jsc is not None  # noqa: SLF001 - PySpark says it nowhere else
 
 
 def _active_session() -> SparkSession | None:
-    if "pyspark" not in sys.modules:
-        return None
-    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - slow to import
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to import
-
     try:
         return SparkSession.active()
     except PySparkRuntimeError:
         return None
 
 
-def _has_delta(spark: SparkSession) -> bool:
-    return all(wanted in (spark.conf.get(name, "") or "") for name, wanted in DELTA.items())
+def _has(spark: SparkSession, support: SparkSupport) -> bool:
+    return all(wanted in (spark.conf.get(name, "") or "") for name, wanted in support.settings.items())
 
 
-def _no_delta(problem: str) -> EngineError:
-    lines = " and ".join(f'.config("{name}", "{value}")' for name, value in DELTA.items())
+def _no_format(format_: FormatTraits, problem: str) -> EngineError:
+    lines = " and ".join(f'.config("{name}", "{value}")' for name, value in format_.spark.settings.items())
     return EngineError(
-        "engine.no_delta",
+        f"engine.no_{format_.name}",
         problem,
-        f"Build the session with {lines} and Delta's jars, and give it as spark=; or leave Spark to Tidemill "
-        "in a process that has not started one.",
+        f"Build the session with {lines} and {format_.spark.title}'s jars, and give it as spark=; or leave Spark to "
+        "Tidemill in a process that has not started one.",
     )
 
 
@@ -374,7 +319,7 @@ def ensure_driver(spark: SparkSession, jar: Jar) -> None:
 
     A session that is not ours is not changed: it has the driver, or its error says what is missing.
     """
-    if not is_embedded():
+    if not jvm.is_embedded():
         return
     path = jar_paths([jar])[0]
     if not was_started_with(path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tidemill.model.format import LISTS, spark_support
 from tidemill.model.project import LOCAL, is_local
 from tidemill.model.window import SESSION_ZONE, zone_named
 
@@ -15,13 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-
 _EVERYWHERE = {
-    **DELTA,
     "spark.app.name": "tidemill",
     # With it every column that Python makes asks Java several times, to know in which line that was.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -46,10 +41,9 @@ _UNSEEN = {
     "spark.sql.ui.retainedExecutions": "5",
     "spark.sql.ui.explainMode": "simple",
 }
-_LISTS = {"spark.sql.extensions", "spark.jars"}
 _MOST_SHUFFLE_PARTITIONS = 8
 
-# What decides which rows a query gives and how they are stored. Not carried: Delta's commit settings.
+# What decides which rows a query gives and how they are stored; table formats have more.
 _CARRIED = (
     "spark.sql.adaptive.",
     "spark.sql.ansi.",
@@ -66,7 +60,6 @@ _CARRIED = (
     "spark.sql.legacy.",
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.orc.",
-    "spark.sql.parquet.",
     "spark.sql.avro.",
     "spark.sql.session.",
     "spark.sql.shuffle.",
@@ -74,26 +67,24 @@ _CARRIED = (
     "spark.sql.storeAssignmentPolicy",
     "spark.sql.timestampType",
     "spark.sql.variable.",
-    "spark.databricks.delta.",
-    "spark.databricks.io.",
     "spark.tidemill.",
     "spark.hadoop.",
     "fs.",
 )
-_NOT_CARRIED = (
-    "spark.databricks.delta.commitInfo.",
-    "spark.databricks.delta.write.txn",
-)
-
 CHECKPOINTS = "spark.tidemill.checkpoint.storageLevel"  # where settled rows are kept; DISK_ONLY_2 survives an executor
-# The settings under which our own statements run, whatever the session has that they are sent from: texts are quoted
-# in one way, no file that is missing or damaged is left out, and commits count their rows.
-STATEMENTS = {
+_STATEMENTS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.databricks.delta.history.metricsEnabled": "true",
 }
+
+
+def statement_settings() -> dict[str, str]:
+    """The settings under which our own statements run, whatever the session has that they are sent from.
+
+    Texts are quoted in one way, no file that is missing or damaged is left out, and commits count their rows.
+    """
+    return {**_STATEMENTS, **spark_support().statement_settings}
 
 
 def engine_settings(
@@ -105,11 +96,11 @@ def engine_settings(
     good for one machine only, and hands on the jars. `small` is for work on few rows.
     """
     master = given.get("spark.master", master)
-    ours = _EVERYWHERE | {"spark.master": master}
+    ours = {**_EVERYWHERE, **spark_support().settings, "spark.master": master}
     ours |= _one_machine(folder) if is_local(master) else {"spark.jars": ",".join(map(str, jars))}
     ours |= SMALL if small else {}
     ours |= _UNSEEN if is_local(master) and given.get("spark.ui.enabled") != "true" else {}
-    return ours | dict(given) | {name: _joined(given[name], ours[name]) for name in _LISTS & given.keys() & ours.keys()}
+    return ours | dict(given) | {name: _joined(given[name], ours[name]) for name in LISTS & given.keys() & ours.keys()}
 
 
 def _joined(theirs: str, ours: str) -> str:
@@ -119,6 +110,7 @@ def _joined(theirs: str, ours: str) -> str:
 def _one_machine(folder: Path) -> dict[str, str]:
     partitions = min(_MOST_SHUFFLE_PARTITIONS, 2 * (os.cpu_count() or 1))
     return {
+        **spark_support().local,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         # A step's small queries are hundreds of generated classes; by the default of 100 each step compiled them again.
@@ -131,21 +123,14 @@ def _one_machine(folder: Path) -> dict[str, str]:
         # A local disk is listed sooner than a job for it is started.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
-        "spark.databricks.delta.snapshotPartitions": "1",  # the default of 50 makes a small read take seconds
-        # Delta keeps what it knows of 10,000 tables, some 3 MB each: in a process that lives long, memory fills up.
-        "spark.databricks.delta.delta.log.cacheSize": "30",
-        # Guards a commit as the default does on local disks, and starts no `readlink` process for every file.
-        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     }
 
 
 def carried_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a session's settings that a step's own session needs to give the same rows."""
-    return {
-        name: value
-        for name, value in settings.items()
-        if name.startswith(_CARRIED) and not name.startswith(_NOT_CARRIED)
-    }
+    formats = spark_support()
+    carried, left = (*_CARRIED, *formats.carried), formats.not_carried
+    return {name: value for name, value in settings.items() if name.startswith(carried) and not name.startswith(left)}
 
 
 def in_zone_of(spark: SparkSession, moment: datetime) -> datetime:

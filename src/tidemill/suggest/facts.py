@@ -14,6 +14,7 @@ from tidemill.changes.profile import kind_of
 from tidemill.errors import TidemillError
 from tidemill.model.cursor import CursorKind
 from tidemill.model.names import quote
+from tidemill.sources.kinds import is_of_files
 from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
 from tidemill.spark.errors import as_tidemill
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 LIMIT = 100_000
 _PAIRED = 5
 _COUNTED = 20  # counting distinct values of a column costs a copy of the sample
-_FILES = {"csv", "json", "parquet", "orc"}
 _FILE, _PLACE = "__tidemill_file", "__tidemill_place"
 _KEYS = (CursorKind.INTEGER, CursorKind.STRING, CursorKind.DECIMAL, CursorKind.DATE)
 _ORDERED = (CursorKind.DATE, CursorKind.TIMESTAMP, CursorKind.TIMESTAMP_NTZ, CursorKind.INTEGER)
@@ -70,7 +70,7 @@ def facts_of(spark: SparkSession, source: Source, connector: Connector, limit: i
     """Reads at most `limit` rows of the source, and asks them everything in one pass."""
     rows = connector.read(Reading(spark))
     # Only within a file is the order of reading that of the rows.
-    file = F.input_file_name() if source.kind.lower() in _FILES else F.lit("")
+    file = F.input_file_name() if is_of_files(source.kind) else F.lit("")
     placed = rows.select("*", file.alias(_FILE), F.monotonically_increasing_id().alias(_PLACE))
     sample = settle(placed.limit(limit))
     fields = [each for each in rows.schema.fields if kind_of(each.dataType)]

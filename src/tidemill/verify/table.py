@@ -13,9 +13,9 @@ from tidemill.changes.profile import time_kind
 from tidemill.errors import SourceError, TidemillError
 from tidemill.execution.functions import Expecting
 from tidemill.execution.joins import JoinSource
-from tidemill.execution.load_parts import LoadsSource
 from tidemill.execution.prepare import Prepared, prepare
-from tidemill.execution.reading import window_of
+from tidemill.execution.producers import LoadsSource
+from tidemill.execution.step import window_of
 from tidemill.formats.registry import store_of
 from tidemill.ledger.ledger import Ledger, Step, ledger_file, now
 from tidemill.model.cursor import CursorKind
@@ -171,7 +171,7 @@ class LoadsVerification(Verification):
     def _full_run(self) -> tuple[Prepared, DataFrame, WindowPlan | None, WindowPlan | None]:
         assert isinstance(self.source, LoadsSource)  # noqa: S101  made only for such tables
         reading = Reading(self.spark, self.store.schema(self.spark))
-        prepared = self.source.whole(reading).prepared
+        prepared = self.source.rows(reading).whole().prepared
         here = self.store.read(self.spark, self.snapshot.version)
         return prepared, here, None, self._reach(self.source, reading)
 

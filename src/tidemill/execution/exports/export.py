@@ -14,12 +14,13 @@ from tidemill.execution.exports.memory import place_of
 from tidemill.execution.exports.options import Options
 from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.step import run_step
-from tidemill.model.format import COMPRESSION, PARQUET, known_codec
+from tidemill.model.format import COMPRESSION, FORMATS, known_codec
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.table import Table
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.registry import retold
-from tidemill.spark.errors import one_line
+from tidemill.spark.errors import no_room, one_line
+from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +30,13 @@ if TYPE_CHECKING:
     from tidemill.model.query import Export
 
 
+_UNCHANGED = "What was there is unchanged."
+
+
 def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> StepResult:
     """Writes the rows where the export says. When it fails, what was there is unchanged.
 
-    Files are moved into place when they are whole, a Delta table gets one commit, PostgreSQL one transaction.
+    Files are moved into place when they are whole, a table gets one commit, PostgreSQL one transaction.
     """
     began = time.monotonic()
     with _failures(export):
@@ -44,7 +48,7 @@ def write_export(spark: SparkSession, rows: DataFrame, export: Export) -> StepRe
         elif kind in DATABASE_KINDS:
             count, path = write_database(spark, rows, export)
         else:
-            count, path = _write_delta(spark, rows, export)
+            count, path = _write_table(spark, rows, export)
     took = time.monotonic() - began
     return StepResult(export.name, "exported", rows_read=count, seconds=took, kind=StepKind.EXPORT, path=path)
 
@@ -54,13 +58,15 @@ def unwritten(export: Export) -> StepResult:
     return StepResult(export.name, UP_TO_DATE, kind=StepKind.EXPORT, path=place_of(export))
 
 
-def _write_delta(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
+def _write_table(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[int, str]:
     options = Options(export)
     path = place_of(export)
     partitions, alone = options.names("partition_by"), options.truth("single_writer")
-    # An export is for others, and some readers know no deletion vectors.
-    properties = {"delta.enableDeletionVectors": "false"} | options.left()
-    table = Table(export.name, path, export.mode, partition_by=partitions, properties=properties, single_writer=alone)
+    kind = export.kind.lower()
+    properties = {**dict(FORMATS[kind].for_others), **options.left()}
+    table = Table(
+        export.name, path, export.mode, format=kind, partition_by=partitions, properties=properties, single_writer=alone
+    )
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 
@@ -70,7 +76,9 @@ def _merge_files(spark: SparkSession, rows: DataFrame, export: Export) -> tuple[
     path = str(folder_of(export))
     partitions, codec = options.names("partition_by"), options.text("compression")
     properties = {COMPRESSION: known_codec(codec)} if codec else {}
-    table = Table(export.name, path, export.mode, format=PARQUET.name, partition_by=partitions, properties=properties)
+    table = Table(
+        export.name, path, export.mode, format=export.kind.lower(), partition_by=partitions, properties=properties
+    )
     return run_step(spark, table, FrameSource(rows)).rows_read, path
 
 
@@ -85,9 +93,15 @@ def _failures(export: Export) -> Iterator[None]:
         raise
     except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
         whole = "".join(traceback.format_exception(failure))
-        raise ExportError(
-            "export.failed",
-            f"The export {export} to {masking.mask(export.target)} failed: {masking.mask(one_line(failure))}",
-            "What was there is unchanged.",
-            origin=export.origin,
-        ) from (failure if masking.mask(whole) == whole else None)
+        raise _failed(export, failure) from (failure if masking.mask(whole) == whole else None)
+
+
+def _failed(export: Export, failure: Exception) -> TidemillError:
+    doing = f"The export {export} to {export.target}"
+    full = None if export.kind.lower() in DATABASE_KINDS else no_room(failure)  # a server's disk is not here
+    if full:
+        error: TidemillError = disk_full(doing, full, place_of(export), _UNCHANGED)
+    else:
+        error = ExportError("export.failed", f"{doing} failed: {one_line(failure)}", _UNCHANGED)
+    retold(error, export.masking.mask(error.problem), export.masking.mask(error.remedy), export.origin)
+    return error

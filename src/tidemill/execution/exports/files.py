@@ -19,6 +19,8 @@ from pyspark.sql import functions as F
 from tidemill.errors import ExportError, SchemaError
 from tidemill.execution.exports.memory import place_of
 from tidemill.execution.exports.options import Options
+from tidemill.model.format import DEFAULT_FORMAT
+from tidemill.model.query import FILE_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +112,7 @@ def _literal(name: str) -> str:
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _OPENED: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open}
-_SINGLE = frozenset({".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".orc"})
+_SINGLE = frozenset({".tsv", ".txt", ".jsonl", ".ndjson", *(f".{kind}" for kind in FILE_KINDS)})
 _LINES = frozenset({"csv", "json"})
 # Spark would cut spaces off texts, escape quotes as no other reader expects, and leave out fields that are NULL.
 _DEFAULTS = {
@@ -255,7 +257,7 @@ def _local(export: Export) -> Path:
         raise export.wrong(
             "export.not_local",
             "goes to an object store, where files cannot be moved into place in one go",
-            "Use TYPE DELTA there, or a path of this machine.",
+            f"Use TYPE {DEFAULT_FORMAT.upper()} there, or a path of this machine.",
         )
     return Path(path)
 

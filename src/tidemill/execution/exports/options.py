@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tidemill.model.format import FORMATS
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.source import as_names, as_text
 from tidemill.model.variables import as_text as shown
-from tidemill.sources.params import ANYTHING, remedy, spark_name, unknown, writer_options
+from tidemill.sources.kinds import ANYTHING, remedy, spark_name, unknown, writer_options
 
 if TYPE_CHECKING:
     from tidemill.errors import ArgumentError
@@ -24,7 +25,8 @@ class Options:
         self._export = export
         self._left = {spark_name(name, export.options): value for name, value in export.options.items()}
         known = _known(export) if self._left else ()
-        properties = [name for name in self._left if export.kind.lower() == "delta" and "." in name]
+        is_table = export.kind.lower() in FORMATS and export.kind.lower() not in FILE_KINDS
+        properties = [name for name in self._left if is_table and "." in name]
         if name := unknown(self._left, [*known, *properties]):
             problem = f"has no option {name}"
             raise export.wrong("export.unknown_option", problem, remedy(name, known, "Its options"))
@@ -50,7 +52,7 @@ class Options:
         return bool(given)
 
     def left(self) -> dict[str, str]:
-        """What nobody asked for, and all of `spark`: Spark's options, or the properties of a Delta table."""
+        """What nobody asked for, and all of `spark`: Spark's options, or the properties of a table."""
         free = self._take(ANYTHING)
         if not isinstance(free, Mapping | None):
             raise self._wrong(ANYTHING, "an object")

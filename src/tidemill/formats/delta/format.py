@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.errors import ArgumentError
+from tidemill.formats.base import Compacted, Vacuumed
+from tidemill.formats.filesystem import is_folder
 from tidemill.formats.port import TableFormat
 from tidemill.model.format import DELTA
-from tidemill.model.names import quoted_text
+from tidemill.model.names import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
+    from pyarrow import fs
     from pyspark.sql import SparkSession
 
-    from tidemill.formats.base import Compacted, OnSpark, Vacuumed, VacuumRequest
+    from tidemill.formats.base import OnSpark, VacuumRequest
     from tidemill.formats.delta.log import DeltaLog
     from tidemill.formats.delta.store import DeltaStore
+
+
+_RETENTION = "delta.deletedFileRetentionDuration"
+_WEEK = timedelta(days=7)  # Delta's default
+_PART = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?", re.IGNORECASE)
 
 
 class DeltaFormat(TableFormat):
@@ -27,6 +37,9 @@ class DeltaFormat(TableFormat):
 
     def is_at(self, path: str) -> bool:
         return "://" in path or (Path(path) / "_delta_log").is_dir()
+
+    def is_in(self, files: fs.FileSystem, folder: str) -> bool:
+        return is_folder(files, f"{folder}/_delta_log")
 
     def log(self, path: str) -> DeltaLog:
         from tidemill.formats.delta.log import DeltaLog  # noqa: PLC0415  slow to import
@@ -45,20 +58,53 @@ class DeltaFormat(TableFormat):
 
         return DeltaStore(path, properties=properties, partition_by=partition_by, single_writer=single_writer)
 
-    def some_rows(self, path: str, limit: int) -> pa.Table | None:
-        from tidemill.formats.delta.log import some_rows  # noqa: PLC0415  slow to import
-
-        return some_rows(path, limit)
-
-    def register(self, spark: SparkSession, name: str, path: str) -> None:
-        spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(path)}")
-
     def compact(self, path: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False) -> Compacted:
-        from tidemill.formats.delta import upkeep  # noqa: PLC0415
-
-        return upkeep.compact(path, target_size, on_spark, single_writer=single_writer)
+        """By Delta's own OPTIMIZE."""
+        store = self.store(path, single_writer=single_writer)
+        joined, written = on_spark(lambda spark: store.compact(spark, target_size))
+        return Compacted(joined, written, len(store.log.files()) - written, store.log.version())
 
     def vacuum(self, path: str, asked: VacuumRequest, on_spark: OnSpark, *, single_writer: bool = False) -> Vacuumed:
-        from tidemill.formats.delta import upkeep  # noqa: PLC0415
+        """By Delta's own VACUUM, with the retention that the table says."""
+        store, length = self.store(path, single_writer=single_writer), _retained(self.log(path), asked)
+        hours = length / timedelta(hours=1)
 
-        return upkeep.vacuum(path, asked, on_spark, single_writer=single_writer)
+        def remove(spark: SparkSession) -> tuple[int, int | None]:
+            found = store.removable(spark, hours)
+            sizes = [_size(file) for file in found]
+            if found and not asked.dry_run:
+                store.vacuum(spark, hours)
+            return len(found), None if None in sizes else sum(size or 0 for size in sizes)
+
+        files, size = on_spark(remove)
+        return Vacuumed(files, size, hours, asked.dry_run)
+
+
+def interval(text: str) -> timedelta | None:
+    """A length of time as Delta's properties say it, such as `interval 30 days`; None where they say nothing."""
+    parts = [timedelta(**{f"{unit.lower()}s": int(count)}) for count, unit in _PART.findall(text)]
+    return sum(parts, timedelta()) if parts else None
+
+
+def _retained(log: DeltaLog, asked: VacuumRequest) -> timedelta:
+    """How long removed files stay; less than the table says has to be confirmed."""
+    kept = interval(log.described().properties.get(_RETENTION, "")) or _WEEK
+    if asked.retain is None:
+        return kept
+    now = datetime.now(UTC)
+    length = now - asked.retain.before(now)
+    if length < kept and not (asked.confirmed or asked.dry_run):
+        raise ArgumentError(
+            "vacuum.short_retention",
+            f"{log.path} retains removed files for {kept / timedelta(days=1):g} days, and {asked.retain} is less: "
+            "versions that ended before that could no longer be read or restored, and a run that is at work now could "
+            "lose files that it has written.",
+            "Leave --retain out; or say --confirm, when nothing else writes to the table. --dry-run shows what would "
+            "go. Nothing was removed.",
+        )
+    return length
+
+
+def _size(address: str) -> int | None:
+    file = local_path(address, escaped=True)
+    return file.stat().st_size if file else None

@@ -1,4 +1,4 @@
-"""What a write to a Delta table needs of its place: a log safe from two writers, and no files left by failures.
+"""What a write to a Delta table needs: a log safe from two writers, metrics, no files left by failures.
 
 On S3 Delta's default LogStore looks whether a log entry is there and then writes it, in one process only: of two
 drivers that commit at once the second overwrites the entry of the first, and both report success.
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tidemill.errors import TableError
+from tidemill.errors import ArgumentError, EngineError, SchemaError, TableError
+from tidemill.formats.base import Conflict
 from tidemill.formats.filesystem import is_hidden
 from tidemill.model.names import local_path
-from tidemill.spark.errors import no_room
+from tidemill.spark.errors import has_lost_files, is_conflict, no_room, one_line
 from tidemill.spark.places import disk_full, sized
 from tidemill.spark.session import started_with
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _S3 = ("s3", "s3a", "s3n")
 _DELTAS_OWN = ("io.delta.storage.", "org.apache.spark.sql.delta.storage.")
+NAIVE_TIMES = "timestampNtz"
+_METRICS = "spark.databricks.delta.history.metricsEnabled"
 _SAFE = "io.delta.storage.S3DynamoDBLogStore"
 
 
@@ -69,7 +72,8 @@ def room_for(log: DeltaLog) -> Iterator[None]:
         yield
     except Exception as failure:
         if full := no_room(failure):
-            raise disk_full(f"Writing to {log.path}", full, log.path, _cleared(log, began)) from failure
+            after = f"The table is as it was. {_cleared(log, began)}".rstrip()
+            raise disk_full(f"Writing to {log.path}", full, log.path, after) from failure
         raise
 
 
@@ -106,3 +110,53 @@ def _written(folder: Path, since: float) -> dict[Path, int]:
                 seen = file.stat()
                 found |= {file: seen.st_size} if seen.st_ctime >= since - _TICK else {}
     return found
+
+
+@contextmanager
+def conflicts() -> Iterator[None]:
+    try:
+        yield
+    except Exception as failure:
+        if is_conflict(failure):
+            raise Conflict(one_line(failure)) from failure
+        raise
+
+
+@contextmanager
+def lost_files(path: str, version: int) -> Iterator[None]:
+    try:
+        yield
+    except Exception as failure:
+        if has_lost_files(failure):
+            raise files_gone(path, version) from failure
+        raise
+
+
+def files_gone(path: str, version: int) -> ArgumentError:
+    return ArgumentError(
+        "restore.files_gone",
+        f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
+        "Choose a later version, or a backup. Its rows are as they were.",
+    )
+
+
+def keeps_its_features(path: str) -> SchemaError:
+    return SchemaError(
+        "schema.cannot_add",
+        f"{path} was made elsewhere, and a column of times without a zone (TIMESTAMP_NTZ) would change its protocol.",
+        f"Run ALTER TABLE … SET TBLPROPERTIES ('delta.feature.{NAIVE_TIMES}' = 'supported') if all its readers know "
+        "that type, or give the times a zone. The table is unchanged.",
+    )
+
+
+def check_metrics(spark: SparkSession) -> None:
+    if not is_on(spark, _METRICS):
+        raise EngineError(
+            "engine.no_metrics",
+            f"The Spark session has {_METRICS} = false, and rows are counted by Delta's metrics of its commits.",
+            "Leave the setting out, or set it to true. Nothing was written.",
+        )
+
+
+def is_on(spark: SparkSession, name: str) -> bool:
+    return str(spark.conf.get(name, "true")).lower() == "true"

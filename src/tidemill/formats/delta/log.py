@@ -1,4 +1,4 @@
-"""The metrics of Delta's commits, in our words: rows that were inserted, updated and deleted."""
+"""The log of a Delta table, read by delta-rs, in our words: rows that were inserted, updated and deleted."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tidemill.formats.base import KeyRange, Reach
+    from tidemill.formats.delta.statistics import FileStatistics
     from tidemill.model.cursor import Cursor
 
 _METRICS = {
@@ -185,15 +186,23 @@ class DeltaLog(TableLog):
 
     def reach(self, ranges: Sequence[KeyRange]) -> Reach:
         """How much of the table may hold a row within all ranges."""
-        from tidemill.formats.delta.statistics import reach  # noqa: PLC0415  slow to import, and metadata commands need it not
-
-        return reach(self._open(), ranges)
+        return self._statistics().reach(ranges)
 
     def times(self, column: str) -> tuple[Cursor, Cursor] | None:
         """By the statistics of its files, which still know rows that were deleted."""
-        from tidemill.formats.delta.statistics import times_of  # noqa: PLC0415  slow to import
+        return self._statistics().times(column)
 
-        return times_of(self._open(), column)
+    def some_rows(self, limit: int) -> pa.Table | None:
+        """Without those that the commit marks as deleted."""
+        try:
+            return _first(pa.RecordBatchReader.from_stream(deltalake.DeltaTable(self.path).scan()), limit)
+        except (DeltaError, pa.ArrowException, OSError):  # a feature that it does not know, or a file it cannot read
+            return None
+
+    def _statistics(self) -> FileStatistics:
+        from tidemill.formats.delta.statistics import FileStatistics  # noqa: PLC0415  slow to import
+
+        return FileStatistics(self._open())
 
     def _snapshot_of(self, table: deltalake.DeltaTable) -> Snapshot:
         version, metadata = table.version(), table.metadata()
@@ -360,14 +369,6 @@ def _moment(milliseconds: int | None) -> str:
 
 def _first_line(failure: Exception) -> str:
     return str(failure).splitlines()[0] if str(failure) else type(failure).__name__
-
-
-def some_rows(path: str, limit: int) -> pa.Table | None:
-    """Rows of the last commit, without those that it marks as deleted; None where only Spark can read the table."""
-    try:
-        return _first(pa.RecordBatchReader.from_stream(deltalake.DeltaTable(path).scan()), limit)
-    except (DeltaError, pa.ArrowException, OSError):  # a feature that it does not know, or a file it cannot read
-        return None
 
 
 def _first(batches: pa.RecordBatchReader, limit: int) -> pa.Table:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import deltalake
 from deltalake.exceptions import DeltaError
 
+from tidemill.model.names import local_path
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _MOST_TABLES = 16
@@ -40,7 +44,7 @@ _opened = _Opened()
 
 
 def open_table(path: str, folder: Path | None) -> deltalake.DeltaTable:
-    """The table at a path as it is now; `folder` is where that is on this machine. Nobody may change what is given."""
+    """The table at a path as it is now; `folder` is where that is on this machine. Who is given it, shares it."""
     mark = _mark(folder) if folder else None
     found = _opened.tables.pop(path, None)
     if folder is None or mark is None:
@@ -50,10 +54,31 @@ def open_table(path: str, folder: Path | None) -> deltalake.DeltaTable:
     else:
         table = _updated(found[1], path) if found[0] != mark else found[1]
     if table.version() == mark.version:  # else somebody has committed since
-        _opened.tables[path] = mark, table
-        while len(_opened.tables) > _MOST_TABLES:
-            _opened.tables.popitem(last=False)
+        _keep(path, mark, table)
     return table
+
+
+def opened_at(path: str, version: int) -> deltalake.DeltaTable:
+    """The table at a path of this machine as it was at a version. It is shared by all that this thread does."""
+    now = open_table(path, local_path(path))
+    return now if now.version() == version else deltalake.DeltaTable(path, version=version)
+
+
+@contextmanager
+def writing_to(path: str, table: deltalake.DeltaTable) -> Iterator[None]:
+    """A write to what was opened leaves it at the version that was written: the next to open it reads nothing again."""
+    _opened.tables.pop(path, None)
+    yield
+    folder = local_path(path)
+    mark = _mark_of(folder, table.version()) if folder else None
+    if mark is not None:
+        _keep(path, mark, table)
+
+
+def _keep(path: str, mark: _Mark, table: deltalake.DeltaTable) -> None:
+    _opened.tables[path] = mark, table
+    while len(_opened.tables) > _MOST_TABLES:
+        _opened.tables.popitem(last=False)
 
 
 def newest_version(folder: Path) -> int | None:

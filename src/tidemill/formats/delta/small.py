@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import deltalake
@@ -19,6 +20,7 @@ from pyspark.sql.types import StructType
 from tidemill.formats import base
 from tidemill.formats.base import Conflict
 from tidemill.formats.delta.log import APP_ID
+from tidemill.formats.delta.opened import opened_at, writing_to
 from tidemill.model.cursor import CursorKind
 
 if TYPE_CHECKING:
@@ -40,17 +42,27 @@ _CHECKPOINTS = 10  # commits from one checkpoint to the next, by Delta's default
 
 @dataclass(frozen=True)
 class SmallTable:
-    """One version of a small table, or of what a table holds within ranges of its keys."""
+    """One version of a small table, or of what a table holds within ranges of its keys.
 
+    The table is the one that is open, and others may have taken it to a later version: that is a `Conflict`. It `holds`
+    nothing where no file can have a row within the ranges.
+    """
+
+    path: str
     table: deltalake.DeltaTable
+    version: int
     ranges: tuple[KeyRange, ...] = ()
+    holds: bool = True
 
     @property
     def schema(self) -> StructType:
-        return StructType.fromJson(json.loads(self.table.schema().to_json()))
+        return StructType.fromJson(_schema(self.table))
 
     def rows(self, most: int) -> pa.Table:
         """Its rows, without those that are marked as deleted, and no more than so many of them."""
+        self._check_unmoved()
+        if not self.holds:
+            return pa.schema(self.table.schema().to_arrow()).empty_table()
         query = f"SELECT * FROM held WHERE {self._predicate or 'true'} LIMIT {most}"
         found = deltalake.QueryBuilder().register("held", self.table).execute(query)
         return pa.table(found.read_all())
@@ -60,25 +72,31 @@ class SmallTable:
 
         That is the commit that follows this version; `Conflict` if another one does.
         """
+        self._check_unmoved()
         numbered = deltalake.CommitProperties(
             custom_metadata={"userMetadata": record.to_json()},
             max_commit_retries=0,
             app_transactions=[deltalake.Transaction(APP_ID, record.sequence)],
         )
         alone = deltalake.PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+        write = partial(deltalake.write_deltalake, commit_properties=numbered, post_commithook_properties=alone)
         try:
-            deltalake.write_deltalake(
-                self.table,
-                rows,
-                mode="overwrite",
-                predicate=self._predicate,
-                commit_properties=numbered,
-                post_commithook_properties=alone,
-            )
+            with writing_to(self.path, self.table):
+                if self.holds:
+                    write(self.table, rows, mode="overwrite", predicate=self._predicate)
+                else:
+                    write(self.table, rows, mode="append")
         except CommitFailedError as failure:
-            raise Conflict(f"{self.table.table_uri} was changed since it was looked at") from failure
+            raise self._moved() from failure
         if self.table.version() % self._interval == 0:
             self.table.create_checkpoint()
+
+    def _check_unmoved(self) -> None:
+        if self.table.version() != self.version:
+            raise self._moved()
+
+    def _moved(self) -> Conflict:
+        return Conflict(f"{self.path} was changed since it was looked at")
 
     @property
     def _predicate(self) -> str | None:
@@ -93,20 +111,29 @@ class SmallTable:
 def small_table(path: str, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) -> SmallTable | None:
     """The table as it was looked at, or what it holds within ranges, where that is little and delta-rs can write it.
 
-    Of tables with deletion vectors only the whole: Spark marks rows sooner than their files are rewritten here.
+    Of tables with deletion vectors only the whole, or nothing: Spark marks rows sooner than their files are rewritten
+    here.
     """
     numbers = tuple(span for span in ranges if span.low.kind is CursorKind.INTEGER)
     if (ranges and not numbers) or "://" in path or snapshot.partition_columns or snapshot.fills:
         return None
     if not _is_plain(snapshot):
         return None
-    table = deltalake.DeltaTable(path, version=snapshot.version)
-    if not _has_known_features(table) or not _is_flat(table) or (numbers and "deletionVectors" in _features(table)):
+    table = opened_at(path, snapshot.version)
+    if not _has_known_features(table) or not _is_flat(table):
         return None
     files = _within(pa.table(table.get_add_actions(flatten=True)), numbers)
-    if files is None or not (_is_small_part(files) if numbers else _is_small(files)):
+    if files is None or not (_is_small_part(files, table) if numbers else _is_small(files)):
         return None
-    return SmallTable(table, numbers) if _has_certain_times(files, table) else None
+    if not _has_certain_times(files, table):
+        return None
+    return SmallTable(path, table, snapshot.version, numbers, holds=files.num_rows > 0 or not numbers)
+
+
+def plain_schema(path: str, version: int) -> StructType | None:
+    """The columns of a version of a local table, by its log; None where Spark may see them in another way."""
+    table = opened_at(path, version)
+    return StructType.fromJson(_schema(table)) if _is_flat(table) else None
 
 
 def _within(files: pa.Table, ranges: Sequence[KeyRange]) -> pa.Table | None:
@@ -129,8 +156,8 @@ def _is_small(files: pa.Table) -> bool:
     return _size(files) <= MOST_BYTES and not rows.null_count and (pc.sum(rows).as_py() or 0) <= base.MOST_ROWS
 
 
-def _is_small_part(files: pa.Table) -> bool:
-    return files.num_rows > 0 and _size(files) <= PART_BYTES
+def _is_small_part(files: pa.Table, table: deltalake.DeltaTable) -> bool:
+    return _size(files) <= PART_BYTES and not (files.num_rows and "deletionVectors" in _features(table))
 
 
 def _size(files: pa.Table) -> int:
@@ -173,8 +200,13 @@ def _is_flat(table: deltalake.DeltaTable) -> bool:
 
 
 def _fields(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
+    fields: list[dict[str, Any]] = _schema(table)["fields"]
     return fields
+
+
+def _schema(table: deltalake.DeltaTable) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(table.schema().to_json())
+    return schema
 
 
 def _is_one(field: dict[str, Any]) -> bool:

@@ -25,30 +25,40 @@ if TYPE_CHECKING:
 _CUT = timedelta(milliseconds=1)  # Delta cuts the highest timestamp of a file to milliseconds
 
 
-def reach(table: deltalake.DeltaTable, ranges: Sequence[KeyRange]) -> Reach:
-    """The files that may hold a row within all ranges; a file without statistics may hold anything."""
-    files = pa.table(table.get_add_actions())
-    names, padded = physical_names(table), _padded(table)
-    for span in ranges:
-        if span.column.lower() not in padded:
-            files = _holding(files, names[span.column.lower()], span)
-    return Reach(files.num_rows, pc.sum(files.column("size_bytes")).as_py() or 0)
+class FileStatistics:
+    """The statistics of the files of a table, as it was opened."""
 
+    def __init__(self, table: deltalake.DeltaTable) -> None:
+        self._files = pa.table(table.get_add_actions())
+        self._fields: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
 
-def physical_names(table: deltalake.DeltaTable) -> dict[str, str]:
-    """Under column mapping, statistics know a column by another name."""
-    return {f["name"].lower(): f["metadata"].get("delta.columnMapping.physicalName", f["name"]) for f in _fields(table)}
+    def reach(self, ranges: Sequence[KeyRange]) -> Reach:
+        """The files that may hold a row within all ranges; a file without statistics may hold anything."""
+        files, names, padded = self._files, self._physical_names(), self._padded()
+        for span in ranges:
+            if span.column.lower() not in padded:
+                files = _holding(files, names[span.column.lower()], span)
+        return Reach(files.num_rows, pc.sum(files.column("size_bytes")).as_py() or 0)
 
+    def times(self, column: str) -> tuple[Cursor, Cursor] | None:
+        """None where the table is empty, or its log does not tell."""
+        name = self._physical_names().get(column.lower())
+        lows = [value for part in ("min", "partition") for value in _values(self._files, part, name)]
+        highs = [value for part in ("max", "partition") for value in _values(self._files, part, name)]
+        if not lows or None in (*lows, *highs):
+            return None
+        low, high = _cursor(min(lows)), _cursor(max(highs))
+        return (low, high) if low and high else None
 
-def _padded(table: deltalake.DeltaTable) -> set[str]:
-    """The columns of type CHAR: they are padded when they are read, and in files, and their statistics, may not be."""
-    kinds = {f["name"].lower(): f["metadata"].get("__CHAR_VARCHAR_TYPE_STRING", "") for f in _fields(table)}
-    return {name for name, kind in kinds.items() if kind.startswith("char(")}
+    def _physical_names(self) -> dict[str, str]:
+        """Under column mapping, statistics know a column by another name."""
+        name = "delta.columnMapping.physicalName"
+        return {field["name"].lower(): field["metadata"].get(name, field["name"]) for field in self._fields}
 
-
-def _fields(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
-    return fields
+    def _padded(self) -> set[str]:
+        """The columns of type CHAR: they are padded when they are read, and in files, and statistics, may not be."""
+        kinds = {f["name"].lower(): f["metadata"].get("__CHAR_VARCHAR_TYPE_STRING", "") for f in self._fields}
+        return {name for name, kind in kinds.items() if kind.startswith("char(")}
 
 
 def _holding(files: pa.Table, name: str, span: KeyRange) -> pa.Table:
@@ -73,18 +83,6 @@ def _bound(files: pa.Table, end: str, name: str) -> pa.ChunkedArray | None:
 
 def _can_be_cut(value: object) -> TypeGuard[datetime]:
     return isinstance(value, datetime) and value.replace(tzinfo=None) > datetime.min + _CUT  # noqa: DTZ901
-
-
-def times_of(table: deltalake.DeltaTable, column: str) -> tuple[Cursor, Cursor] | None:
-    """None where the table is empty, or its log does not tell."""
-    name = physical_names(table).get(column.lower())
-    files = pa.table(table.get_add_actions())
-    lows = [value for part in ("min", "partition") for value in _values(files, part, name)]
-    highs = [value for part in ("max", "partition") for value in _values(files, part, name)]
-    if not lows or None in (*lows, *highs):
-        return None
-    low, high = _cursor(min(lows)), _cursor(max(highs))
-    return (low, high) if low and high else None
 
 
 def _values(files: pa.Table, part: str, name: str | None) -> Iterator[Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
-from tidemill.errors import ArgumentError, EngineError, SchemaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+
+from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import (
     COMING,
     HELD,
@@ -21,17 +23,17 @@ from tidemill.formats.base import (
     RewriteRows,
     UpsertRows,
 )
-from tidemill.formats.delta.guards import refuse_unguarded, room_for
+from tidemill.formats.delta import guards
+from tidemill.formats.delta.format import interval
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog, files_removed
-from tidemill.formats.delta.small import small_table
+from tidemill.formats.delta.small import plain_schema, small_table
 from tidemill.formats.filesystem import only_writer
 from tidemill.formats.history import counts_of
 from tidemill.formats.port import Store
 from tidemill.model.format import DELTA
 from tidemill.model.names import COLUMN_MAPPING, field_names, local_path, needs_mapping, of, quote, quoted_text
 from tidemill.model.record import PREPARES
-from tidemill.spark.errors import has_lost_files, is_conflict, one_line
-from tidemill.spark.session import delta_version, shared_view, statements
+from tidemill.spark.session import shared_view, statements, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,15 +51,11 @@ _MARKS_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableDeletionVe
 # Delta can replace rows by their keys in one commit from here on. An older one does not know the option and would
 # overwrite the whole table.
 _REPLACES_ON = (4, 4)
-_NAIVE_TIMES = "timestampNtz"
 _STATISTICS = "spark.databricks.delta.stats.collect"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _SHORT_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
 _NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
 _DEFAULT_RETENTION = timedelta(days=30)
-_INTERVAL = re.compile(r"interval\s+(\d+)\s+(\w+?)s?", re.IGNORECASE)
-_UNITS = {"second": "seconds", "minute": "minutes", "hour": "hours", "day": "days", "week": "weeks"}
-_METRICS = "spark.databricks.delta.history.metricsEnabled"
 
 
 class DeltaStore(Store):
@@ -101,6 +99,23 @@ class DeltaStore(Store):
             rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
         return rows
 
+    def register(self, spark: SparkSession, name: str) -> None:
+        spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(self.path)}")
+
+    def is_named(self, spark: SparkSession, name: str) -> bool:
+        if spark.catalog.getTable(name).tableType != "EXTERNAL":
+            return False
+        try:
+            found = spark.sql(f"DESCRIBE DETAIL {name}").first()
+        except AnalysisException:  # not a table of Delta's
+            return False
+        return found is not None and str(local_path(found["location"]) or found["location"]) == self.path
+
+    def schema(self, spark: SparkSession) -> StructType:
+        """By the log, where its columns are plain: Spark would make a snapshot of all files for them."""
+        known = None if "://" in self.path else plain_schema(self.path, self.log.version())
+        return self.read(spark).schema if known is None else known
+
     def in_memory(self, snapshot: Snapshot, ranges: Sequence[KeyRange] = ()) -> SmallTable | None:
         return small_table(self.path, snapshot, ranges)
 
@@ -125,7 +140,7 @@ class DeltaStore(Store):
         holds our run id counts.
         """
         if not isinstance(operation, RewriteRows):
-            _check_metrics(operation.rows.sparkSession)
+            guards.check_metrics(operation.rows.sparkSession)
             self._admit_naive_times(spark, operation.rows.schema, snapshot)
         with self._writing(spark):
             self._check_unmoved(required)
@@ -138,11 +153,11 @@ class DeltaStore(Store):
 
     def _admit_naive_times(self, spark: SparkSession, schema: StructType, snapshot: Snapshot | None) -> None:
         """The feature that Delta wants before a table that is there gets its first times without a zone."""
-        if snapshot is None or "timestamp_ntz" not in schema.simpleString() or self.log.has_feature(_NAIVE_TIMES):
+        if snapshot is None or "timestamp_ntz" not in schema.simpleString() or self.log.has_feature(guards.NAIVE_TIMES):
             return
         if snapshot.record is None:
-            raise _keeps_its_features(self.path)
-        self.set_properties(spark, {f"delta.feature.{_NAIVE_TIMES}": "supported"})
+            raise guards.keeps_its_features(self.path)
+        self.set_properties(spark, {f"delta.feature.{guards.NAIVE_TIMES}": "supported"})
 
     def _check_unmoved(self, required: Requirements) -> None:
         moved = self.log.exists() if required.version is None else self.log.moved_since(required.version)
@@ -150,9 +165,8 @@ class DeltaStore(Store):
             raise Conflict(f"{self.path} was changed since it was looked at")
 
     def retention(self, snapshot: Snapshot) -> timedelta:
-        found = _INTERVAL.fullmatch(snapshot.properties.get("delta.logRetentionDuration", "").strip())
-        unit = _UNITS.get(found.group(2).lower()) if found else None
-        return timedelta(**{unit: int(found.group(1))}) if found and unit else _DEFAULT_RETENTION
+        said = interval(snapshot.properties.get("delta.logRetentionDuration", ""))
+        return _DEFAULT_RETENTION if said is None else said
 
     def anchor(self, spark: SparkSession, record: Record, version: int) -> None:
         """Copies the record into a table property, which Delta's log clean-up keeps."""
@@ -170,7 +184,7 @@ class DeltaStore(Store):
     def compact(self, spark: SparkSession, target_size: int) -> tuple[int, int]:
         """Joins small files to such of about this many bytes; gives how many were joined, and to how many."""
         sizes = {f"spark.databricks.delta.optimize.{name}": str(target_size) for name in ("minFileSize", "maxFileSize")}
-        done = self._prepare(spark, f"OPTIMIZE {self._name}", sizes)
+        done = with_retries(self.path, lambda _: self._prepare(spark, f"OPTIMIZE {self._name}", sizes))
         return int(done["metrics"]["numFilesRemoved"]), int(done["metrics"]["numFilesAdded"])
 
     def removable(self, spark: SparkSession, hours: float) -> list[str]:
@@ -209,24 +223,24 @@ class DeltaStore(Store):
         old = set(self.read(spark, version).inputFiles()) - set(self.read(spark).inputFiles())
         places = [local_path(file, escaped=True) for file in old]
         if any(place and not place.exists() for place in places):
-            raise _files_gone(self.path, version)
+            raise guards.files_gone(self.path, version)
 
     def restore(self, spark: SparkSession, version: int, record: Record) -> None:
         """It takes no sequence number."""
         settings = {_USER_METADATA: record.to_json()}
-        with self._writing(spark), _lost_files(self.path, version), statements(spark, settings) as session:
+        with self._writing(spark), guards.lost_files(self.path, version), statements(spark, settings) as session:
             session.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
 
     def check_writer(self, spark: SparkSession) -> None:
         """An error where another writer could overwrite our commits, unless the user promises that there is none."""
         if not self.single_writer:
-            refuse_unguarded(spark, self.path)
+            guards.refuse_unguarded(spark, self.path)
 
     @contextmanager
     def _writing(self, spark: SparkSession) -> Iterator[None]:
         """The one way to a commit: one writer at a time, and who comes second has a `Conflict`."""
         self.check_writer(spark)
-        with only_writer(self.path), _conflicts(), room_for(self.log):
+        with only_writer(self.path), guards.conflicts(), guards.room_for(self.log):
             yield
 
     @property
@@ -273,12 +287,12 @@ class DeltaStore(Store):
 
     @_write.register(UpsertRows)
     def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
-        counts = _is_on(operation.rows.sparkSession, _STATISTICS)  # of replaced rows Delta tells the number by them
+        counts = guards.is_on(operation.rows.sparkSession, _STATISTICS)  # by these Delta counts replaced rows
         # A MERGE keeps what a replacement loses: an update as one, and a row's identity.
         replaces = operation.picked and not snapshot.updates_matter
         if replaces and operation.spreads and not snapshot.marks_rows and not snapshot.fills:
             self._rewrite(operation, record)
-        elif replaces and counts and delta_version(spark) >= _REPLACES_ON:
+        elif replaces and counts and version_of(spark, DELTA.spark) >= _REPLACES_ON:
             self._replace(operation, record)
         else:
             self._merge(operation, record)
@@ -288,16 +302,17 @@ class DeltaStore(Store):
 
         A MERGE would read the keys of the target three times, and shuffle what it rewrites where rows are new.
         """
-        writer = _numbered(operation.rows.write, record).mode("overwrite").option("mergeSchema", "true")
-        writer.option("targetAlias", HELD).option("replaceOn", operation.match).save(self.path)
+        settled = {"spark.databricks.delta.insertReplaceOnOrUsing.materializeSource": "none"}  # the change is
+        with statements(operation.rows.sparkSession, settled) as session, shared_view(operation.rows) as coming:
+            writer = _numbered(session.table(coming).alias(COMING).write, record).mode("overwrite")
+            writer.option("mergeSchema", "true").option("targetAlias", HELD)
+            writer.option("replaceOn", operation.match).save(self.path)
 
     def _rewrite(self, operation: UpsertRows, record: Record) -> None:
         """All rows that stay are written beside the new ones: every file holds one that goes, so none could be kept.
 
         That spares the look for the files which hold such rows.
         """
-        from pyspark.sql import functions as F  # noqa: PLC0415  metadata commands import no Spark
-
         held = self.read(operation.rows.sparkSession).alias(HELD)
         stays = held.join(operation.rows, F.expr(operation.match), "left_anti")
         rows = stays.unionByName(operation.rows, allowMissingColumns=True)
@@ -338,43 +353,6 @@ class StagedWrite:
         return self.store.commit_operation(self.spark, self.operation, record, self.snapshot, required)
 
 
-@contextmanager
-def _conflicts() -> Iterator[None]:
-    try:
-        yield
-    except Exception as failure:
-        if is_conflict(failure):
-            raise Conflict(one_line(failure)) from failure
-        raise
-
-
-@contextmanager
-def _lost_files(path: str, version: int) -> Iterator[None]:
-    try:
-        yield
-    except Exception as failure:
-        if has_lost_files(failure):
-            raise _files_gone(path, version) from failure
-        raise
-
-
-def _files_gone(path: str, version: int) -> ArgumentError:
-    return ArgumentError(
-        "restore.files_gone",
-        f"{path} cannot go back to version {version}: a vacuum has removed files of it.",
-        "Choose a later version, or a backup. Its rows are as they were.",
-    )
-
-
-def _keeps_its_features(path: str) -> SchemaError:
-    return SchemaError(
-        "schema.cannot_add",
-        f"{path} was made elsewhere, and a column of times without a zone (TIMESTAMP_NTZ) would change its protocol.",
-        f"Run ALTER TABLE … SET TBLPROPERTIES ('delta.feature.{_NAIVE_TIMES}' = 'supported') if all its readers know "
-        "that type, or give the times a zone. The table is unchanged.",
-    )
-
-
 def _is_cached(rows: DataFrame) -> bool:
     level = rows.storageLevel
     return level.useMemory or level.useDisk
@@ -392,19 +370,6 @@ def _numbered(writer: DataFrameWriter, record: Record) -> DataFrameWriter:
 def _overwriting(rows: DataFrame, record: Record) -> DataFrameWriter:
     """Replaces what the write says, also where the session would replace only partitions that have new rows."""
     return _numbered(rows.write, record).mode("overwrite").option("partitionOverwriteMode", "static")
-
-
-def _check_metrics(spark: SparkSession) -> None:
-    if not _is_on(spark, _METRICS):
-        raise EngineError(
-            "engine.no_metrics",
-            f"The Spark session has {_METRICS} = false, and rows are counted by Delta's metrics of its commits.",
-            "Leave the setting out, or set it to true. Nothing was written.",
-        )
-
-
-def _is_on(spark: SparkSession, name: str) -> bool:
-    return str(spark.conf.get(name, "true")).lower() == "true"
 
 
 def merge_statement(table: str, coming: str, operation: UpsertRows) -> str:

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from tidemill.errors import FilesGoneError, TableError
 from tidemill.formats.base import Compacted
-from tidemill.formats.parquet.files import columns_of, reading
+from tidemill.formats.parquet.files import columns_of, footers, reading
 from tidemill.formats.parquet.folder import COMPACTS, Added, DataFile, Entry, not_written
-from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.protocol import Moved, beginning, committing, opening, walk
 from tidemill.formats.parquet.worker.arrow import (
     fitted,
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tidemill.formats.parquet.files import Footer
     from tidemill.formats.parquet.folder import Attempt, Folder
-    from tidemill.formats.parquet.footers import Footer
     from tidemill.formats.parquet.protocol import State
 
 _ROW_GROUP_BYTES = 16 * 1024 * 1024

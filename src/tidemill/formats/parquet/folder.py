@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.errors import TableError
-from tidemill.formats.filesystem import WriterLock, held_open, is_held
+from tidemill.errors import DatasetFileError, TableError
+from tidemill.formats.filesystem import FOLDER, held_open, is_held, writer_lock
 from tidemill.spark.places import disk_full, told_of_room
 
 if TYPE_CHECKING:
@@ -110,11 +110,10 @@ def _newer(path: str) -> TableError:
     )
 
 
-OURS = "_tidemill"  # readers of datasets skip names that begin with an underscore
 SUFFIXES = (".parquet", ".parq", ".pq")
 _MAGIC = b"PAR1"
 _ALIVE = "alive"
-_LOGS = {"_delta_log": "a Delta table", f"{OURS}/log": "a Parquet dataset"}  # what makes a folder a table
+_LOGS = {"_delta_log": "a Delta table", f"{FOLDER}/log": "a Parquet dataset"}  # what makes a folder a table
 
 
 @dataclass(slots=True)
@@ -136,9 +135,9 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.root = Path(os.path.normpath(path))  # as Spark tells the paths of files
-        self.log = self.root / OURS / "log"
-        self.staging = self.root / OURS / "staging"
-        self.lock = WriterLock(self.root / OURS / "lock")
+        self.log = self.root / FOLDER / "log"
+        self.staging = self.root / FOLDER / "staging"
+        self.lock = writer_lock(self.root)
         self._begun: dict[str, Attempt] = {}
 
     def __str__(self) -> str:
@@ -260,10 +259,10 @@ class Folder:
             return []
         return sorted(each.name for each in self.staging.iterdir() if each.is_dir() and not is_held(each / _ALIVE))
 
-    def staged_bytes(self) -> int:
-        """What lies in staging folders now; writers at work add and move files meanwhile."""
+    def staged_bytes(self, attempt: str) -> int:
+        """What lies in the staging folder of an attempt."""
         found = 0
-        for inside, _, names in os.walk(self.staging):
+        for inside, _, names in os.walk(self.staging / attempt):
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     found += (Path(inside) / name).stat().st_size
@@ -324,6 +323,22 @@ def not_written(path: object, why: object) -> TableError:
         f"{path} could not be written to: {' '.join(str(why).split())}",
         "Fix that and run again. The dataset is as it was.",
     )
+
+
+def unopened(root: str, why: object) -> DatasetFileError:
+    """The error for a dataset whose folders cannot be looked at."""
+    return DatasetFileError(
+        "dataset.not_readable",
+        f"{root} cannot be read: {first_line(why)}.",
+        "Fix that and run again. The dataset is as it was.",
+        path=root,
+    )
+
+
+def first_line(why: object) -> str:
+    """Without the file, which Arrow names again; damaged bytes may be quoted in it, so only what can be shown is."""
+    line = next(iter(str(why).strip().splitlines()), "").rpartition("': ")[2]
+    return "".join(char for char in line if char.isprintable()).rstrip(" .:")
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,20 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, ConflictError, TableError
-from tidemill.formats.base import Finished
 from tidemill.formats.parquet.folder import Folder, is_data, is_skipped, not_written
+from tidemill.formats.parquet.protocol import Moved, finishing, walk
 from tidemill.formats.port import TableFormat
 from tidemill.model.format import PARQUET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from tidemill.errors import Origin
-    from tidemill.formats.base import Compacted, OnSpark, VacuumRequest
+    from tidemill.formats.base import Compacted, Finished, OnSpark, VacuumRequest
     from tidemill.formats.parquet.log import DatasetLog
     from tidemill.formats.parquet.store import ParquetStore
 
@@ -50,6 +46,11 @@ class ParquetFormat(TableFormat):
     def is_left(self, path: str) -> bool:
         return Folder(path).staging.is_dir()
 
+    def finish_interrupted(self, path: str) -> None:
+        from tidemill.formats.parquet.protocol import finish_interrupted  # noqa: PLC0415  needs pyarrow.parquet
+
+        finish_interrupted(path)
+
     def log(self, path: str) -> DatasetLog:
         from tidemill.formats.parquet.log import DatasetLog  # noqa: PLC0415  needs pyarrow.parquet
 
@@ -69,34 +70,12 @@ class ParquetFormat(TableFormat):
         del single_writer
         return ParquetStore(path, properties=properties, partition_by=partition_by)
 
-    def some_rows(self, path: str, limit: int) -> pa.Table:
-        from tidemill.formats.parquet.log import some_rows  # noqa: PLC0415  needs pyarrow.parquet
-
-        return some_rows(path, limit)
-
-    def attempt(self, path: str, number: int) -> AbstractContextManager[None]:
-        from tidemill.formats.attempts import attempting_alone  # noqa: PLC0415  it imports PySpark
-
-        return attempting_alone(path, number)
-
-    def register(self, spark: SparkSession, name: str, path: str) -> None:
-        from tidemill.formats.parquet.log import register_dataset  # noqa: PLC0415  it imports PySpark
-
-        register_dataset(spark, name, path)
-
-    def refresh(self, spark: SparkSession, name: str, path: str) -> None:
-        """Spark keeps its files in mind, and a step before may have changed them."""
-        from tidemill.formats.parquet.log import refresh_dataset  # noqa: PLC0415  it imports PySpark
-
-        refresh_dataset(spark, name, path)
-
     def compact(self, path: str, target_size: int, on_spark: OnSpark, *, single_writer: bool = False) -> Compacted:
-        from tidemill.formats.parquet import compaction  # noqa: PLC0415  needs pyarrow.parquet
-        from tidemill.formats.parquet.protocol import Moved  # noqa: PLC0415
+        from tidemill.formats.parquet.compaction import compact  # noqa: PLC0415  needs pyarrow.parquet
 
         del on_spark, single_writer
         try:
-            return compaction.compact(Folder(path), target_size)
+            return compact(Folder(path), target_size)
         except Moved as moved:
             raise ConflictError("run.conflict", f"{moved}.", "Nothing was changed. Compact it again.") from moved
 
@@ -109,19 +88,15 @@ class ParquetFormat(TableFormat):
                 "of it.",
                 "Leave --retain and --dry-run out.",
             )
-        return self.recover(path)
+        return self.recover(path, path)
 
-    def recover(self, path: str) -> Finished:
-        from tidemill.formats.parquet.protocol import finishing, walk  # noqa: PLC0415  needs pyarrow.parquet
-
+    def recover(self, path: str, name: str) -> Finished:
+        del name
         folder = Folder(path)
-        before = folder.staged_bytes()
         try:
-            done = walk(finishing(folder))
+            return walk(finishing(folder))
         except OSError as failure:
             raise not_written(folder, failure) from failure
-        freed = max(before - folder.staged_bytes(), 0) if done.attempts else 0
-        return Finished(done.commit, done.attempts, freed)
 
 
 def _holds_parquet(root: Path) -> bool:

@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemill.formats.base import Reach
-from tidemill.formats.parquet.files import columns_of, is_whole_number, reading, unopened, values_of
-from tidemill.formats.parquet.folder import Folder
-from tidemill.formats.parquet.footers import footers, holding
+from tidemill.formats.parquet.files import columns_of, footers, holding, is_whole_number, reading, values_of
+from tidemill.formats.parquet.folder import Folder, unopened
 from tidemill.formats.parquet.protocol import opening, walk
 from tidemill.formats.parquet.worker.arrow import fitted, unified
 from tidemill.formats.port import TableLog
-from tidemill.model.names import quote, quoted_text
 from tidemill.model.record import Commit, Described, Record, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pyarrow import dataset
-    from pyspark.sql import SparkSession
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tidemill.formats.base import KeyRange
+    from tidemill.formats.parquet.files import Footer
     from tidemill.formats.parquet.folder import DataFile, Entry
-    from tidemill.formats.parquet.footers import Footer
     from tidemill.formats.parquet.protocol import State
     from tidemill.model.cursor import Cursor
 
@@ -130,6 +125,28 @@ class DatasetLog(TableLog):
         del column
         return None
 
+    def some_rows(self, limit: int) -> pa.Table:
+        """Rows of the last commit; which come first is up to its files."""
+        from pyarrow import dataset  # noqa: PLC0415  slow to import
+
+        held = list(self.state().files.values())
+        if not held:
+            return pa.table({name: pa.nulls(0) for name in self.columns()})
+        files = [str(self.folder.root / each.path) for each in held]
+        hive = dataset.HivePartitioning(_partitions(self, [each.path for each in held]))
+        kind = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+        with reading(self.path, files[0]):
+            whole = dataset.dataset(files, format=kind, partitioning=hive, partition_base_dir=self.path)
+        found, missing = [whole.schema.empty_table()], limit
+        for part in whole.get_fragments():
+            with reading(self.path, part.path):
+                rows = part.head(missing)
+            found.append(_placed(rows, dataset.get_partition_keys(part.partition_expression), whole.schema))
+            missing -= rows.num_rows
+            if not missing:
+                break
+        return _together([*found, _elsewhere(footers(self.folder.root, held), found)])
+
     def near(self, state: State, ranges: Sequence[KeyRange]) -> list[DataFile]:
         """The files that may hold a row within all ranges, by the statistics in their footers."""
         wanted = {
@@ -217,29 +234,6 @@ def _identity(state: State) -> str:
     return seen.hexdigest()[:32]
 
 
-def some_rows(path: str, limit: int) -> pa.Table:
-    """Rows of the last commit; which come first is up to its files."""
-    from pyarrow import dataset  # noqa: PLC0415  slow to import
-
-    log = DatasetLog(path)
-    held = list(log.state().files.values())
-    if not held:
-        return pa.table({name: pa.nulls(0) for name in log.columns()})
-    files = [str(log.folder.root / each.path) for each in held]
-    hive = dataset.HivePartitioning(_partitions(log, [each.path for each in held]))
-    kind = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-    with reading(path, files[0] if files else path):
-        whole = dataset.dataset(files, format=kind, partitioning=hive, partition_base_dir=path)
-    found, missing = [whole.schema.empty_table()], limit
-    for part in whole.get_fragments():
-        with reading(path, part.path):
-            found.append(_placed(part.head(missing), part, whole.schema))
-        missing -= found[-1].num_rows
-        if not missing:
-            break
-    return _together([*found, _elsewhere(footers(log.folder.root, held), found)])
-
-
 def _partitions(log: DatasetLog, paths: Sequence[str]) -> pa.Schema:
     """The columns of its partitions: whole numbers where all values are, and the log does not know them as texts."""
     known = log.column_types()
@@ -259,11 +253,9 @@ def _elsewhere(held: Iterable[Footer], found: Iterable[pa.Table]) -> pa.Table:
     return pa.schema([field for name, field in others.items() if name not in known]).empty_table()
 
 
-def _placed(rows: pa.Table, part: dataset.Fragment, schema: pa.Schema) -> pa.Table:
+def _placed(rows: pa.Table, values: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     """The rows of a file with the values that its folders tell."""
-    from pyarrow import dataset  # noqa: PLC0415
-
-    for name, value in dataset.get_partition_keys(part.partition_expression).items():
+    for name, value in values.items():
         kept = [column for column in rows.column_names if column.lower() != name.lower()]
         rows = rows.select(kept).append_column(name, pa.array([value] * rows.num_rows, schema.field(name).type))
     return rows
@@ -273,27 +265,3 @@ def _together(found: list[pa.Table]) -> pa.Table:
     """Files may lack columns, or have them in other types; where no type holds both, Spark cannot read them either."""
     schema = unified([rows.schema for rows in found])
     return pa.concat_tables(fitted(rows, schema) for rows in found)
-
-
-def register_dataset(spark: SparkSession, name: str, path: str) -> None:
-    """Gives a name, quoted already, to the dataset at a path, unless it has it."""
-    from tidemill.formats.parquet.reading import watch  # noqa: PLC0415  imports PySpark
-    from tidemill.formats.parquet.store import ParquetStore  # noqa: PLC0415
-
-    watch(path)
-    store = ParquetStore(path)
-    snapshot = store.snapshot()
-    assert snapshot is not None  # noqa: S101  only what is there is registered
-    columns = ", ".join(f"{quote(item.name)} {item.dataType.simpleString()}" for item in store.schema(spark).fields)
-    by = ", ".join(map(quote, snapshot.partition_columns))
-    parts = f" PARTITIONED BY ({by})" if by else ""
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING parquet{parts} LOCATION {quoted_text(path)}")
-    refresh_dataset(spark, name, path)
-
-
-def refresh_dataset(spark: SparkSession, name: str, path: str) -> None:
-    """The name stands for the files that are there now; an interrupted commit is finished first."""
-    state = DatasetLog(path).state()
-    if state.entry is not None and state.entry.partition_by:
-        spark.sql(f"ALTER TABLE {name} RECOVER PARTITIONS")
-    spark.catalog.refreshTable(name)

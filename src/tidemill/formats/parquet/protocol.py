@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import TableError
+from tidemill.formats.base import Finished
 from tidemill.formats.parquet.folder import DataFile, Entry, Folder, by_path
 
 if TYPE_CHECKING:
@@ -62,14 +63,6 @@ class State:
     def left(self) -> list[DataFile]:
         """Files of our last commit that somebody else has removed or replaced."""
         return [file for path, file in self.known.items() if self.files.get(path) != file]
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """What an interruption had left: a commit to finish, and attempts that never came to their commit point."""
-
-    commit: int | None = None
-    attempts: int = 0
 
 
 def walk(steps: Steps[T]) -> T:
@@ -137,11 +130,12 @@ def finishing(folder: Folder) -> Steps[Finished]:
         pending = entry is not None and folder.is_pending(entry)
         if entry is not None and pending:
             yield from _publishing(folder, entry)
-        dead = folder.dead_attempts()
+        dead, freed = folder.dead_attempts(), 0
         for attempt in dead:
             yield CLEAR_DEAD
+            freed += folder.staged_bytes(attempt)
             folder.clear(attempt)
-    return Finished(number if pending else None, len(dead))
+    return Finished(number if pending else None, len(dead), freed)
 
 
 def finish_interrupted(path: str) -> None:

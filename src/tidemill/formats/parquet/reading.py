@@ -22,8 +22,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.errors import TableError
-from tidemill.formats.parquet.files import columns_of, gone, is_whole_number, misread, unlike, unread, values_of
-from tidemill.formats.parquet.footers import footers
+from tidemill.formats.parquet.files import (
+    columns_of,
+    footers,
+    gone,
+    is_whole_number,
+    misread,
+    unlike,
+    unread,
+    values_of,
+)
 from tidemill.formats.parquet.worker.rewriting import FILE, ROW
 from tidemill.model.names import quote
 from tidemill.spark.errors import condition_of, one_line, unread_file

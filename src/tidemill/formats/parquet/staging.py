@@ -16,9 +16,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tidemill.errors import TableError
 from tidemill.formats.base import COMING, HELD, AppendRows, DropRows, OverwriteRows, ReplaceRows, UpsertRows
 from tidemill.formats.parquet import worker
-from tidemill.formats.parquet.files import values_of
+from tidemill.formats.parquet.files import footers, values_of
 from tidemill.formats.parquet.folder import Added, DataFile
-from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.reading import rows_of
 from tidemill.formats.parquet.worker.arrow import has_room, only_int96, optional, with_times, workable
 from tidemill.formats.parquet.worker.files import WRITTEN, Shape, local_path, write_rows

@@ -12,25 +12,26 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as t
 
 from tidemill.errors import TableError
+from tidemill.formats.attempts import attempting
 from tidemill.formats.base import CommitResult, Conflict, DropRows, MatchResult, OverwriteRows, UpsertRows
 from tidemill.formats.history import counts_of
 from tidemill.formats.parquet.direct import Direct
-from tidemill.formats.parquet.files import unread
+from tidemill.formats.parquet.files import footers, unread
 from tidemill.formats.parquet.folder import DataFile, Entry, not_written
-from tidemill.formats.parquet.footers import footers
 from tidemill.formats.parquet.log import DatasetLog, commit_of, partition_columns
 from tidemill.formats.parquet.protocol import Moved, beginning, committing, walk
-from tidemill.formats.parquet.reading import rows_of, schema_of
+from tidemill.formats.parquet.reading import rows_of, schema_of, watch
 from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging
 from tidemill.formats.parquet.worker.files import UNREADABLE
 from tidemill.formats.port import Store
 from tidemill.model.format import COMPRESSION, PARQUET
-from tidemill.model.names import spelled
+from tidemill.model.names import quote, quoted_text, spelled
 from tidemill.spark.errors import file_is_gone, one_line
 from tidemill.spark.frames import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -88,6 +89,27 @@ class ParquetStore(Store):
             return rows_of(spark, self.log.folder.root, files, self.schema(spark), placed=True)
 
         return near
+
+    def register(self, spark: SparkSession, name: str) -> None:
+        watch(self.path)
+        snapshot = self.snapshot()
+        assert snapshot is not None  # noqa: S101  only what is there is registered
+        columns = ", ".join(f"{quote(item.name)} {item.dataType.simpleString()}" for item in self.schema(spark).fields)
+        by = ", ".join(map(quote, snapshot.partition_columns))
+        parts = f" PARTITIONED BY ({by})" if by else ""
+        place = quoted_text(self.path)
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING parquet{parts} LOCATION {place}")
+        self.refresh(spark, name)
+
+    def refresh(self, spark: SparkSession, name: str) -> None:
+        """Spark keeps its files in mind, and a step before may have changed them, or was interrupted."""
+        state = self.log.state()
+        if state.entry is not None and state.entry.partition_by:
+            spark.sql(f"ALTER TABLE {name} RECOVER PARTITIONS")
+        spark.catalog.refreshTable(name)
+
+    def attempt(self, number: int) -> AbstractContextManager[None]:
+        return attempting(self.path, number)
 
     def match(self, change: MatchRows, snapshot: Snapshot) -> MatchResult | None:
         """The change is taken to the files that may hold its keys.

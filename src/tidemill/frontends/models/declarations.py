@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.models.metadata import read_condition
-from tidemill.frontends.pipeline.joins import join_condition, join_text, select_items
-from tidemill.frontends.pipeline.tokens import cut_at_parameters
-from tidemill.frontends.sql.queries import columns_of, syntax_error
-from tidemill.frontends.sql.volatile import output_columns, volatile_columns
-from tidemill.frontends.tables import SETTINGS, inputs_in, query_of, rows_of_join, rows_of_query, settings_of, sql_hash
-from tidemill.model import table
+from tidemill.frontends.joins import read_join_metadata
+from tidemill.frontends.models.metadata import read_constant
+from tidemill.frontends.sql import columns_of, output_columns, syntax_error, volatile_columns
+from tidemill.frontends.tables import (
+    JOIN,
+    OF_COLUMNS,
+    SETTINGS,
+    inputs_in,
+    query_of,
+    rows_of_join,
+    rows_of_query,
+    settings_of,
+    sql_hash,
+)
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
-from tidemill.model.cursor import Duration
-from tidemill.model.join import STATUS, SUFFIXES, TIME, WAITED, Join, JoinSide, check_own_names, join_type
+from tidemill.model.join import STATUS, TIME, WAITED
 from tidemill.model.mistakes import FileError, suggestion
-from tidemill.model.names import of, spelled
+from tidemill.model.names import spelled
 from tidemill.model.query import View
 from tidemill.model.source import as_names
 from tidemill.model.table import Table
-from tidemill.model.window import StartVariable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from tidemill.model.check import Check
     from tidemill.model.names import Naming
     from tidemill.model.query import Query
-    from tidemill.model.window import Template
 
 KINDS = ("not_null", "unique", "accepted_values", "relationships", "row_count", "condition")
 
@@ -85,22 +88,18 @@ class _Reader:
         return Relationships(value["column"], to, value.get("field", value["column"]), **how)
 
     def _condition(self, key: Key, value: str, how: dict[str, Any]) -> Check | None:
-        condition = read_condition(self.document, key, value)
-        if condition is not None and condition.parameters:
-            problem = "a check takes no variables"
-            self.document.note(key, "models.bad_condition", problem, "write its values into the condition")
-            return None
+        condition = read_constant(self.document, key, value, "a check takes no variables")
         return None if condition is None else Holds(value, columns_of(value) or (), **how)
 
 
-_NAMED = ("unique_key", "time_column", "dedup_order_by", "partition_by", "cluster_by", "volatile")
+_NAMED = ("unique_key", "time_column", *OF_COLUMNS)
 
 
 def check_columns(query: str, metadata: Metadata, checks: Iterable[tuple[Key, Check]]) -> None:
     """Notes them all; nothing is known of a query whose columns only the data can name, such as `SELECT *`."""
     given = output_columns(query)
-    if given is not None and metadata.kind == "incremental_join":
-        of_join = metadata.given["incremental_join"]
+    if given is not None and metadata.kind == JOIN:
+        of_join = metadata.given[JOIN]
         given = (*given, of_join.get("time", TIME), of_join.get("status", STATUS), WAITED)
     for key, name in _needed(metadata, checks) if given is not None else ():
         if given is not None and spelled(name, given) is None:
@@ -126,98 +125,6 @@ def _word(key: Key) -> str:
     return "this check" if words[0] == "checks" else words[-1]
 
 
-KIND = "incremental_join"
-_NAME = re.compile(r"\w+")
-
-
-def read_join(query: Named, metadata: Metadata, naming: Naming) -> Join | None:
-    """None where something has been noted in the document of `metadata`."""
-    given: Mapping[str, Any] = metadata.given[KIND]
-    back, forward = (_length(metadata, name, given[name]) for name in ("look_back", "look_forward"))
-    select, on = _select(metadata, query), _condition(metadata, given["on"])
-    time, status, suffixes = _names(metadata, given)
-    if metadata.document.errors or back is None or forward is None or on is None:
-        return None
-    return Join(
-        a=JoinSide(naming.key(given["a"]), "a", given["a_time"]),
-        b=JoinSide(naming.key(given["b"]), "b", given["b_time"]),
-        on=on,
-        how=join_type(given.get("how", "left")),
-        look_back=back,
-        look_forward=forward,
-        select=select,
-        start=None if given.get("start") is None else str(given["start"]),
-        up_to=_up_to(metadata, given.get("up_to")),
-        time=time,
-        status=status,
-        suffixes=suffixes,
-        origin=query.span.origin,
-    )
-
-
-def _length(metadata: Metadata, name: str, value: str | int) -> Duration | int | None:
-    try:
-        found = table.lookback(value)
-    except ArgumentError as bad:
-        metadata.document.pass_on((KIND, name), bad)
-        return None
-    if isinstance(found, Duration) and found.unit in {"month", "year"}:
-        problem = f"{name} of {found} has no fixed length"
-        metadata.note((KIND, name), "varying_length", problem, "write it in days")
-        return None
-    return found
-
-
-def _select(metadata: Metadata, query: Named) -> tuple[Template, ...]:
-    try:
-        return tuple(join_text(item) for item in select_items(query.text))
-    except ArgumentError as bad:
-        metadata.document.errors.append(FileError.at(query.span, bad))
-        return ()
-
-
-def _condition(metadata: Metadata, on: str | list[str | list[str]]) -> Template | None:
-    """Columns that both sides have, and pairs of columns, are equal in a pair; any other text is a condition itself."""
-    try:
-        return join_condition(" AND ".join(_equal(each) for each in ([on] if isinstance(on, str) else on)))
-    except ArgumentError as bad:
-        metadata.document.pass_on((KIND, "on"), bad)
-        return None
-
-
-def _equal(given: str | list[str]) -> str:
-    match given:
-        case str() as text:
-            return f"{of('a', text)} = {of('b', text)}" if _NAME.fullmatch(text) else text
-        case [str() as a, str() as b]:
-            return f"{of('a', a)} = {of('b', b)}"
-        case _:
-            names = ", ".join(given)
-            remedy = 'Write "reference", ["id", "order_id"], or "a.id = b.order_id".'
-            raise ArgumentError("join.bad_keys", f"{names} in on is neither a column nor a pair of columns.", remedy)
-
-
-def _names(metadata: Metadata, given: Mapping[str, Any]) -> tuple[str, str, tuple[str, str]]:
-    time, status = given.get("time", TIME), given.get("status", STATUS)
-    try:
-        check_own_names(time, status)
-    except ArgumentError as bad:
-        metadata.document.pass_on((KIND, "time" if "time" in given else "status"), bad)
-    suffixes = given.get("suffixes", {})
-    return time, status, (suffixes.get("a", SUFFIXES[0]), suffixes.get("b", SUFFIXES[1]))
-
-
-def _up_to(metadata: Metadata, value: str | int | None) -> str | StartVariable | None:
-    if value is None or not str(value).startswith("@"):
-        return None if value is None else str(value)
-    pieces, names = cut_at_parameters(str(value))
-    if pieces != ("", ""):
-        problem = f"up_to cannot be {value}"
-        metadata.note((KIND, "up_to"), "bad_up_to", problem, 'write "2024-01-31" or "@name"')
-        return None
-    return StartVariable(names[0], metadata.document.places.at(KIND, "up_to").origin)
-
-
 _INPUT = "query"  # under which a table keeps how far it has read
 
 
@@ -235,7 +142,7 @@ def declare_model(
     _check_query(producer, metadata)
     found = tuple(check for _, check in checks)
     inputs = _inputs(name, query, metadata, found, naming)
-    join = read_join(query, metadata, naming) if metadata.kind == KIND else None
+    join = read_join_metadata(query, metadata, naming) if metadata.kind == JOIN else None
     if metadata.document.errors:
         return None
     if metadata.strategy is None:

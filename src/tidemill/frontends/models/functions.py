@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,21 +10,18 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
 from tidemill.errors import ArgumentError
 from tidemill.frontends.models.document import assignments_in, parse_python, places_of, span_of
-from tidemill.frontends.models.metadata import read_condition
+from tidemill.frontends.models.metadata import read_constant
 from tidemill.frontends.models.reader import find_modules_beside, load_module
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.shape import Document, Places, Style, fit
-from tidemill.frontends.tables import settings_of
+from tidemill.frontends.sql import columns_of_ddl
+from tidemill.frontends.tables import OF_COLUMNS, SETTINGS, settings_of
 from tidemill.model.cursor import duration
 from tidemill.model.function import UTC, Function, decoration_of
 from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
-from tidemill.model.names import RESET_ALLOWED, quote, spelled
+from tidemill.model.names import RESET_ALLOWED, naming_remedy, quote, spelled
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Table, Window
@@ -59,17 +55,10 @@ def ddl_of(given: object) -> str:
     raise ArgumentError("functions.bad_schema", f"A {type(given).__name__} is no schema.", _EXAMPLE)
 
 
-def columns_of_ddl(ddl: str) -> tuple[str, ...]:
-    """The names of the columns; what cannot be parsed is an error."""
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)
-    try:
-        tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl}\n)", read="spark")
-    except SqlglotError as bad:
-        raise _bad(ddl) from bad
-    columns = list(tree.this.expressions) if isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema) else []
-    if not columns or not all(isinstance(each, exp.ColumnDef) and each.args.get("kind") for each in columns):
-        raise _bad(ddl)
-    names = tuple(each.name for each in columns)
+def _columns_of(ddl: str) -> tuple[str, ...]:
+    names = columns_of_ddl(ddl)
+    if names is None:
+        raise ArgumentError("functions.bad_schema", f"{ddl!r} is no list of columns and types.", _EXAMPLE)
     if len({name.lower() for name in names}) < len(names):
         raise ArgumentError("functions.bad_schema", "The schema has two columns of one name.", "Rename one of them.")
     return names
@@ -80,10 +69,6 @@ def _field(field: object) -> str:
     return (
         f"{quote(name)} {kind.simpleString() if kind else ''}{'' if getattr(field, 'nullable', True) else ' NOT NULL'}"
     )
-
-
-def _bad(ddl: str) -> ArgumentError:
-    return ArgumentError("functions.bad_schema", f"{ddl!r} is no list of columns and types.", _EXAMPLE)
 
 
 EXPECTATIONS = "expectations"  # where their places stand in the document, by name
@@ -99,10 +84,7 @@ def read_expectations(document: Document, given: tuple[Expectation, ...]) -> tup
             document.note(key, "models.bad_expectation", problem, 'write expect("positive", "amount > 0")')
         elif each.name.lower() in found:
             document.note(key, "models.bad_expectation", f"{each.name} is expected twice", "give one another name")
-        elif (condition := read_condition(document, key, each.condition)) is not None:
-            if condition.parameters:
-                problem = "an expectation takes no variables"
-                document.note(key, "models.bad_condition", problem, "write its values into the condition")
+        elif read_constant(document, key, each.condition, "an expectation takes no variables") is not None:
             found[each.name.lower()] = replace(each, origin=document.places.at(*key).origin)
     return tuple(found.values())
 
@@ -111,7 +93,8 @@ INPUT = "function"  # under which a table keeps how far it has been fetched
 MAX_SHRINK = 0.1  # of a table that is replaced by what a function gives
 _FOR_DATES = ("start", "lookback", "timezone", "batch", "null_time")
 _FORMS = {"merge": MergeStrategy.UPSERT, **{str(form): form for form in MergeStrategy}}
-_COLUMNS = ("keys", "time_column", "dedup_order_by", "partition_by", "cluster_by", "volatile")
+_OF_STRATEGY = ("dedup_order_by", "max_shrink", "kept_rows")
+_COLUMNS = ("keys", "time_column", *OF_COLUMNS)
 _NAME = re.compile(r"\w+\.\w+")
 
 
@@ -150,8 +133,7 @@ class Arguments:
     def _name(self) -> str:
         name = self.naming.full(self.given.get("name", self.function.call.__name__))
         if not _NAME.fullmatch(name):
-            remedy = "name it table or schema.table, in letters, digits and _"
-            self.document.note(("name",), "table.bad_name", f"{name!r} is no name of a table", remedy)
+            self.document.note(("name",), "table.bad_name", f"{name!r} is no name of a table", naming_remedy(name))
         return name
 
     def _names(self, name: str) -> tuple[str, ...]:
@@ -182,15 +164,10 @@ class Arguments:
 
     def _check_belongs(self, word: str) -> None:
         """Arguments that the strategy would silently ignore."""
-        taken = {
-            "keys": word in _FORMS,
-            "dedup_order_by": word in _FORMS,
-            "max_shrink": word in {"replace", "full_merge"},
-            "kept_rows": word in _FORMS and word != "full_merge",
-        }
-        for name, fits in taken.items():
-            if name in self.given and not fits:
-                self._note(name, "misplaced_key", f"{word} takes no {name}", "leave it out, or use another strategy")
+        kind = {"replace": "table", "append": "append", "full_merge": "full_merge"}.get(word, "merge")
+        kinds = {"keys": SETTINGS["dedup_order_by"].kinds, **{name: SETTINGS[name].kinds for name in _OF_STRATEGY}}
+        for name in (name for name, taken_by in kinds.items() if name in self.given and kind not in taken_by):
+            self._note(name, "misplaced_key", f"{word} takes no {name}", "leave it out, or use another strategy")
         if word in _FORMS and not self._names("keys"):
             self._note("strategy", "missing_key", f"{word} needs keys", 'write keys=["…"]')
 
@@ -254,7 +231,7 @@ class Arguments:
             return None
         try:
             ddl = ddl_of(self.given["schema"])
-            columns = columns_of_ddl(ddl)
+            columns = _columns_of(ddl)
         except ArgumentError as bad:
             self.document.pass_on(("schema",), bad)
             return None

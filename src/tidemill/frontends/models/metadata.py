@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, lex
+from tidemill.frontends.tables import INCREMENTAL, JOIN, SETTINGS, WINDOWED, with_settings
 from tidemill.model import table
 from tidemill.model.mistakes import Text, suggestion
 from tidemill.model.source import as_names
@@ -38,6 +39,15 @@ def read_condition(document: Document, key: Key, text: str) -> Condition | None:
         document.note(key, "models.bad_condition", problem, remedy)
         return None
     return Condition(*cut_at_parameters(text), document.places.at(*key).origin)
+
+
+def read_constant(document: Document, key: Key, text: str, problem: str) -> Condition | None:
+    """A condition that no run gives a value to; @names in it are a `problem`."""
+    found = read_condition(document, key, text)
+    if found is not None and found.parameters:
+        document.note(key, "models.bad_condition", problem, "write its values into the condition")
+        return None
+    return found
 
 
 _FOR_TIMES = ("start_date", "lookback", "null_time")
@@ -105,23 +115,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-_WINDOWED = ("append", "merge", "delete_insert")
-_INCREMENTAL = (*_WINDOWED, "full_merge")
-_JOIN = "incremental_join"
-_KEPT = ("table", *_INCREMENTAL, _JOIN)
-_TAKEN_BY: dict[str, tuple[str, ...]] = {
-    "null_time": _WINDOWED,
-    "on_schema_change": (*_INCREMENTAL, _JOIN),
-    "only_newer": ("merge",),
-    "dedup_order_by": ("merge", "full_merge"),
-    "max_shrink": ("table", "full_merge", "delete_insert", _JOIN),
-    "kept_rows": ("merge",),
-    "partition_by": _KEPT,
-    "cluster_by": _KEPT,
-    "format": _KEPT,
-    "volatile": _KEPT,
-    "reset_allowed": _KEPT,
-}
+_TAKEN_BY = {name: setting.kinds for name, setting in SETTINGS.items() if setting.kinds}
 
 
 class Metadata:
@@ -132,7 +126,7 @@ class Metadata:
         self.kind = self._kind()
         self._check_levels()
         self._check_layout()
-        self.window = read_window(self) if self.kind in _WINDOWED else None
+        self.window = read_window(self) if self.kind in WINDOWED else None
         self.strategy = self._strategy()
 
     def value(self, name: str, otherwise: Any = None) -> Any:
@@ -149,7 +143,7 @@ class Metadata:
 
     @property
     def section_key(self) -> Key:
-        return ("incremental", self.kind) if self.kind in _INCREMENTAL else ()
+        return ("incremental", self.kind) if self.kind in INCREMENTAL else ()
 
     def note(self, key: Key, code: str, problem: str, remedy: str) -> None:
         self.document.note(key, f"models.{code}", problem, remedy)
@@ -159,7 +153,7 @@ class Metadata:
     def _kind(self) -> str:
         """view, table, or a strategy; nothing where that is not known."""
         kind: str = self.given.get("materialization", "table")
-        if (kind == _JOIN) is not (_JOIN in self.given):
+        if (kind == JOIN) is not (JOIN in self.given):
             return self._half_a_join(kind)
         section: Mapping[str, Any] | None = self.given.get("incremental")
         if kind != "incremental":
@@ -179,19 +173,19 @@ class Metadata:
         return strategy
 
     def _half_a_join(self, kind: str) -> str:
-        if kind == _JOIN:
+        if kind == JOIN:
             remedy = 'write "incremental_join": {"a": …, "b": …} beside it'
             self.note(("materialization",), "missing_key", "an incremental join needs its sides", remedy)
         else:
-            problem = f"{_JOIN} is given, and the materialization is {kind}"
-            self.note((_JOIN,), "misplaced_key", problem, f'write "materialization": "{_JOIN}"')
+            problem = f"{JOIN} is given, and the materialization is {kind}"
+            self.note((JOIN,), "misplaced_key", problem, f'write "materialization": "{JOIN}"')
         return ""
 
     def _check_levels(self) -> None:
         for name, kinds in _TAKEN_BY.items():
             given = self._given(name)
             if given and self.kind and self.kind not in kinds:
-                what = self.kind if self.kind in (*_INCREMENTAL, _JOIN) else f"a {self.kind}"
+                what = self.kind if self.kind in (*INCREMENTAL, JOIN) else f"a {self.kind}"
                 self.note(given[0], "misplaced_key", f"{what} takes no {name}", f"it is for {', '.join(kinds)}")
             if len(given) > 1:
                 self.note(given[-1], "repeated_key", f"{name} is given twice", "keep one of them")
@@ -203,7 +197,7 @@ class Metadata:
 
     def _given(self, name: str) -> list[Key]:
         """The keys under which it is given, the innermost first."""
-        levels: list[Key] = [self.section_key, ("incremental",), ()] if self.kind in _INCREMENTAL else [()]
+        levels: list[Key] = [self.section_key, ("incremental",), ()] if self.kind in INCREMENTAL else [()]
         return [(*level, name) for level in levels if name in _get(self.given, level)]
 
     # strategies
@@ -211,37 +205,31 @@ class Metadata:
     def _strategy(self) -> Strategy | None:
         """None for a view, and where it cannot be made."""
         try:
-            match self.kind:
-                case "table":
-                    return Replace(self.value("max_shrink"))
-                case "append":
-                    return Append()
-                case "merge":
-                    return self._merge()
-                case "full_merge":
-                    return self._full_merge()
-                case "delete_insert":
-                    return self._delete_insert()
-                case "incremental_join":
-                    return IncrementalJoin(max_shrink=self.value("max_shrink"))
-                case _:
-                    return None
+            bare = self._bare_strategy()
+            only_newer = self._only_newer() if self.kind == "merge" else None
+            given = {name: value for name in SETTINGS if (value := self.value(name)) is not None}
+            return None if bare is None else with_settings(bare, given, only_newer)
         except ArgumentError as bad:
             self.document.pass_on(self.place("unique_key" if bad.code.startswith("merge.") else "max_shrink"), bad)
             return None
 
-    def _merge(self) -> Merge:
-        order = self.names("dedup_order_by")
-        return Merge(
-            keys=self.names("unique_key"),
-            form=MergeStrategy.DEDUPLICATE if order else MergeStrategy.UPSERT,
-            dedup_order_by=order,
-            only_newer=self._only_newer(),
-        )
-
-    def _full_merge(self) -> Merge:
-        order, shrink = self.names("dedup_order_by"), self.value("max_shrink")
-        return Merge(self.names("unique_key"), MergeStrategy.FULL_MERGE, order, max_shrink=shrink)
+    def _bare_strategy(self) -> Strategy | None:
+        """What makes it the strategy that it is, without the settings that others take too."""
+        match self.kind:
+            case "table":
+                return Replace()
+            case "append":
+                return Append()
+            case "merge":
+                return Merge(self.names("unique_key"))
+            case "full_merge":
+                return Merge(self.names("unique_key"), MergeStrategy.FULL_MERGE)
+            case "delete_insert":
+                return self._delete_insert()
+            case "incremental_join":
+                return IncrementalJoin()
+            case _:
+                return None
 
     def _only_newer(self) -> str | None:
         given = self.value("only_newer", otherwise=False)
@@ -258,16 +246,15 @@ class Metadata:
         return self.window.time_column
 
     def _delete_insert(self) -> DeleteInsert:
-        shrink = self.value("max_shrink")
         if self.value("where_condition") is None:
             if self.window is None:
                 problem = "delete_insert needs where_condition or time_column"
                 self.note(self.section_key, "missing_key", problem, 'write "where_condition": "day >= @start_date"')
-            return DeleteInsert(max_shrink=shrink)
+            return DeleteInsert()
         condition = read_condition(self.document, self.place("where_condition"), self.value("where_condition"))
         if condition is None or not condition.parameters:
-            return DeleteInsert(condition.text if condition else None, max_shrink=shrink)
-        return DeleteInsert(condition=condition, max_shrink=shrink)
+            return DeleteInsert(condition.text if condition else None)
+        return DeleteInsert(condition=condition)
 
 
 def _get(metadata: Mapping[str, Any], key: Key) -> Any:

@@ -29,7 +29,7 @@ from tidemill.frontends.models.metadata import Metadata
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.pipeline.grammar import expect_query
 from tidemill.frontends.pipeline.reader import CutShortError, Named, TokenReader
-from tidemill.frontends.pipeline.substitution import Filling, Scope
+from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.frontends.shape import Document, Places, fit
 from tidemill.model.mistakes import FileError, FileErrors, Reads, in_order, suggestion
@@ -191,10 +191,10 @@ def _without_query(texts: Mapping[Path, Text], queries: list[Path]) -> Iterator[
             )
 
 
-def read_query(text: Text, scope: Scope) -> tuple[Named | None, list[FileError]]:
+def read_query(text: Text, scope: VariableScope) -> tuple[Named | None, list[FileError]]:
     """The query with the values of `${…}` in it, and its first word's place; or what is wrong with it."""
     lexed = lex(text)
-    reader = TokenReader(lexed, Filling(lexed, scope))
+    reader = TokenReader(lexed, Substitution(lexed, scope))
     if template := template_in(text, lexed.tokens):
         return None, [template]  # what else is wrong comes from it
     query, errors = None, [*lexed.errors]
@@ -240,7 +240,7 @@ def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str]
 
     `path_of` says where a table is, `naming` what their names mean.
     """
-    reader = _Reader(Scope(variables), path_of, naming, [*files.errors])
+    reader = _Reader(VariableScope(variables), path_of, naming, [*files.errors])
     found = [reader.model(each) for each in files.models]
     secrets = frozenset(reader.scope.secrets)
     if reader.errors:
@@ -254,7 +254,7 @@ def read_models(files: ModelFiles, variables: Variables, path_of: Callable[[str]
 
 @dataclass
 class _Reader:
-    scope: Scope
+    scope: VariableScope
     path_of: Callable[[str], str]
     naming: Naming
     errors: list[FileError]

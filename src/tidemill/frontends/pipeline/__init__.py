@@ -2,20 +2,6 @@
 
 from tidemill.frontends.pipeline.declarations import Declared
 from tidemill.frontends.pipeline.files import read_pipelines
-from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
-from tidemill.frontends.sql.queries import columns_of, inputs_of, unrepeatable
-from tidemill.frontends.sql.volatile import output_columns, reads_clock, sums_of, volatile_columns
+from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of, statement_at
 
-__all__ = [
-    "Declared",
-    "columns_of",
-    "cut_at_parameters",
-    "inputs_of",
-    "output_columns",
-    "parameters_of",
-    "read_pipelines",
-    "reads_clock",
-    "sums_of",
-    "unrepeatable",
-    "volatile_columns",
-]
+__all__ = ["Declared", "cut_at_parameters", "parameters_of", "read_pipelines", "statement_at"]

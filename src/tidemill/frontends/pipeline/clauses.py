@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidemill.frontends.pipeline.declarations import Mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind
+from tidemill.frontends.tables import NAMES, SETTINGS, TEXT
 from tidemill.model.cursor import UNITS, Duration
-from tidemill.model.format import FORMATS
 from tidemill.model.mistakes import FileError, suggestion
-from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
+from tidemill.model.table import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.frontends.pipeline.tokens import Token
+    from tidemill.frontends.tables import Read, Value
     from tidemill.model.mistakes import Span
     from tidemill.model.strategy import Strategy
 
@@ -262,54 +262,18 @@ def _unknown_mode(word: Named, statement: str, modes: tuple[str, ...]) -> FileEr
     return FileError("language.unknown_mode", f"{statement} has no mode {word.text}", remedy, span=word.span)
 
 
-T = TypeVar("T")
 OptionValue = str | float | bool | tuple[str, ...]
-Read = tuple["Callable[[object], T | None]", str]  # what takes a value, None where it does not fit; what it must be
-
-
-def _bool(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _share(value: object) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    return float(value) if fits and isinstance(value, int | float) else None
-
-
-def _one_of(known: Iterable[str]) -> Read[str]:
-    words = tuple(known)
-    return lambda value: str(value).lower() if str(value).lower() in words else None, f"one of {', '.join(words)}"
-
-
-_TEXT: Read[str] = (lambda value: value if isinstance(value, str) else None, "a text")
-_NAMES: Read[tuple[str, ...]] = (as_names, "a name or a list of names")
-OPTIONS: Mapping[str, Read[Any]] = {
-    "dedup_order_by": _NAMES,
-    # a column, or true for the cursor of the source or the table
-    "only_newer": (lambda value: value if isinstance(value, str | bool) else None, "true or the name of a column"),
-    "null_time": _one_of(NullTime),
-    "on_schema_change": _one_of(SchemaPolicy),
-    "volatile": _NAMES,
-    "partition_by": _NAMES,
-    "cluster_by": _NAMES,
-    "format": _one_of(FORMATS),
-    "max_shrink": (_share, "a share from 0 to 1, such as 0.1"),
-    "kept_rows": _one_of(KeptRows),
-    "reset_allowed": (_bool, "true or false"),
-    "description": _TEXT,
-    "tags": _NAMES,
-}
 
 
 def read_options(given: JsonObject, statement: str) -> dict[str, OptionValue]:
     """The options with their values checked: lists are tuples, names of policies are in lower case."""
     found: dict[str, OptionValue] = {}
     for name in given.values:
-        if name not in OPTIONS:
-            remedy = suggestion(name, OPTIONS, f"the options are {', '.join(OPTIONS)}")
+        if name not in SETTINGS:
+            remedy = suggestion(name, SETTINGS, f"the options are {', '.join(SETTINGS)}")
             problem = f"{statement} has no option {name}"
             raise FileError("language.unknown_option", problem, remedy, span=given.place(name))
-        found[name] = _read(given, name, OPTIONS[name])
+        found[name] = _read(given, name, SETTINGS[name].read)
     return found
 
 
@@ -318,7 +282,7 @@ def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, An
 
     `by_clause` is the cursor that INCREMENTAL BY names.
     """
-    shared: dict[str, Read[Any]] = {"primary_key": _NAMES, "cursor_field": _TEXT, "start_date": _TEXT}
+    shared: dict[str, Read[Any]] = {"primary_key": NAMES, "cursor_field": TEXT, "start_date": TEXT}
     keys, cursor, start = (_read(given, name, how) if name in given.values else None for name, how in shared.items())
     if cursor and by_clause and cursor.lower() != by_clause.lower():
         raise FileError(
@@ -331,7 +295,7 @@ def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, An
     return {"params": params, "primary_key": keys or (), "cursor": by_clause or cursor, "start": start}
 
 
-def _read(given: JsonObject, name: str, how: Read[T]) -> T:
+def _read(given: JsonObject, name: str, how: Read[Value]) -> Value:
     read, wanted = how
     value = read(given.values[name])
     if value is None:

@@ -1,22 +1,22 @@
-"""What the statements of a pipeline declare: the tables, sources and exports that all front ends give."""
+"""What the statements of a pipeline declare: its names, and tables, sources and exports as all front ends give them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.sql.volatile import volatile_columns
-from tidemill.frontends.tables import inputs_in, rows_of_join, rows_of_query, settings_of
-from tidemill.model.mistakes import Reads
+from tidemill.frontends.sql import volatile_columns
+from tidemill.frontends.tables import SETTINGS, inputs_in, rows_of_join, rows_of_query, settings_of, with_settings
+from tidemill.model.mistakes import FileError, Reads, suggestion
+from tidemill.model.names import is_foreign, naming_remedy
 from tidemill.model.query import Export, Loaded, Query
 from tidemill.model.source import Load, Loads, Source
-from tidemill.model.strategy import DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Table, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
     from pathlib import Path
 
     from tidemill.errors import Origin
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tidemill.model.strategy import Append, Strategy
 
 Options = dict[str, "OptionValue"]
-_OF_ONE_LOAD = ("null_time", "dedup_order_by", "only_newer", "max_shrink")  # options that each LOAD has for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class LoadStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Locations:
     """How tables are named and where they are; paths of sources and exports are relative to `folder`."""
 
     naming: Naming
@@ -84,10 +83,10 @@ class Places:
     folder: Path
 
 
-class Declarations:
+class DeclarationCollector:
     """Collects what the statements of one pipeline declare. A declaration that finds a mistake in itself raises it."""
 
-    def __init__(self, pipeline: str, places: Places) -> None:
+    def __init__(self, pipeline: str, places: Locations) -> None:
         self.pipeline, self.places = pipeline, places
         self.sources: dict[str, Source] = {}
         self.loads: list[LoadStatement] = []
@@ -108,7 +107,7 @@ class Declarations:
         """The table of a query."""
         inputs = inputs_in(query.text, self.places.naming) or ()
         self._note_reads(name, inputs, origin)
-        strategy = apply_options(mode.strategy, options, None)
+        strategy = with_settings(mode.strategy, options, _only_newer(mode.strategy, options, None))
         window = mode.window and replace(mode.window, null_time=_null_time(options))
         self._add(
             Table(
@@ -197,38 +196,16 @@ class Declarations:
 
     def _load(self, statement: LoadStatement) -> Load:
         source = self.sources[statement.source_key]
-        strategy, window = apply_options(statement.mode.strategy, statement.options, source.cursor), None
+        mode, options, window = statement.mode.strategy, statement.options, None
+        strategy = with_settings(mode, options, _only_newer(mode, options, source.cursor), source.cursor)
         if source.cursor is not None and not strategy.is_whole:
-            window = Window(source.cursor, source.start, source.lookback, _null_time(statement.options))
+            window = Window(source.cursor, source.start, source.lookback, _null_time(options))
         return Load(source, strategy, f"{self.pipeline}.{source.name}", window, statement.origin)
 
 
-@singledispatch
-def apply_options(strategy: Strategy, options: Options, cursor: str | None) -> Strategy:  # noqa: ARG001  dispatched on
-    """The strategy with what the options say; `cursor` is that of the source which is loaded."""
-    return strategy
-
-
-@apply_options.register(Replace)
-@apply_options.register(DeleteInsert)
-def _(strategy: Replace | DeleteInsert, options: Options, cursor: str | None) -> Strategy:  # noqa: ARG001
-    return replace(strategy, max_shrink=cast("float | None", options.get("max_shrink")))
-
-
-@apply_options.register(Merge)
-def _(strategy: Merge, options: Options, cursor: str | None) -> Strategy:
-    order = cast("tuple[str, ...]", options.get("dedup_order_by", ()))
-    if strategy.is_whole:
-        return replace(strategy, dedup_order_by=order, max_shrink=cast("float | None", options.get("max_shrink")))
-    only_newer = _only_newer(options, cursor)
-    if order:
-        return replace(strategy, form=MergeStrategy.DEDUPLICATE, dedup_order_by=order, only_newer=only_newer)
-    return replace(strategy, only_newer=only_newer, newest_by=cursor)
-
-
-def _only_newer(options: Options, cursor: str | None) -> str | None:
+def _only_newer(strategy: Strategy, options: Options, cursor: str | None) -> str | None:
     value = options.get("only_newer")
-    if value is True and cursor is None:
+    if value is True and cursor is None and strategy.keys and not strategy.is_whole:
         raise ArgumentError(
             "table.only_newer", "only_newer = true needs a source with a cursor.", "Name the column instead."
         )
@@ -244,7 +221,7 @@ def _shared_options(statements: list[LoadStatement]) -> Options:
     found: Options = {}
     for each in statements:
         for name, value in each.options.items():
-            if name not in _OF_ONE_LOAD and found.setdefault(name, value) != value:
+            if not SETTINGS[name].of_load and found.setdefault(name, value) != value:
                 raise ArgumentError(
                     "load.other_option",
                     f"{name} of {each.table} is given twice, with different values.",
@@ -252,3 +229,94 @@ def _shared_options(statements: list[LoadStatement]) -> Options:
                     origin=each.origin,
                 )
     return found
+
+
+@dataclass
+class Names:
+    """The names of one pipeline; `tables` is shared with the others. `naming` says what their names mean.
+
+    `whole` is False when a file could not be read: then a name that is not found may be in there. `doubtful` are the
+    words of statements that could not be read, which may be such names.
+    """
+
+    tables: dict[str, Named]
+    naming: Naming
+    whole: bool = True
+    doubtful: set[str] = field(default_factory=set)
+    errors: list[FileError] = field(default_factory=list)
+    _sources: dict[str, Named] = field(default_factory=dict)
+    _exported: list[Named] = field(default_factory=list)
+    _load_targets: set[str] = field(default_factory=set)
+
+    def declare_table(self, name: Named) -> None:
+        self._check_catalog(name)
+        self._declare(self.tables, self.naming.key(name.text), name, "table")
+
+    def declare_loaded(self, name: Named) -> None:
+        """The table of a LOAD: others of the same file may load into it too."""
+        key = self.naming.key(name.text)
+        first = self.tables.get(key)
+        if first is None:
+            self.declare_table(name)
+            self._load_targets.add(key)
+        elif first.span.text.file != name.span.text.file:
+            self.errors.append(_duplicate("table", name, first, "; several LOADs of one table have to be in one file"))
+        elif key not in self._load_targets:
+            self.declare_table(name)
+
+    def declare_source(self, name: Named) -> None:
+        self._declare(self._sources, name.text.lower(), name, "source")
+
+    def export(self, table: Named) -> None:
+        self._check_catalog(table)
+        self._exported.append(table)
+
+    def check(self, declarations: DeclarationCollector, known: Container[str]) -> None:
+        """Notes what refers to nothing; `known` holds tables that are declared elsewhere or are there."""
+        for load in declarations.loads:
+            self._check_load(load, declarations.sources.get(load.source_key))
+        for table in self._exported if self.whole else ():
+            key = self.naming.key(table.text)
+            is_known = key in self.tables or key in known or table.text in known
+            if not is_known and table.text.lower() not in self.doubtful:
+                self.errors.append(_unknown("table", table, [each.text for each in self.tables.values()]))
+
+    def _check_load(self, load: LoadStatement, source: Source | None) -> None:
+        if load.source_key not in self._sources:
+            if self.whole and load.source_key not in self.doubtful:
+                self.errors.append(_unknown("source", load.source, [each.text for each in self._sources.values()]))
+        elif source and source.cursor and load.mode.strategy.form is MergeStrategy.FULL_MERGE:
+            self.errors.append(
+                FileError(
+                    "language.full_merge_of_incremental",
+                    f"FULL_MERGE reads its whole source, and {load.source.text} is INCREMENTAL BY {source.cursor}",
+                    "use MERGE ON, or drop INCREMENTAL BY from the source",
+                    span=load.mode.span,
+                )
+            )
+
+    def _check_catalog(self, name: Named) -> None:
+        """A table of a pipeline is one of the warehouse; a statement that names another cannot be read."""
+        full = self.naming.full(name.text)
+        if is_foreign(full):
+            catalog = name.text.partition(".")[0]
+            problem = f"{name.text} cannot be a name here: {catalog} is not the catalog of this project"
+            raise FileError("language.bad_name", problem, naming_remedy(full), span=name.span)
+
+    def _declare(self, names: dict[str, Named], key: str, name: Named, word: str) -> None:
+        first = names.setdefault(key, name)
+        if first is not name:
+            self.errors.append(_duplicate(word, name, first))
+
+
+def _duplicate(word: str, name: Named, first: Named, hint: str = "") -> FileError:
+    here = name.span.origin == first.span.origin
+    there = f"the first is at {first.span.origin}{hint}"
+    remedy = "two pipelines include it: declare it in one of them" if here else there
+    return FileError("language.duplicate_name", f"{word} {name.text} is declared twice", remedy, span=name.span)
+
+
+def _unknown(word: str, name: Named, known: list[str]) -> FileError:
+    otherwise = f"the {word}s are {', '.join(sorted(known))}" if known else f"no {word} is declared"
+    remedy = suggestion(name.text, known, otherwise)
+    return FileError(f"language.unknown_{word}", f"no {word} is called {name.text}", remedy, span=name.span)

@@ -1,14 +1,19 @@
-"""Reads pipeline files with all that they include: statements, or every error of every file."""
+"""Reads pipeline files with all that they include and their IF blocks: declarations, or every error of every file."""
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.frontends.pipeline.blocks import FileReader, Names
-from tidemill.frontends.pipeline.declarations import Declarations, Places
-from tidemill.frontends.pipeline.substitution import Scope
-from tidemill.frontends.pipeline.tokens import lex
+from tidemill.errors import ArgumentError
+from tidemill.frontends.pipeline.clauses import STATEMENT_WORDS, starts_statement
+from tidemill.frontends.pipeline.declarations import DeclarationCollector, Locations, Names
+from tidemill.frontends.pipeline.grammar import STATEMENTS, read_include, read_set
+from tidemill.frontends.pipeline.reader import CutShortError, TokenReader
+from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
+from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.model.mistakes import FileError, FileErrors, Text, in_order, suggestion
 from tidemill.model.names import Naming
 from tidemill.model.variables import Masking, Variables
@@ -16,11 +21,12 @@ from tidemill.model.variables import Masking, Variables
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
-    from tidemill.errors import ArgumentError
     from tidemill.frontends.pipeline.declarations import Declared
     from tidemill.frontends.pipeline.reader import Named
+    from tidemill.frontends.pipeline.tokens import Lexed, Token
 
 _PLAIN = Naming()
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def read_pipelines(
@@ -41,7 +47,7 @@ def read_pipelines(
     tables: dict[str, Named] = {}
     readers = []
     for path in map(Path, paths):
-        declarations = Declarations(path.stem, Places(naming, path_of, folder or path.parent))
+        declarations = DeclarationCollector(path.stem, Locations(naming, path_of, folder or path.parent))
         readers.append(PipelineReader(path, variables or Variables(), Names(tables, naming), declarations))
     for reader in readers:
         reader.read_file(reader.path, None)
@@ -58,9 +64,9 @@ def read_pipelines(
 class PipelineReader:
     """Reads one pipeline: what its files share is here."""
 
-    def __init__(self, path: Path, variables: Variables, names: Names, declarations: Declarations) -> None:
+    def __init__(self, path: Path, variables: Variables, names: Names, declarations: DeclarationCollector) -> None:
         self.path, self.names, self.declarations = path, names, declarations
-        self.scope = Scope(variables)
+        self.scope = VariableScope(variables)
         self.errors: list[ArgumentError] = []
         self._open: list[Path] = []
         self._done: set[Path] = set()
@@ -123,3 +129,190 @@ def read_text(path: Path, asked_by: Named | None = None) -> Text | FileError:
 
 def _neighbours(path: Path) -> Sequence[str]:
     return [each.name for each in path.parent.glob("*.sql")] if path.parent.is_dir() else []
+
+
+class FileReader:
+    """Reads the statements of one file into the whole."""
+
+    def __init__(self, lexed: Lexed, whole: PipelineReader) -> None:
+        self.whole = whole
+        self.reader = TokenReader(lexed, Substitution(lexed, whole.scope))
+
+    def read(self) -> None:
+        self._block(taken=True, inside=False)
+
+    def _block(self, *, taken: bool, inside: bool) -> None:
+        """Statements up to the end of the file, or of the branch that this is."""
+        while (token := self.reader.token) is not None:
+            if token.upper in {"ELSE", "ELSEIF", "END"}:
+                if inside:
+                    return
+                self._stray(token)
+            elif token.upper == "IF":
+                self._if(taken=taken)
+            elif not self.reader.take(";"):
+                self._statement(taken=taken)
+
+    def _statement(self, *, taken: bool) -> None:
+        """A statement of a branch that is not taken is checked, as far as that needs no variable, and not used."""
+        start = self.reader.index
+        filling = self.reader.filling = Substitution(self.reader.lexed, self.whole.scope, blind=not taken)
+        names, into = self.whole.names, self.whole.declarations
+        if not taken:
+            names, into = Names({}, names.naming), DeclarationCollector(into.pipeline, into.places)
+        token = self.reader.step()
+        origin = self.reader.span(token).origin
+        try:
+            self._read(token, names, into, taken=taken)
+        except CutShortError:
+            self.reader.index = len(self.reader.lexed.tokens)
+        except FileError as error:
+            if not filling.failed:
+                self.whole.errors.append(error)
+            self._recover(start)
+            names.doubtful |= {token.raw.lower() for token in self.reader.lexed.tokens[start : self.reader.index]}
+        except ArgumentError as error:  # a declaration has found it in itself, after the statement was read
+            if taken and not filling.failed:
+                error.origin = error.origin or origin
+                self.whole.errors.append(error)
+        self.whole.errors += filling.errors
+
+    def _read(self, token: Token, names: Names, into: DeclarationCollector, *, taken: bool) -> None:
+        reader = self.reader
+        if token.upper == "SET":
+            name, value = read_set(reader)
+            if taken:
+                self.whole.scope.assigned[name] = value
+        elif token.upper == "INCLUDE":
+            file = read_include(reader)
+            if taken:
+                self._include(file)
+        elif token.upper in STATEMENTS:
+            STATEMENTS[token.upper](reader, names, into, reader.span(token).origin)
+        else:
+            raise self._unknown(token)
+
+    def _include(self, file: Named) -> None:
+        if self.reader.filling.failed:
+            self.whole.names.whole = False  # which file it is depends on a value that is not there
+        else:
+            self.whole.include(file)
+
+    def _recover(self, start: int) -> None:
+        """Goes on after the next `;`, or where a line begins with a statement."""
+        reader = self.reader
+        reader.index = max(reader.index, start + 1)
+        while reader.token is not None and not reader.take(";"):
+            if starts_statement(reader, reader.index):
+                return
+            reader.index += 1
+
+    # IF … THEN … ELSE IF … THEN … ELSE … END IF;
+
+    def _if(self, *, taken: bool) -> None:
+        opener = self.reader.step()
+        done = self._branch(taken=taken, conditional=True)
+        last = closed = False
+        while not closed and (token := self.reader.token) is not None:
+            if token.upper != "END" and last:
+                self._note(
+                    token, "language.unexpected", "this IF has an ELSE already", "nothing but END IF; can follow it"
+                )
+            if self._take_else_if():
+                done = self._branch(taken=taken and not done, conditional=True) or done
+            elif self.reader.take("ELSE"):
+                last = True
+                done = self._branch(taken=taken and not done, conditional=False) or done
+            else:
+                closed = self._end_if()
+        if not closed and not self.reader.lexed.cut:
+            self._note(opener, "language.if_without_end", "this IF has no END IF", "write END IF; after it")
+
+    def _branch(self, *, taken: bool, conditional: bool) -> bool:
+        """Reads one branch; whether it was taken."""
+        chosen = (self._condition(taken=taken) if conditional else True) and taken
+        self._block(taken=chosen, inside=True)
+        return chosen
+
+    def _take_else_if(self) -> bool:
+        """An IF on the line of its ELSE goes on with it; on a line of its own it is a block inside."""
+        following = self.reader.ahead(1)
+        if following is not None and following.first_on_line:
+            return self.reader.take("ELSEIF")
+        return self.reader.take("ELSE", "IF") or self.reader.take("ELSEIF")
+
+    def _condition(self, *, taken: bool) -> bool:
+        """Whether it holds; one that cannot be read does not."""
+        reader = self.reader
+        filling = reader.filling = Substitution(reader.lexed, self.whole.scope, blind=not taken)
+        try:
+            holds = self._comparison()
+        except CutShortError:
+            return False
+        except FileError as error:
+            if not filling.failed:
+                self.whole.errors.append(error)
+            self._skip_to_then()
+            holds = False
+        self.whole.errors += filling.errors
+        return holds and not filling.failed
+
+    def _comparison(self) -> bool:
+        reader = self.reader
+        example = 'write IF ${name} == "value" THEN'
+        left = reader.value("IF needs a comparison", example)
+        token = reader.token
+        if token is None or token.raw not in {"==", "!="}:
+            reader.fail_here("a condition compares with == or !=", example)
+        reader.index += 1
+        right = reader.value(f"{token.raw} needs a value after it", example)
+        reader.expect("THEN", "IF", "THEN after the condition")
+        return _equal(left, right) is (token.raw == "==")
+
+    def _skip_to_then(self) -> None:
+        reader = self.reader
+        place = reader.index
+        while (token := reader.ahead(place - reader.index)) is not None and token.raw != ";":
+            place += 1
+            if token.upper == "THEN":
+                reader.index = place
+                return
+
+    def _end_if(self) -> bool:
+        start = self.reader.index
+        end = self.reader.step()
+        try:
+            if not self.reader.take("IF"):
+                self.reader.fail(end, "language.unexpected", f"{end.raw} closes nothing here", "write END IF;")
+            self.reader.end()
+        except CutShortError:
+            pass
+        except FileError as error:
+            self.whole.errors.append(error)
+            self._recover(start)
+        return True
+
+    def _stray(self, token: Token) -> None:
+        problem = f"no IF is open for this {token.upper}"
+        self._note(token, "language.no_open_if", problem, "remove it, or write an IF")
+        start = self.reader.index
+        self.reader.step()
+        if token.upper == "END":
+            self._recover(start)
+
+    def _unknown(self, token: Token) -> FileError:
+        template = template_in(self.reader.lexed.text, [token])
+        return template or FileError(*_unknown_statement(token), span=self.reader.span(token))
+
+    def _note(self, token: Token, code: str, problem: str, remedy: str) -> None:
+        self.whole.errors.append(FileError(code, problem, remedy, span=self.reader.span(token)))
+
+
+def _unknown_statement(token: Token) -> tuple[str, str, str]:
+    remedy = suggestion(token.raw, STATEMENT_WORDS, f"statements start with {', '.join(STATEMENT_WORDS)}")
+    return "language.unknown_statement", f"no statement starts with {token.raw}", remedy
+
+
+def _equal(left: str, right: str) -> bool:
+    numbers = _NUMBER.fullmatch(left) and _NUMBER.fullmatch(right)
+    return Decimal(left) == Decimal(right) if numbers else left == right

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.frontends.joins import read_join_statement, refuse_mode
 from tidemill.frontends.pipeline.clauses import (
     CLAUSES,
     EXPORT_MODES,
@@ -17,7 +18,6 @@ from tidemill.frontends.pipeline.clauses import (
     read_source_params,
 )
 from tidemill.frontends.pipeline.declarations import LoadStatement
-from tidemill.frontends.pipeline.joins import read_join, refuse_mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind, template_in
 from tidemill.frontends.tables import query_of
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.errors import Origin
-    from tidemill.frontends.pipeline.blocks import Names
-    from tidemill.frontends.pipeline.declarations import Declarations, Options
+    from tidemill.frontends.pipeline.declarations import DeclarationCollector, Names, Options
     from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.model.cursor import Duration
 
@@ -53,7 +52,7 @@ def read_include(reader: TokenReader) -> Named:
     return path
 
 
-def read_source(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_source(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     name = reader.name(
         "SOURCE needs a name", 'write SOURCE orders TYPE CSV PARAMS { "path": "orders.csv" };', dotted=False
     )
@@ -69,7 +68,7 @@ def read_source(reader: TokenReader, names: Names, into: Declarations, origin: O
     into.add_source(source_of(name.text, kind, lookback=lookback, origin=origin, **shared))
 
 
-def read_load(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_load(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     table = _declared_table(reader, names.declare_loaded, "LOAD", "write LOAD raw_orders FROM orders;")
     reader.expect("FROM", "LOAD", f"LOAD {table.text} FROM and the name of a source")
     source = reader.name("FROM needs the name of a source", f"write LOAD {table.text} FROM orders;", dotted=False)
@@ -78,7 +77,7 @@ def read_load(reader: TokenReader, names: Names, into: Declarations, origin: Ori
     into.add_load(LoadStatement(table.text, source, mode, _options(options, "LOAD"), origin))
 
 
-def read_create_table(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_create_table(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     reader.take("OR", "REPLACE")
     reader.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
     table = _declared_table(reader, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
@@ -87,7 +86,7 @@ def read_create_table(reader: TokenReader, names: Names, into: Declarations, ori
     _expect_as(reader)
     if reader.at("INCREMENTAL"):
         refuse_mode(mode.span)
-        into.add_join(table.text, *read_join(reader, names.naming, origin), options)
+        into.add_join(table.text, *read_join_statement(reader, names.naming, origin), options)
         return
     expect_query(reader, "AS")
     query = reader.query(query_end(reader))
@@ -95,7 +94,7 @@ def read_create_table(reader: TokenReader, names: Names, into: Declarations, ori
     into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
 
 
-def read_export(reader: TokenReader, names: Names, into: Declarations, origin: Origin) -> None:
+def read_export(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     end = export_end(reader)
     if _is_name(reader, end):
         table = reader.name("EXPORT needs a table or a query", 'write EXPORT daily TO "out/daily" TYPE PARQUET;')

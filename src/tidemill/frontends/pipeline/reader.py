@@ -16,7 +16,7 @@ from tidemill.model.mistakes import FileError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidemill.frontends.pipeline.substitution import Filling
+    from tidemill.frontends.pipeline.substitution import Substitution
     from tidemill.frontends.pipeline.tokens import Lexed, Token
     from tidemill.model.mistakes import Span
 
@@ -42,7 +42,7 @@ class TokenReader:
     """A place among the tokens of one text."""
 
     lexed: Lexed
-    filling: Filling
+    filling: Substitution
     index: int = 0
 
     # where it is

@@ -32,7 +32,7 @@ class Form(Enum):
 
 
 @dataclass
-class Scope:
+class VariableScope:
     """What variables are worth at this point of a pipeline; SET changes it for what follows."""
 
     variables: Variables
@@ -80,7 +80,7 @@ class Filled:
 
 
 @dataclass
-class Filling:
+class Substitution:
     """Fills pieces of one text from a scope. Errors are collected; `failed` says that there are any.
 
     With `blind`, values are not looked for (a branch that is not taken must not ask for them), and `failed` says
@@ -88,7 +88,7 @@ class Filling:
     """
 
     lexed: Lexed
-    scope: Scope
+    scope: VariableScope
     blind: bool = False
     errors: list[FileError] = field(default_factory=list)
     failed: bool = False

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
-from tidemill.frontends.sql.queries import name_of, names_a_table, scopes_of
+from tidemill.frontends.sql.scopes import parse_query
 from tidemill.model.window import WINDOW_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from sqlglot.optimizer.scope import Scope
+
+    from tidemill.frontends.sql.scopes import OutputColumn, QueryTree, Relation
+
     Names = frozenset[str]
-    Source = exp.Expr | Scope
 
 _NONE: Names = frozenset()
 
@@ -29,12 +31,12 @@ def missed_inputs(
     by that key. Where it cannot be known who owns the column, nobody does. A query with one input misses none. None
     where the query cannot be parsed.
     """
-    scopes = scopes_of(query)
-    if not scopes:
+    tree = parse_query(query)
+    if tree is None or tree.root is None:
         return None
-    reader = _Reader(key, view)
-    inputs = list(dict.fromkeys(reader.inputs(scopes[-1])))
-    missed = reader.owned(scopes[-1], column).missed if len(inputs) > 1 else _NONE
+    lineage = _Lineage(tree, key, view)
+    inputs = list(dict.fromkeys(lineage.inputs(tree.root)))
+    missed = lineage.of_name(tree.root, column).missed if len(inputs) > 1 else _NONE
     return tuple(name for name in inputs if name in missed)
 
 
@@ -47,117 +49,82 @@ class _Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _Lineage:
+    tree: QueryTree
     key: Callable[[str], str]
     view: Callable[[str], str | None]
 
-    def inputs(self, source: Source, seen: tuple[int, ...] = ()) -> Iterator[str]:
-        """All that is read, by the names of tables; a view is what it reads. A recursive CTE is read once."""
-        if not isinstance(source, Scope):
-            yield from self._of_table(source)
-            return
-        if id(source) in seen:
-            return
-        below = [each for _, each in source.selected_sources.values()]
-        tested = [source.sources[name] for name in source.semi_or_anti_join_tables if name in source.sources]
-        for each in (*below, *tested, *source.set_operation_scopes, *source.subquery_scopes):
-            yield from self.inputs(each, (*seen, id(source)))
+    def inputs(self, scope: Scope) -> Iterator[str]:
+        """All that is read, by the names of tables; a view is what it reads."""
+        for relation in self.tree.relations(scope):
+            if relation.name is not None:
+                name, viewed = self._known(relation.name)
+                yield from viewed.inputs(viewed.tree.scopes[-1]) if viewed else (name,)
+            elif relation.scope is not None:
+                yield from self.inputs(relation.scope)
+        for each in (*scope.set_operation_scopes, *scope.subquery_scopes):
+            yield from self.inputs(each)
 
-    def owned(self, source: Source, column: str, seen: tuple[int, ...] = ()) -> _Owned:
-        """Who owns a column of this source."""
-        if not isinstance(source, Scope):
-            return self._owned_by_table(source, column)
-        if id(source) in seen:
+    def of_name(self, scope: Scope, name: str) -> _Owned:
+        """Who owns the column of this name: it is listed, or there is one `*` that may bring it."""
+        columns = self.tree.columns(scope)
+        if listed := next((each for each in columns if each.has_name(name)), None):
+            return self.of_column(scope, listed)
+        stars = [each.relation for each in columns if each.is_open]
+        if len(stars) != 1 or stars[0] is None or scope.set_operation_scopes:
+            return _Owned(missed=frozenset(self.inputs(scope)))
+        return self._of_select(scope, [self._of_relation(stars[0], name, None)])
+
+    def of_column(self, scope: Scope, column: OutputColumn) -> _Owned:
+        """What a row's time is made of: of several inputs, only GREATEST moves with each of them."""
+        if column.branches:
+            return self._of_union(scope, column)
+        if column.relation is not None:
+            return self._of_select(scope, [self._of_relation(column.relation, column.name, column.column)])
+        found = [self._of_reference(scope, each) for each in column.made.find_all(exp.Column)] if column.made else []
+        return self._of_select(scope, found, moves_with_all=isinstance(_bare(column.made), exp.Greatest))
+
+    def _known(self, table: str) -> tuple[str, _Lineage | None]:
+        """How a table is known; of a view, its query."""
+        name = self.key(table)
+        tree = parse_query(self.view(name) or "")
+        return name, _Lineage(tree, self.key, self.view) if tree and tree.scopes else None
+
+    def _of_relation(self, relation: Relation, name: str, column: OutputColumn | None) -> _Owned:
+        if relation.scope is not None:
+            return self.of_column(relation.scope, column) if column else self.of_name(relation.scope, name)
+        if relation.name is None:
             return _Owned()
-        if source.set_operation_scopes:
-            return self._owned_by_union(source, column, (*seen, id(source)))
-        return self._owned_by_select(source, column, (*seen, id(source)))
+        known, viewed = self._known(relation.name)
+        return viewed.of_name(viewed.tree.scopes[-1], name) if viewed else _Owned(frozenset({known}))
 
-    def _of_table(self, table: exp.Expr) -> Iterator[str]:
-        if not isinstance(table, exp.Table) or not names_a_table(table):
-            return
-        name = self.key(name_of(table))
-        scopes = scopes_of(self.view(name) or "")
-        yield from self.inputs(scopes[-1]) if scopes else (name,)
-
-    def _owned_by_table(self, table: exp.Expr, column: str) -> _Owned:
-        if not isinstance(table, exp.Table) or not names_a_table(table):
+    def _of_reference(self, scope: Scope, column: exp.Column) -> _Owned:
+        """Nobody owns it where only the data can tell whose it is."""
+        owners = self.tree.owners(scope, column)
+        if len(owners) != 1:
             return _Owned()
-        name = self.key(name_of(table))
-        scopes = scopes_of(self.view(name) or "")
-        return self.owned(scopes[-1], column) if scopes else _Owned(frozenset({name}))
+        relation, listed = owners[0]
+        return self._of_relation(relation, column.name, listed and listed.column)
 
-    def _owned_by_union(self, union: Scope, column: str, seen: tuple[int, ...]) -> _Owned:
+    def _of_union(self, union: Scope, column: OutputColumn) -> _Owned:
         """Each branch by itself: an input may own the column in one and be missed in another."""
-        names = [name.lower() for name in _names(union)]
-        if column.lower() not in names:
-            return _Owned(missed=frozenset(self.inputs(union)))
-        place = names.index(column.lower())
-        found = [self._owned_at(branch, place, seen) for branch in union.set_operation_scopes]
+        pairs = zip(union.set_operation_scopes, column.branches, strict=True)
+        found = [
+            self.of_column(scope, each) if each else _Owned(missed=frozenset(self.inputs(scope)))
+            for scope, each in pairs
+        ]
         return _Owned(_all(each.owners for each in found), _all(each.missed for each in found))
 
-    def _owned_at(self, branch: Scope, place: int, seen: tuple[int, ...]) -> _Owned:
-        names = _names(branch)
-        known = place < len(names) and "*" not in names
-        return self.owned(branch, names[place], seen) if known else _Owned(missed=frozenset(self.inputs(branch)))
-
-    def _owned_by_select(self, select: Scope, column: str, seen: tuple[int, ...]) -> _Owned:
-        """What a row's time is made of: of several inputs, only GREATEST moves with each of them."""
-        made = _made_of(select, column)
-        sources = [(_source_of(select, each), each.name) for each in made.columns]
-        found = [self.owned(source, name, seen) if source else _Owned() for source, name in sources]
+    def _of_select(self, select: Scope, found: list[_Owned], *, moves_with_all: bool = False) -> _Owned:
         owners = [each.owners for each in found]
-        own = _all(owners) if made.greatest else frozenset.intersection(*owners) if owners else _NONE
+        own = _all(owners) if moves_with_all else frozenset.intersection(*owners) if owners else _NONE
         return _Owned(own, _all(each.missed for each in found) | (frozenset(self.inputs(select)) - own))
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """The columns that an output column is made of; `greatest` where it is the greatest of them."""
-
-    columns: tuple[exp.Column, ...] = ()
-    greatest: bool = False
-
-
-def _made_of(select: Scope, column: str) -> _Made:
-    projections = select.expression.expressions
-    for each in projections:
-        if each.alias_or_name.lower() == column.lower():
-            return _Made(tuple(each.find_all(exp.Column)), isinstance(_bare(each), exp.Greatest))
-    stars = [each for each in projections if each.is_star]
-    tables = {each.table for each in stars if isinstance(each, exp.Column)}
-    if len(stars) != 1:
-        return _Made()
-    return _Made((exp.column(column, table=next(iter(tables), None) or None),))
-
-
-def _bare(projection: exp.Expr) -> exp.Expr:
-    while isinstance(projection, exp.Alias | exp.Cast | exp.Paren):
-        projection = projection.this
-    return projection
-
-
-def _source_of(select: Scope, column: exp.Column) -> Source | None:
-    """The source that has this column; None where only the data can tell."""
-    sources: dict[str, Source] = {name.lower(): each for name, (_, each) in select.selected_sources.items()}
-    if column.table:
-        return sources.get(column.table.lower())
-    if len(sources) == 1:
-        return next(iter(sources.values()))
-    if not all(isinstance(each, Scope) and "*" not in _names(each) for each in sources.values()):
-        return None
-    having = [each for each in sources.values() if isinstance(each, Scope) and _has(each, column.name)]
-    return having[0] if len(having) == 1 else None
-
-
-def _names(scope: Scope) -> list[str]:
-    """Its output columns, in order; `*` for a star."""
-    query = scope.expression
-    return query.named_selects if isinstance(query, exp.Query) else ["*"]
-
-
-def _has(scope: Scope, column: str) -> bool:
-    return column.lower() in {name.lower() for name in _names(scope)}
+def _bare(made: exp.Expr | None) -> exp.Expr | None:
+    while isinstance(made, exp.Alias | exp.Cast | exp.Paren):
+        made = made.this
+    return made
 
 
 def _all(names: Iterable[Names]) -> Names:
@@ -180,7 +147,9 @@ def losing_parts(query: str) -> tuple[str, ...]:
 
     The bounds of a run's window are no filter. Nothing where the query cannot be parsed.
     """
-    found = {part for scope in scopes_of(query) if not _in_an_expression(scope) for part in _parts(scope.expression)}
+    tree = parse_query(query)
+    scopes = [scope for scope in tree.scopes if not _in_an_expression(scope)] if tree else []
+    found = {part for scope in scopes for part in _parts(scope.expression)}
     return tuple(part for part in (_GROUPS, _JOINS, _DISTINCT, _FILTERS) if part in found)
 
 

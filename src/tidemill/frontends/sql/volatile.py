@@ -1,4 +1,4 @@
-"""Output columns that differ from run to run: load times, random numbers, and sums of floats."""
+"""What differs from run to run over the same rows: load times, random numbers, sums of floats, order of lists."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tidemill.frontends.sql.queries import parse_query
+from tidemill.frontends.sql.scopes import parse_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from sqlglot.optimizer.scope import Scope
+
+    from tidemill.frontends.sql.scopes import OutputColumn, QueryTree
 
 
 class _Status(IntEnum):
@@ -22,24 +24,6 @@ class _Status(IntEnum):
     DATA = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns of a query, in order. `whole` is False where `*` brings columns that only the data can name."""
-
-    listed: tuple[tuple[str, _Status], ...] = ()
-    whole: bool = True
-
-    def find(self, name: str) -> _Status | None:
-        return next((status for each, status in self.listed if each.lower() == name.lower()), None)
-
-    def renamed(self, names: list[str]) -> _Columns:
-        """With the names that an alias gives: `AS t(a, b)`."""
-        if not names or not self.whole:
-            return self if not names else _UNKNOWN
-        return _Columns(tuple((name, status) for name, (_, status) in zip(names, self.listed, strict=False)))
-
-
-_UNKNOWN = _Columns(whole=False)
 _VOLATILE_BY_NAME = {
     *("now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp"),
     *("uuid", "rand", "random", "randn", "randstr", "uniform", "monotonically_increasing_id", "spark_partition_id"),
@@ -57,12 +41,6 @@ _VOLATILE = (
     exp.Uniform,
 )
 _SPECIAL_DATES = {"now", "today", "yesterday", "tomorrow"}
-# What Spark calls a column that is one of these calls and has no alias.
-_CALLED: dict[type[exp.Expr], str] = {
-    exp.CurrentTimestamp: "current_timestamp()",
-    exp.CurrentDate: "current_date()",
-    exp.Uuid: "uuid()",
-}
 
 
 def volatile_columns(query: str) -> tuple[str, ...]:
@@ -72,16 +50,11 @@ def volatile_columns(query: str) -> tuple[str, ...]:
     known (unparsed SQL, columns of tables), a column is treated as data.
     """
     tree = parse_query(query)
-    columns = _of_query(tree, {}) if tree else _UNKNOWN
-    return tuple(name for name, status in columns.listed if status is _Status.VOLATILE and name)
-
-
-def output_columns(query: str) -> tuple[str, ...] | None:
-    """The names of all output columns, in order; None where only the data can name one (`*` of a table, `explode`)."""
-    tree = parse_query(query)
-    columns = _of_query(tree, {}) if tree else _UNKNOWN
-    names = tuple(name for name, _ in columns.listed)
-    return names if columns.whole and all(names) else None
+    if tree is None or tree.root is None:
+        return ()
+    statuses = _Statuses(tree)
+    columns = (each for each in tree.columns(tree.root) if each.name and not each.is_open)
+    return tuple(each.name for each in columns if statuses.of_column(tree.root, each) is _Status.VOLATILE)
 
 
 def reads_clock(query: str) -> bool:
@@ -89,8 +62,10 @@ def reads_clock(query: str) -> bool:
 
     Volatile output columns take no part in comparison, so they do not count. A query that cannot be parsed may.
     """
-    tree = parse_query(query)
-    return tree is None or any(_is_volatile(node) and not _is_own_column(node, tree) for node in tree.walk())
+    parsed = parse_query(query)
+    if parsed is None:
+        return True
+    return any(_is_volatile(node) and not _is_own_column(node, parsed.tree) for node in parsed.tree.walk())
 
 
 def _is_own_column(node: exp.Expr, tree: exp.Expr) -> bool:
@@ -100,123 +75,57 @@ def _is_own_column(node: exp.Expr, tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Select) and node in tree.expressions and node.find(exp.Column) is None
 
 
-def _of_query(query: exp.Expr, around: Mapping[str, _Columns]) -> _Columns:
-    ctes = {**around}
-    clause = query.args.get("with_")
-    for cte in clause.expressions if isinstance(clause, exp.With) else ():
-        within = {**ctes, cte.alias.lower(): _UNKNOWN} if cte.parent.recursive else ctes
-        ctes[cte.alias.lower()] = _of_query(cte.this, within).renamed(cte.alias_column_names)
-    match query:
-        case exp.Select():
-            return _of_select(query, ctes)
-        case exp.SetOperation():
-            by_name = bool(query.args.get("by_name"))
-            return _together(_of_query(query.this, ctes), _of_query(query.expression, ctes), by_name=by_name)
-        case exp.Subquery():
-            return _of_query(query.this, ctes)
-        case _:
-            return _UNKNOWN
-
-
-def _together(first: _Columns, second: _Columns, *, by_name: bool) -> _Columns:
-    """Of UNION and its like: a column is volatile when no side has data in it."""
-    if by_name or not (first.whole and second.whole):
-        pairs = [(name, status, second.find(name)) for name, status in first.listed]
-    else:
-        pairs = [(name, status, other) for (name, status), (_, other) in zip(first.listed, second.listed, strict=False)]
-    listed = [(name, max(status, _Status.DATA if other is None else other)) for name, status, other in pairs]
-    return _Columns(tuple(listed), first.whole and second.whole)
-
-
 @dataclass
-class _Scope:
-    """What names mean inside one SELECT: its sources by alias, and the aliases that it has made so far."""
+class _Statuses:
+    """What the columns of a query depend on; those of one that are known are kept."""
 
-    sources: dict[str, _Columns]
-    ctes: Mapping[str, _Columns]
-    aliases: dict[str, _Status] = field(default_factory=dict)
+    tree: QueryTree
+    kept: dict[OutputColumn, _Status] = field(default_factory=dict)
 
-    @property
-    def whole(self) -> bool:
-        return all(source.whole for source in self.sources.values())
+    def of_column(self, scope: Scope, column: OutputColumn) -> _Status:
+        if column not in self.kept:
+            self.kept[column] = self._of_column(scope, column)
+        return self.kept[column]
 
-    def chosen(self, alias: str) -> list[_Columns]:
-        """The sources that `*` or `alias.*` stands for."""
-        return [self.sources.get(alias.lower(), _UNKNOWN)] if alias else [*self.sources.values()]
+    def _of_column(self, scope: Scope, column: OutputColumn) -> _Status:
+        """Of UNION and its like a column is volatile when no side has data in it."""
+        if column.made is not None:
+            return self._of_expression(scope, column.made, column)
+        if column.branches:
+            pairs = zip(scope.set_operation_scopes, column.branches, strict=True)
+            return max(self.of_column(branch, each) if each else _Status.DATA for branch, each in pairs)
+        return self._of_relation(column)
 
-    def find(self, column: exp.Column) -> _Status:
-        if column.table:
-            found = self.sources.get(column.table.lower(), _UNKNOWN).find(column.name)
-            return _Status.DATA if found is None else found
-        statuses = [found for source in self.sources.values() if (found := source.find(column.name)) is not None]
-        if statuses:
-            return max(statuses)
-        return self.aliases.get(column.name.lower(), _Status.DATA) if self.whole else _Status.DATA
+    def _of_relation(self, passed: OutputColumn) -> _Status:
+        within = passed.relation.scope if passed.relation else None
+        return self.of_column(within, passed.column) if within and passed.column else _Status.DATA
 
+    def _of_expression(self, scope: Scope, node: exp.Expr, column: OutputColumn) -> _Status:
+        """`column` is the one that it makes, or is a part of."""
+        if isinstance(node, exp.Column):
+            return self._of_reference(scope, node, column)
+        if isinstance(node, exp.AggFunc | exp.Window | exp.Exists):
+            return _Status.DATA
+        if isinstance(node, exp.Query):
+            return self._of_query(node)
+        own = _Status.VOLATILE if _is_volatile(node) else _Status.FIXED
+        return max([own, *(self._of_expression(scope, child, column) for child in node.iter_expressions())])
 
-def _of_select(select: exp.Select, ctes: Mapping[str, _Columns]) -> _Columns:
-    scope = _Scope(dict(_sources(select, ctes)), ctes)
-    listed: list[tuple[str, _Status]] = []
-    whole = True
-    for projection in select.expressions:
-        star = projection.this if isinstance(projection, exp.Column) else projection
-        if isinstance(star, exp.Star):
-            chosen = scope.chosen(projection.table if star is not projection else "")
-            listed += _of_star(star, chosen)
-            whole = whole and all(source.whole for source in chosen)
-        else:
-            status = _status(projection, scope)
-            listed.append((_output_name(projection), status))
-            scope.aliases[projection.alias.lower()] = status
-    return _Columns(tuple(listed), whole)
+    def _of_query(self, query: exp.Expr) -> _Status:
+        scope = self.tree.scope_of(query)
+        columns = self.tree.columns(scope) if scope else ()
+        found = (self.of_column(scope, each) for each in columns if scope and not each.is_open)
+        return max(found, default=_Status.DATA)
 
-
-def _sources(select: exp.Select, ctes: Mapping[str, _Columns]) -> Iterator[tuple[str, _Columns]]:
-    start = select.args.get("from_")
-    joined = [join.this for join in select.args.get("joins") or ()]
-    for source in [*([start.this] if start else ()), *joined, *(select.args.get("laterals") or ())]:
-        yield source.alias_or_name.lower(), _of_source(source, ctes)
-
-
-def _of_source(source: exp.Expr, ctes: Mapping[str, _Columns]) -> _Columns:
-    if source.args.get("pivots"):
-        return _UNKNOWN
-    match source:
-        case exp.Table() if not source.db and isinstance(source.this, exp.Identifier):
-            return ctes.get(source.name.lower(), _UNKNOWN).renamed(source.alias_column_names)
-        case exp.Subquery():
-            return _of_query(source, ctes).renamed(source.alias_column_names)
-        case _:
-            return _UNKNOWN
-
-
-def _of_star(star: exp.Star, sources: list[_Columns]) -> list[tuple[str, _Status]]:
-    gone = {each.name.lower() for key in ("except_", "replace") for each in star.args.get(key) or ()}
-    gone |= {each.alias.lower() for each in star.args.get("replace") or ()}
-    return [column for source in sources for column in source.listed if column[0].lower() not in gone]
-
-
-def _output_name(projection: exp.Expr) -> str:
-    """What Spark calls the column; nothing where that is a longer story."""
-    if projection.alias:
-        return projection.alias
-    if isinstance(projection, exp.Anonymous):
-        return f"{projection.name.lower()}()" if not projection.expressions else ""
-    while isinstance(projection, exp.Cast):  # Spark names a cast column as the column
-        projection = projection.this
-    return projection.name if isinstance(projection, exp.Column) else _CALLED.get(type(projection), "")
-
-
-def _status(node: exp.Expr, scope: _Scope) -> _Status:
-    if isinstance(node, exp.Column):
-        return scope.find(node)
-    if isinstance(node, exp.AggFunc | exp.Window | exp.Exists):
-        return _Status.DATA
-    if isinstance(node, exp.Query):
-        columns = _of_query(node, scope.ctes)
-        return max((status for _, status in columns.listed), default=_Status.DATA)
-    own = _Status.VOLATILE if _is_volatile(node) else _Status.FIXED
-    return max([own, *(_status(child, scope) for child in node.iter_expressions())])
+    def _of_reference(self, scope: Scope, node: exp.Column, column: OutputColumn) -> _Status:
+        """By its relations; where none has it, by what the same SELECT has made under this name before."""
+        owners = [each for _, each in self.tree.owners(scope, node)]
+        if listed := [each for each in owners if each]:
+            return max(self._of_relation(each) for each in listed)
+        columns = self.tree.columns(scope)
+        before = columns[: columns.index(column)]
+        made = None if owners or node.table else next((each for each in before[::-1] if each.has_name(node.name)), None)
+        return self.of_column(scope, made) if made and made.made else _Status.DATA
 
 
 def _is_volatile(node: exp.Expr) -> bool:
@@ -243,8 +152,8 @@ def sums_of(query: str) -> tuple[str, ...]:
     They are followed by name, through CTEs, subqueries and `*`. Where a column gets its name by its place alone
     (a second branch of UNION, `c(a, b)`), or the query cannot be parsed, it is not found.
     """
-    tree = parse_query(query)
-    selects = tree.find_all(exp.Select) if tree else ()
+    parsed = parse_query(query)
+    selects = parsed.tree.find_all(exp.Select) if parsed else ()
     projections = [each for select in selects for each in select.expressions]
     found: set[str] = set()
     while more := {_name(each) for each in projections if _sums(each, found)} - found:
@@ -266,3 +175,59 @@ def _is_sum(call: exp.Func) -> bool:
 def _name(projection: exp.Expr) -> str:
     """What Spark calls the column: without an alias as its expression is written."""
     return (projection.alias_or_name or projection.sql(dialect="spark")).lower()
+
+
+_UNSTEADY: dict[type[exp.Expr], str] = {
+    exp.ArrayAgg: "collect_list",
+    exp.ArrayUniqueAgg: "collect_set",
+    exp.First: "first",
+    exp.FirstValue: "first_value",
+    exp.Last: "last",
+    exp.LastValue: "last_value",
+    exp.AnyValue: "any_value",
+    exp.Mode: "mode",
+    exp.ApproxQuantile: "percentile_approx",
+    exp.GroupConcat: "listagg",
+}
+_UNSTEADY_BY_NAME = {"collect_list", "collect_set", "histogram_numeric", "listagg", "string_agg", "mode"}
+_LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+_ORDER_FREE = (exp.ArraySort, exp.ArraySize)
+_ORDER_FREE_BY_NAME = {"array_sort", "sort_array", "size", "cardinality", "array_size"}
+
+
+def unrepeatable(query: str) -> str | None:
+    """The first aggregate whose value may differ from run to run over the same rows, such as `collect_list`.
+
+    Sums and averages of floats are such too, but that needs types: the caller has to look. None also when the
+    query cannot be parsed.
+    """
+    parsed = parse_query(query)
+    calls = parsed.tree.find_all(exp.Func, bfs=False) if parsed else ()
+    return next((_spark_name(call) for call in calls if _is_unsteady(call)), None)
+
+
+def _spark_name(node: exp.Expr) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else _UNSTEADY[type(node)]
+
+
+def _is_unsteady(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _UNSTEADY_BY_NAME
+    if type(node) not in _UNSTEADY:
+        return False
+    return not _is_ordered(node) and not (isinstance(node, _LISTS) and _order_is_dropped(node.parent))
+
+
+def _is_ordered(node: exp.Expr) -> bool:
+    """Inside a window with ORDER BY, or WITHIN GROUP (ORDER BY …)."""
+    around = node.parent
+    while isinstance(around, exp.IgnoreNulls | exp.RespectNulls):
+        around = around.parent
+    windowed = isinstance(around, exp.Window) and around.args.get("order") is not None
+    return windowed or isinstance(around, exp.WithinGroup) or isinstance(node.this, exp.Order)
+
+
+def _order_is_dropped(around: exp.Expr | None) -> bool:
+    if isinstance(around, exp.Anonymous):
+        return around.name.lower() in _ORDER_FREE_BY_NAME
+    return isinstance(around, _ORDER_FREE)

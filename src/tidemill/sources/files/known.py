@@ -1,4 +1,4 @@
-"""The columns of files, as far as they are known without Spark: by headers, footers and logs."""
+"""What files say of their columns without Spark: by headers, footers and logs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from tidemill.formats.delta.log import DeltaLog
-from tidemill.sources.files.text import CsvOptions, headers_of, with_tabs
+from tidemill.formats.registry import format_named
+from tidemill.sources.files.text import CsvOptions, headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,26 +27,20 @@ def known_columns(source: FileSource) -> tuple[str, ...] | None:
     """The names of the columns that reading the source gives; None where only Spark can tell."""
     if source.columns:
         return source.columns
-    if source.format == "delta":  # options may choose another version
-        return None if source.options else tuple(DeltaLog(source.paths[0]).columns())
+    if source.is_table:  # options may choose another version
+        return None if source.options else tuple(format_named(source.format).log(source.paths[0]).columns())
     found = source.listing
-    in_folders = any("=" in part for root, file in found.placed for part in root.parts(file)[:-1])
-    if in_folders or not found.files:  # names of folders are columns too
+    if found.in_partitions or not found.files:
         return None
-    match source.format:
-        case "csv" | "tsv":
-            return _of_text(source, found)
-        case "parquet" if source.is_plain and len(found.files) <= _FEW:
-            return _of_footers(found)
-        case _:
-            return None
+    if source.has_header:
+        return _of_text(source, found)
+    return _of_footers(found) if source.is_plain and len(found.files) <= _FEW else None
 
 
 def _of_text(source: FileSource, found: Listing) -> tuple[str, ...] | None:
     if source.types.schema:
         return _of_ddl(source.types.schema)
-    options = dict(source.options)
-    headers = headers_of(found, CsvOptions.of(with_tabs(options) if source.format == "tsv" else options))
+    headers = headers_of(found, CsvOptions.of(source.read_options))
     return None if headers is None else _together(headers)
 
 
@@ -70,6 +64,27 @@ def _footer(files: fs.FileSystem, path: str) -> Sequence[str]:
     with files.open_input_file(path) as file:
         names: list[str] = pq.read_schema(file).names
         return names
+
+
+_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_FEW_SCHEMAS = 32  # footers that are read here sooner than by a job
+
+
+def written_schema(found: Listing) -> str | None:
+    """The schema in Spark's JSON, if Spark wrote the same into the footers of all these files."""
+    if found.in_partitions or len(found.files) > _FEW_SCHEMAS:
+        return None
+    texts = {_written(root.files, file.path) for root, file in found.placed}
+    text = texts.pop() if len(texts) == 1 else None
+    return text.decode() if text else None
+
+
+def _written(files: fs.FileSystem, path: str) -> bytes | None:
+    try:
+        with files.open_input_file(path) as file:
+            return (pq.read_metadata(file).metadata or {}).get(_SCHEMA)
+    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
+        return None
 
 
 def _together(columns: Iterable[Sequence[str]]) -> tuple[str, ...]:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from pyarrow import fs
 
 from tidemill.errors import ConnectorError, MissingFileError, TidemillError
-from tidemill.formats.filesystem import file_system, is_folder, is_hidden
+from tidemill.formats.filesystem import file_system, is_hidden
+from tidemill.formats.registry import table_in
 from tidemill.model.names import local_path
+from tidemill.sources.kinds import tables_by_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,10 +90,11 @@ class Listing:
         except PermissionError as failure:
             raise self._forbidden(path) from failure
         if not found:
+            table = tables_by_path()
             raise self._absent(
                 "source.missing",
                 f"There is nothing at {path}.",
-                "Give the path of a file, a folder or a Delta table.",
+                f"Give the path of a file, a folder or a {table}.",
             )
         return found
 
@@ -114,6 +117,11 @@ class Listing:
     def nested(self) -> bool:
         """Whether files lie in folders that are no partitions (`day=1/`), which Spark would skip."""
         return any("=" not in part for root, file in self.placed for part in root.parts(file)[:-1])
+
+    @property
+    def in_partitions(self) -> bool:
+        """Whether files lie in folders of partitions (`day=1/`), whose names are columns too."""
+        return any("=" in part for root, file in self.placed for part in root.parts(file)[:-1])
 
     def check(self) -> None:
         """Files that Spark would skip silently, or could not read for their names, are an error."""
@@ -140,8 +148,10 @@ class Listing:
             )
 
     @property
-    def is_delta(self) -> bool:
-        return any(root.is_folder and is_folder(root.files, f"{root.info.path}/_delta_log") for root in self.roots)
+    def table_format(self) -> str | None:
+        """The format of the table that one of the paths is; None where all of them are files and folders of files."""
+        found = (table_in(root.files, root.info.path) for root in self.roots if root.is_folder)
+        return next(filter(None, found), None)
 
     def for_spark(self) -> list[str]:
         """The paths as they stand: Spark would take special characters in them for a pattern."""

@@ -6,8 +6,6 @@ import json
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import (
     ArrayType,
@@ -23,24 +21,21 @@ from pyspark.sql.types import (
 )
 
 from tidemill.errors import ConnectorError
-from tidemill.formats.parquet.protocol import finish_interrupted
-from tidemill.formats.registry import store_at
+from tidemill.formats.registry import finish_interrupted, store_at
 from tidemill.model.names import quote, spelled
-from tidemill.sources.exact import as_texts, exactly, no_values, with_held_times
+from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
+from tidemill.sources.files.known import written_schema
 from tidemill.sources.files.text import (
     REMEDY,
     by_header,
     files_are_documents,
     lines_are_records,
-    may_hold_codes,
-    with_tabs,
 )
 from tidemill.sources.params import find_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyarrow import fs
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType
 
@@ -160,7 +155,7 @@ def _without_codes(
     if not looked_at:
         return found
     texts = reading.spark.read.options(**options).schema(read).csv([*paths]).select(*looked_at)
-    kept = no_values(texts if codes else texts.limit(_FIRST), found)
+    kept = columns_misread(texts if codes else texts.limit(_FIRST), found)
     return StructType([StructField(f.name, StringType()) if f.name in kept else f for f in found.fields])
 
 
@@ -243,36 +238,20 @@ def _option(name: str, options: Mapping[str, str]) -> str | None:
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
-_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_FEW = 32  # footers that are read here sooner than by a job
-
-
-def _written_schema(found: Listing) -> StructType | None:
-    """The schema of all these files, if Spark wrote the same into each; columns of folders (`day=1/`) are not in it."""
-    in_folders = any("=" in part for root, file in found.placed for part in root.parts(file)[:-1])
-    if in_folders or len(found.files) > _FEW:
-        return None
-    texts = {_written(root.files, file.path) for root, file in found.placed}
-    text = texts.pop() if len(texts) == 1 else None
+def _schema_of(found: Listing) -> StructType | None:
+    """The schema of all these files, if Spark wrote the same into each."""
+    text = written_schema(found)
     try:
         return StructType.fromJson(json.loads(text)) if text else None
     except (ValueError, KeyError, TypeError):  # of a Spark that knows other types
         return None
 
 
-def _written(files: fs.FileSystem, path: str) -> bytes | None:
-    try:
-        with files.open_input_file(path) as file:
-            return (pq.read_metadata(file).metadata or {}).get(_SCHEMA)
-    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
-        return None
-
-
 def read_files(source: FileSource, reading: Reading) -> DataFrame:
     """All rows of the files that are there now."""
     found = source.listed_now
-    if source.format == "delta":
-        return reading.spark.read.format("delta").options(**source.options).load(source.paths[0])
+    if source.is_table:
+        return reading.spark.read.format(source.reader).options(**source.options).load(source.paths[0])
     if not found.files:
         return _no_rows(source, reading)
     if source.is_kept:
@@ -280,12 +259,10 @@ def read_files(source: FileSource, reading: Reading) -> DataFrame:
     for path in source.paths:
         finish_interrupted(path)
     found.check()
-    options = ({"recursiveFileLookup": "true"} if found.nested else {}) | dict(source.options)
-    match source.format:
+    options = ({"recursiveFileLookup": "true"} if found.nested else {}) | source.read_options
+    match source.reader:
         case "csv":
             return _read_csv(source, reading, found, options)
-        case "tsv":
-            return _read_csv(source, reading, found, with_tabs(options))
         case "json":
             options = ({"multiLine": "true"} if files_are_documents(found, options) else {}) | options
             return read_json(reading, found.for_spark(), options, source.types)
@@ -293,7 +270,7 @@ def read_files(source: FileSource, reading: Reading) -> DataFrame:
             # Spark would take the columns of any one file for those of all.
             options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
             reader = reading.spark.read.format(columnar).options(**options)
-            schema = _written_schema(found) if source.is_plain else None
+            schema = _schema_of(found) if source.is_plain else None
             return with_held_times((reader.schema(schema) if schema else reader).load(found.for_spark()), reading.like)
 
 

@@ -1,4 +1,4 @@
-"""Files and folders as a source: Parquet, CSV, JSON, ORC and Delta, by their kind or by what is there."""
+"""Files, folders and tables with a log as a source, by their kind or by what is there."""
 
 from __future__ import annotations
 
@@ -8,32 +8,23 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.formats.delta.log import DeltaLog
-from tidemill.formats.parquet.folder import Folder
+from tidemill.formats.registry import format_named
+from tidemill.model.format import FORMATS
 from tidemill.sources.files.listing import Listing
-from tidemill.sources.files.text import Types
+from tidemill.sources.files.text import Types, separated_by
+from tidemill.sources.kinds import ENDINGS, Kind, kind_named, tables_by_path
 from tidemill.sources.params import Params, rows_since, select_columns
+from tidemill.sources.protocol import Connector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
     from tidemill.sources.protocol import Reading
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".orc": "orc",
-}
-_COLUMNAR = {"parquet", "orc", "delta"}
 _LARGE = 64 * 1024 * 1024
 _ONE_TASK = 1024 * 1024  # bytes, where opening a file counts as much as reading some
 _OPENING = 16 * 1024
@@ -44,12 +35,12 @@ def file_source(source: Source) -> FileSource:
     params = Params(source)
     paths = tuple(map(params.path, params.names("path"))) or (params.path(params.needed("path")),)
     kind = source.kind.lower()
-    if kind == "delta" and len(paths) > 1:
-        raise ArgumentError(
-            "source.bad_param", f"path of the source {source} must be one Delta table.", "Declare a source for each."
-        )
+    read = kind_named(kind) or Kind()
+    if read.is_table and len(paths) > 1:
+        problem = f"path of the source {source} must be one {FORMATS[kind].noun}."
+        raise ArgumentError("source.bad_param", problem, "Declare a source for each.")
     types = Types(params.text("schema"), params.texts("types"), source.name)
-    if kind in _COLUMNAR and (types.schema or types.some):
+    if read.is_columnar and (types.schema or types.some):
         raise ArgumentError(
             "source.bad_param",
             f"The source {source} takes no types: {source.kind.upper()} files have their own.",
@@ -59,8 +50,8 @@ def file_source(source: Source) -> FileSource:
 
 
 @dataclass(frozen=True)
-class FileSource:
-    """Files at one or more paths or patterns, or a Delta table.
+class FileSource(Connector):
+    """Files at one or more paths or patterns, or a table that Spark reads at its path.
 
     Without a `kind` it is what the names of the files say. `options` are Spark's. CSV has a header unless they say
     otherwise; a row that does not fit is an error. Text takes the types of the table that it is read for.
@@ -81,20 +72,21 @@ class FileSource:
         """Its kind, or what is there by the names of the files; nothing there, or a mix, is an error."""
         if self.kind:
             return self.kind
-        if self.listing.is_delta:
-            return "delta"
-        kinds = sorted({FORMATS.get(_suffix(file.base_name), "") for file in self.listing.files})
+        if found := self.listing.table_format:
+            return found
+        kinds = sorted({ENDINGS.get(_suffix(file.base_name), "") for file in self.listing.files})
         if len(kinds) == 1 and kinds[0]:
             return kinds[0]
+        table = tables_by_path()
         raise ArgumentError(
             "source.unknown_format",
             f"{self} holds {self._mix(kinds)}.",
-            f"Give a Delta table, or files of one kind that end in {', '.join(FORMATS)}; a pattern chooses: *.csv.",
+            f"Give a {table}, or files of one kind that end in {', '.join(ENDINGS)}; a pattern chooses: *.csv.",
         )
 
     def _mix(self, kinds: Sequence[str]) -> str:
         names = [file.base_name for file in self.listing.files]
-        unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in FORMATS][:1]
+        unknown = [f"{name}, of unknown kind" for name in names if _suffix(name) not in ENDINGS][:1]
         held = [*(f"files of {kind} kind" for kind in kinds if kind), *unknown]
         return " and ".join(held) or "no files"
 
@@ -105,11 +97,11 @@ class FileSource:
 
     def bytes_read(self, start: Cursor | None) -> int | None:
         """The size of all its files; of columnar ones that are read from a value on, nobody knows which are opened."""
-        if self.format not in _COLUMNAR:
+        if not self._read.is_columnar:
             return self.size
         if start is not None:
             return None
-        return DeltaLog(self.paths[0]).reach(()).size if self.format == "delta" else self.size
+        return format_named(self.format).log(self.paths[0]).reach(()).size if self.is_table else self.size
 
     @property
     def local_files(self) -> list[str]:
@@ -120,12 +112,43 @@ class FileSource:
     @property
     def settled(self) -> bool:
         """Large columnar files are cheaper to read again than to keep."""
-        return self.format in _COLUMNAR and self.size >= _LARGE
+        return self._read.is_columnar and self.size >= _LARGE
 
     @property
     def is_plain(self) -> bool:
         """Whether its rows are those of Parquet files, all of them and as they are; it may have fewer columns."""
-        return self.format == "parquet" and not self.options
+        return self._read.has_footers and not self.options
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table with a log of its own, which Spark reads at its path."""
+        return self._read.is_table
+
+    def known_columns(self) -> tuple[str, ...] | None:
+        """The names of the columns that reading it gives; None where only Spark can tell."""
+        from tidemill.sources.files.known import known_columns  # noqa: PLC0415  with sqlglot, for schemas that are given
+
+        return known_columns(self)
+
+    @cached_property
+    def _read(self) -> Kind:
+        """How files of its kind are read."""
+        return kind_named(self.format) or Kind()
+
+    @property
+    def reader(self) -> str:
+        """What Spark's reader is called."""
+        return self._read.reader or self.format
+
+    @property
+    def has_header(self) -> bool:
+        """Whether its files may say in their first lines what their columns are."""
+        return self._read.has_header
+
+    @cached_property
+    def read_options(self) -> dict[str, str]:
+        """Spark's options for reading it: those given, and the separator of its kind."""
+        return separated_by(self._read.separator, self.options)
 
     @property
     def place(self) -> str | None:
@@ -133,16 +156,16 @@ class FileSource:
 
         Text has no types of its own, and what the catalog holds has one path, and all columns.
         """
-        whole = not self.columns and not (self.format == "delta" and self.options)
-        if self.format not in _COLUMNAR or len(self.paths) > 1 or not whole:
+        whole = not self.columns and not (self.is_table and self.options)
+        if not self._read.is_columnar or len(self.paths) > 1 or not whole:
             return None
         found, path = self.listed_now, self.paths[0]
         if "**" in path:  # Spark reads it as *
             return None
-        if self.format != "delta" and not self.is_kept:
+        if not self.is_table and not self.is_kept:
             found.check()
         is_pattern = [root.path for root in found.roots] != [path.rstrip("/")]
-        return path if is_pattern or self.format == "delta" else found.for_spark()[0]
+        return path if is_pattern or self.is_table else found.for_spark()[0]
 
     @property
     def place_options(self) -> dict[str, str]:
@@ -150,14 +173,11 @@ class FileSource:
         return ({"recursiveFileLookup": "true"} if self.listed_now.nested else {}) | dict(self.options)
 
     def version(self) -> str | None:
-        """Differs whenever a file came, went or was written; a Delta table's is that of its log."""
+        """Differs whenever a file came, went or was written; a table's is that of its log."""
         more = (self.format, json.dumps({**self.options, "columns": self.columns, "types": str(self.types)}))
-        if self.format != "delta":
+        if not self.is_table:
             return self.listed_now.digest(*more)
-        return DeltaLog(self.paths[0]).identity()
-
-    def schema(self, reading: Reading) -> StructType:
-        return self.read(reading).schema
+        return format_named(self.format).log(self.paths[0]).identity()
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         """All rows, lazily; JSON is read once before, to find its columns, and CSV where a column has no type yet."""
@@ -177,7 +197,8 @@ class FileSource:
     @property
     def is_kept(self) -> bool:
         """Whether it is a dataset with a log of ours: its rows are those of one commit, whoever writes meanwhile."""
-        return self.is_plain and len(self.paths) == 1 and Folder(self.paths[0]).newest() is not None
+        a_folder = self.is_plain and len(self.paths) == 1 and self.format in FORMATS
+        return a_folder and format_named(self.format).is_kept(self.paths[0])
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -93,20 +93,14 @@ class CsvOptions:
         )
 
 
-def with_tabs(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of files whose columns are separated by tabs, unless they say otherwise."""
-    return ({} if CsvOptions.of(options).names_separator else {"sep": "\t"}) | dict(options)
+def separated_by(sign: str | None, options: Mapping[str, str]) -> dict[str, str]:
+    """The options of files whose columns are separated by a sign, unless they say otherwise."""
+    return ({} if sign is None or CsvOptions.of(options).names_separator else {"sep": sign}) | dict(options)
 
 
 _SHOWN = 20  # bytes on either side of one that is wrong
-_WIDE = ("utf-16", "utf16", "utf-32", "utf32")  # encodings in which Spark does not find the ends of lines
+WIDE = ("utf-16", "utf16", "utf-32", "utf32")  # encodings in which Spark does not find the ends of lines
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# 00123, +49123, 10d, or more digits than a double has: Spark reads them as numbers, and they may be none. They are
-# several, because Python is fast where an expression begins with a sign.
-_CODES = (re.compile(rb"0(?<![\w.:/+-]0)[0-9](?!:)"), re.compile(rb"\+(?<!\w\+)[0-9]"))
-_ALIKE = bytes.maketrans(b"123456789DfF", b"000000000ddd")
-_CODES_ALIKE = (b"0" * 16, b"0d", b"0.d")
-_LONGEST = 20  # bytes of them
 
 
 def lines_are_records(listing: Listing, options: Mapping[str, str]) -> bool:
@@ -117,12 +111,7 @@ def lines_are_records(listing: Listing, options: Mapping[str, str]) -> bool:
     """
     given = CsvOptions.of(options)
     are_records = all(look_at_files(listing, lambda text: _look(text, given)))
-    return given.names_lines or (are_records and not given.encoding.startswith(_WIDE))
-
-
-def may_hold_codes(listing: Listing, options: Mapping[str, str]) -> bool:
-    """Whether there may be digits that are no number; where not, it is sure."""
-    return CsvOptions.of(options).encoding.startswith(_WIDE) or any(look_at_files(listing, _has_codes))
+    return given.names_lines or (are_records and not given.encoding.startswith(WIDE))
 
 
 @lru_cache(KEPT)
@@ -139,20 +128,6 @@ def _look(text: Text, given: CsvOptions) -> bool:
         if not lines.are_records or lines.is_open:
             _check_quotes(text, given)
     return lines.are_records
-
-
-def _has_codes(text: Text) -> bool:
-    before = b""
-    with contextlib.suppress(OSError):
-        for block in text.blocks():
-            some = before + block  # one may lie in two blocks
-            alike = some.translate(_ALIKE)
-            if any(code in alike for code in _CODES_ALIKE) or any(
-                code.search(some, len(before[:1])) for code in _CODES
-            ):
-                return True
-            before = block[-_LONGEST:]
-    return False
 
 
 class _Lines:

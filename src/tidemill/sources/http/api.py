@@ -11,7 +11,7 @@ from tidemill.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tidemill.sources.http.calls import Calls
+    from tidemill.sources.http.client import Calls
 
     Query = Mapping[str, object] | Iterable[tuple[str, object]]
 
@@ -84,6 +84,6 @@ class Api:
 
     @cached_property
     def _calls(self) -> Calls:
-        from tidemill.sources.http.calls import Calls  # noqa: PLC0415  slow to import, and every command imports this
+        from tidemill.sources.http.client import Calls  # noqa: PLC0415  slow to import, and every command imports this
 
         return Calls(self)

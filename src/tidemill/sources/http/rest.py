@@ -16,6 +16,7 @@ from tidemill.model.source import bad_param
 from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
 from tidemill.sources.params import Params, kept, select_columns
+from tidemill.sources.protocol import Connector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -289,7 +290,7 @@ def rest_source(source: Source) -> RestSource:
 
 
 @dataclass(frozen=True)
-class RestSource:
+class RestSource(Connector):
     """The records of an API. They go through a file, page by page, so that memory does not grow with them.
 
     What comes back is kept beside the executors: the API is asked once, whatever is done with the frame.
@@ -319,9 +320,6 @@ class RestSource:
         """The value goes along as the query parameter that `cursor_param` names; what it does there is the API's."""
         query = {self.cursor_param: format_cursor(value, self.cursor_format)} if self.cursor_param else {}
         return self._rows(reading, query, columns)
-
-    def version(self) -> str | None:
-        return None
 
     def _rows(
         self, reading: Reading, query: Mapping[str, str], columns: Sequence[str], most: int | None = None

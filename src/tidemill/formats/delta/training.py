@@ -1,6 +1,6 @@
 """The training run of the start-up archive: a small but real day in the life of a Delta table.
 
-Run as `python -m tidemill.spark.training FILE`; what it loads is what FILE will hold.
+Run as `python -m tidemill.formats.delta.training FILE`; what it loads is what FILE will hold.
 """
 
 from __future__ import annotations

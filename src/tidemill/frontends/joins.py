@@ -1,24 +1,28 @@
-"""CREATE TABLE … AS INCREMENTAL … JOIN: its clauses, its condition, its columns, and its declaration."""
+"""The incremental join, as a statement of a pipeline and as the metadata of a model: both make one declaration."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import Clause, clause_at, query_end, read_clauses, read_length
 from tidemill.frontends.pipeline.tokens import Kind, cut_at_parameters, lex
-from tidemill.frontends.sql.queries import parse_query
-from tidemill.frontends.sql.volatile import reads_clock
+from tidemill.frontends.sql import parse_query, reads_clock
+from tidemill.frontends.tables import JOIN
+from tidemill.model import table
 from tidemill.model.cursor import Duration
 from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
 from tidemill.model.mistakes import FileError, Text, suggestion
+from tidemill.model.names import of
 from tidemill.model.window import WINDOW_PARAMETERS, StartVariable, Template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tidemill.errors import Origin
-    from tidemill.frontends.pipeline.reader import TokenReader
+    from tidemill.frontends.models.metadata import Metadata
+    from tidemill.frontends.pipeline.reader import Named, TokenReader
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.model.join import JoinType
     from tidemill.model.mistakes import Span
@@ -89,6 +93,10 @@ def not_a_column(tokens: Sequence[Token]) -> Token | None:
     return None
 
 
+def _varies(length: Duration | int) -> bool:
+    return isinstance(length, Duration) and length.unit in {"month", "year"}
+
+
 def end_of_condition(reader: TokenReader) -> int:
     """The index of the clause that follows the condition."""
     tokens, depth = reader.lexed.tokens, 0
@@ -128,9 +136,8 @@ def _read_length(clause: str) -> Callable[[TokenReader], Duration | int]:
     def read(reader: TokenReader) -> Duration | int:
         token = reader.token
         found = read_length(reader, clause)
-        if isinstance(found, Duration) and found.unit in {"month", "year"} and token is not None:
-            problem = f"{clause} {found} has no fixed length"
-            reader.fail(token, "language.varying_length", problem, "write it in days")
+        if token is not None and _varies(found):
+            reader.fail(token, "language.varying_length", f"{clause} {found} has no fixed length", "write it in days")
         return found
 
     return read
@@ -179,7 +186,7 @@ _EXAMPLE = "INCREMENTAL LEFT JOIN orders AS a BY day WITH payments AS b BY day O
 _NO_SELECT = "write SELECT a.*, b.amount AS other_amount"
 
 
-def read_join(reader: TokenReader, naming: Naming, origin: Origin) -> tuple[Join, str]:
+def read_join_statement(reader: TokenReader, naming: Naming, origin: Origin) -> tuple[Join, str]:
     """The statement from INCREMENTAL on: the join, and its SELECT."""
     reader.take("INCREMENTAL")
     how = _type(reader)
@@ -277,3 +284,95 @@ def _select(reader: TokenReader, end: int) -> tuple[Template, ...]:
     return tuple(
         _cut(join_text, reader.filling.fill(*place).content, reader.lexed.text.span(*place)) for place in places
     )
+
+
+# the same in the metadata of a model
+
+_NAME = re.compile(r"\w+")
+
+
+def read_join_metadata(query: Named, metadata: Metadata, naming: Naming) -> Join | None:
+    """None where something has been noted in the document of `metadata`."""
+    given: Mapping[str, Any] = metadata.given[JOIN]
+    back, forward = (_given_length(metadata, name, given[name]) for name in ("look_back", "look_forward"))
+    select, on = _given_select(metadata, query), _given_condition(metadata, given["on"])
+    time, status, suffixes = _given_names(metadata, given)
+    if metadata.document.errors or back is None or forward is None or on is None:
+        return None
+    return Join(
+        a=JoinSide(naming.key(given["a"]), "a", given["a_time"]),
+        b=JoinSide(naming.key(given["b"]), "b", given["b_time"]),
+        on=on,
+        how=join_type(given.get("how", "left")),
+        look_back=back,
+        look_forward=forward,
+        select=select,
+        start=None if given.get("start") is None else str(given["start"]),
+        up_to=_given_up_to(metadata, given.get("up_to")),
+        time=time,
+        status=status,
+        suffixes=suffixes,
+        origin=query.span.origin,
+    )
+
+
+def _given_length(metadata: Metadata, name: str, value: str | int) -> Duration | int | None:
+    try:
+        found = table.lookback(value)
+    except ArgumentError as bad:
+        metadata.document.pass_on((JOIN, name), bad)
+        return None
+    if found is not None and _varies(found):
+        metadata.note((JOIN, name), "varying_length", f"{name} of {found} has no fixed length", "write it in days")
+        return None
+    return found
+
+
+def _given_select(metadata: Metadata, query: Named) -> tuple[Template, ...]:
+    try:
+        return tuple(join_text(item) for item in select_items(query.text))
+    except ArgumentError as bad:
+        metadata.document.errors.append(FileError.at(query.span, bad))
+        return ()
+
+
+def _given_condition(metadata: Metadata, on: str | list[str | list[str]]) -> Template | None:
+    """Columns that both sides have, and pairs of columns, are equal in a pair; any other text is a condition itself."""
+    try:
+        return join_condition(" AND ".join(_given_equal(each) for each in ([on] if isinstance(on, str) else on)))
+    except ArgumentError as bad:
+        metadata.document.pass_on((JOIN, "on"), bad)
+        return None
+
+
+def _given_equal(given: str | list[str]) -> str:
+    match given:
+        case str() as text:
+            return f"{of('a', text)} = {of('b', text)}" if _NAME.fullmatch(text) else text
+        case [str() as a, str() as b]:
+            return f"{of('a', a)} = {of('b', b)}"
+        case _:
+            names = ", ".join(given)
+            remedy = 'Write "reference", ["id", "order_id"], or "a.id = b.order_id".'
+            raise ArgumentError("join.bad_keys", f"{names} in on is neither a column nor a pair of columns.", remedy)
+
+
+def _given_names(metadata: Metadata, given: Mapping[str, Any]) -> tuple[str, str, tuple[str, str]]:
+    time, status = given.get("time", TIME), given.get("status", STATUS)
+    try:
+        check_own_names(time, status)
+    except ArgumentError as bad:
+        metadata.document.pass_on((JOIN, "time" if "time" in given else "status"), bad)
+    suffixes = given.get("suffixes", {})
+    return time, status, (suffixes.get("a", SUFFIXES[0]), suffixes.get("b", SUFFIXES[1]))
+
+
+def _given_up_to(metadata: Metadata, value: str | int | None) -> str | StartVariable | None:
+    if value is None or not str(value).startswith("@"):
+        return None if value is None else str(value)
+    pieces, names = cut_at_parameters(str(value))
+    if pieces != ("", ""):
+        problem = f"up_to cannot be {value}"
+        metadata.note((JOIN, "up_to"), "bad_up_to", problem, 'write "2024-01-31" or "@name"')
+        return None
+    return StartVariable(names[0], metadata.document.places.at(JOIN, "up_to").origin)
