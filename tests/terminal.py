@@ -77,11 +77,11 @@ class WarmTerminal:
     def __init__(self, fd: int, commands: TextIO) -> None:
         self._fd, self._commands = fd, commands
 
-    def __call__(self, folder: Path, *args: str, columns: int) -> Seen:
+    def __call__(self, folder: Path, *args: str, columns: int, type_when: tuple[str, bytes] | None = None) -> Seen:
         """Runs `tidemill args` in the folder; the terminal has so many columns from then on."""
         _resize(self._fd, columns)
         print(json.dumps([str(folder), args]), file=self._commands, flush=True)
-        screen, displayed = _watched(self._fd, columns)
+        screen, displayed = _watched(self._fd, columns, type_when)
         return Seen(int(screen.title), screen, displayed)
 
 

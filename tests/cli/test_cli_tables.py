@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from terminal import on_terminal
+from terminal import WarmTerminal, on_terminal, warm_terminal
 
 from tidemill.cli.render import Looks, flowing, laid, size, wrapped
 from tidemill.ledger.ledger import Ledger, Step, ledger_file
@@ -15,6 +15,7 @@ from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PIPELINE = """
@@ -77,12 +78,22 @@ COMMANDS = (
 )
 
 
+@pytest.fixture
+def terminal(shop: Path) -> Iterator[WarmTerminal]:
+    """A terminal for the commands of a project, which take a process of their own once."""
+    del shop  # it has set the environment
+    with warm_terminal() as found:
+        yield found
+
+
 @pytest.mark.parametrize("columns", [80, 120])
-def test_no_word_is_broken_and_nothing_is_shown_that_is_not_there(shop: Path, shell, columns: int):
+def test_no_word_is_broken_and_nothing_is_shown_that_is_not_there(
+    shop: Path, cli, terminal: WarmTerminal, columns: int
+):
     for command in COMMANDS:
-        piped = shell(*command)
-        seen = on_terminal(shop, *command, columns=columns)
-        assert seen.code == piped.returncode == 0
+        piped = cli(*command)
+        seen = terminal(shop, *command, columns=columns)
+        assert seen.code == piped.exit_code == 0
         words = [word.strip("….,") for word in seen.text.replace("today …", "").split("  no room for")[0].split()]
         assert [word for word in words if word not in piped.stdout] == []
 
@@ -213,10 +224,12 @@ SCREENS = {
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_columns_are_shortened_by_importance_and_what_is_left_out_is_named(shop: Path, columns: int):
+def test_columns_are_shortened_by_importance_and_what_is_left_out_is_named(
+    shop: Path, terminal: WarmTerminal, columns: int
+):
     run = (shop / "run_id").read_text()
     for command in [command for command, each in SCREENS if each == columns]:
-        seen = on_terminal(shop, *command.replace("RUN", run).split(), columns=columns)
+        seen = terminal(shop, *command.replace("RUN", run).split(), columns=columns)
         assert seen.code == 0
         assert seen.text.replace(run, "RUN").replace(run[:8], "RUN     ") == SCREENS[command, columns]
 

@@ -68,7 +68,7 @@ class _Empty(BaseHTTPRequestHandler):
 @pytest.fixture
 def empty_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Empty)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     given = {"ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "ACCESS_KEY_ID": "k", "SECRET_ACCESS_KEY": "s"}
     for name, value in {**given, "REGION": "us-east-1", "ALLOW_HTTP": "true"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)

@@ -82,7 +82,7 @@ def api() -> Iterator[Api]:
     found = Api("")
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler(found))
     found.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield found
     server.shutdown()
