@@ -187,10 +187,11 @@ def _markdown_of(module: ModuleType) -> str:
 def commands() -> Iterator[str]:
     """Every command as `tidemill COMMAND --help` shows it, in the order of `tidemill --help`."""
     yield "## Commands\n"
+    context = click.Context(command)
     for title, those in command.sections.items():
         yield f"### {title}\n"
-        for each in those:
-            yield from _command(each)
+        for name, *_ in those:
+            yield from _command(command.get_command(context, name))
 
 
 def _command(each: click.Command) -> Iterator[str]:

@@ -9,35 +9,36 @@ functions.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tidemill.api.project import Project
-from tidemill.api.tables import MergeResult, backup, history, merge, merge_parquet_dataset, read, restore
 from tidemill.errors import TidemillError
-from tidemill.join import incremental_join
-from tidemill.model.cursor import Cursor, Duration
-from tidemill.model.function import (
-    expect,
-    expect_all,
-    expect_all_or_drop,
-    expect_all_or_fail,
-    expect_or_drop,
-    expect_or_fail,
-    table,
-)
-from tidemill.model.join import JoinType
-from tidemill.model.record import Commit, Record
-from tidemill.model.strategy import MergeStrategy
-from tidemill.model.table import SchemaPolicy, Table
-from tidemill.sources.http.api import Api
-from tidemill.sources.protocol import Dates, Run
 
-if TYPE_CHECKING:
-    from tidemill.api.maintenance import DropResult
-    from tidemill.api.results import RunResult, RunStep
+if TYPE_CHECKING:  # the same names as in _HOMES
+    from tidemill.api.logs import DropResult, history
+    from tidemill.api.merging import merge, merge_parquet_dataset
+    from tidemill.api.project import Project
+    from tidemill.api.results import MergeResult, RunResult, RunStep
+    from tidemill.api.tables import backup, read, restore
     from tidemill.execution.checks import TableChecks
     from tidemill.formats.history import History
+    from tidemill.join import incremental_join
     from tidemill.ledger.past import PastRun, PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
+    from tidemill.model.cursor import Cursor, Duration
+    from tidemill.model.function import (
+        expect,
+        expect_all,
+        expect_all_or_drop,
+        expect_all_or_fail,
+        expect_or_drop,
+        expect_or_fail,
+        table,
+    )
+    from tidemill.model.join import JoinType
+    from tidemill.model.record import Commit, Record
+    from tidemill.model.strategy import MergeStrategy
+    from tidemill.model.table import SchemaPolicy, Table
     from tidemill.planning.plan import PlannedStep
+    from tidemill.sources.http.api import Api
+    from tidemill.sources.protocol import Dates, Run
     from tidemill.verify.result import Verified, VerifiedTables
 
 __version__ = "0.1.0"
@@ -85,31 +86,58 @@ __all__ = [
     "table",
 ]
 
-# Types that calls return, and that nobody needs before: their modules take time to load, and some of them Spark.
-_LOADED_LATER = {
+# Where each name comes from. Its module is loaded when somebody asks for it: some take time to load, or load Spark.
+_HOMES = {
+    "Api": "tidemill.sources.http.api",
     "BackupResult": "tidemill.maintenance.backup",
-    "DropResult": "tidemill.api.maintenance",
+    "Commit": "tidemill.model.record",
+    "Cursor": "tidemill.model.cursor",
+    "Dates": "tidemill.sources.protocol",
+    "DropResult": "tidemill.api.logs",
+    "Duration": "tidemill.model.cursor",
     "History": "tidemill.formats.history",
+    "JoinType": "tidemill.model.join",
+    "MergeResult": "tidemill.api.results",
+    "MergeStrategy": "tidemill.model.strategy",
     "PastRun": "tidemill.ledger.past",
     "PastRuns": "tidemill.ledger.past",
     "PlannedStep": "tidemill.planning.plan",
+    "Project": "tidemill.api.project",
+    "Record": "tidemill.model.record",
     "RestoreResult": "tidemill.maintenance.backup",
+    "Run": "tidemill.sources.protocol",
     "RunResult": "tidemill.api.results",
     "RunStep": "tidemill.api.results",
+    "SchemaPolicy": "tidemill.model.table",
+    "Table": "tidemill.model.table",
     "TableChecks": "tidemill.execution.checks",
     "Verified": "tidemill.verify.result",
     "VerifiedTables": "tidemill.verify.result",
+    "backup": "tidemill.api.tables",
+    "expect": "tidemill.model.function",
+    "expect_all": "tidemill.model.function",
+    "expect_all_or_drop": "tidemill.model.function",
+    "expect_all_or_fail": "tidemill.model.function",
+    "expect_or_drop": "tidemill.model.function",
+    "expect_or_fail": "tidemill.model.function",
+    "history": "tidemill.api.logs",
+    "incremental_join": "tidemill.join",
+    "merge": "tidemill.api.merging",
+    "merge_parquet_dataset": "tidemill.api.merging",
+    "read": "tidemill.api.tables",
+    "restore": "tidemill.api.tables",
+    "table": "tidemill.model.function",
 }
 
 
 if not TYPE_CHECKING:  # which would take every name for one of ours
 
     def __getattr__(name: str) -> object:
-        """A type whose module is loaded when somebody asks for it."""
-        module = _LOADED_LATER.get(name)
+        """A public name, from the module that has it; from then on it stands here."""
+        module = _HOMES.get(name)
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(module), name)
+        return globals().setdefault(name, getattr(import_module(module), name))
 
 
 def __dir__() -> list[str]:

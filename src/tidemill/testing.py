@@ -7,17 +7,21 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+
 from tidemill.errors import ArgumentError
 from tidemill.model.function import decoration_of
+from tidemill.sources.frames import as_arrow, is_spark_frame
+from tidemill.sources.functions import called
 from tidemill.sources.http.fetch import remembering
 from tidemill.sources.protocol import Run
+from tidemill.spark.session import session_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     import pandas as pd
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.sources.protocol import Mode
@@ -69,13 +73,9 @@ class _Frames:
         self._spark = spark
 
     def session(self) -> SparkSession:
-        from tidemill.spark.session import session_for  # noqa: PLC0415  slow to import
-
         return session_for(self._spark, small=True)
 
     def made(self, frame: Frame) -> DataFrame:
-        from tidemill.sources.frames import as_arrow, is_spark_frame  # noqa: PLC0415
-
         if is_spark_frame(frame):
             return frame
         table = as_arrow(frame)
@@ -83,15 +83,10 @@ class _Frames:
 
 
 def _table_of(rows: Any) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415  slow to import
-
     return pa.Table.from_pylist(_listed(rows))
 
 
 def _rows(function: Callable[..., Any], run: Run) -> Iterator[dict[str, Any]]:
-    from tidemill.sources.frames import as_arrow, is_spark_frame  # noqa: PLC0415
-    from tidemill.sources.functions import called  # noqa: PLC0415
-
     for given in called(function, run):
         if is_spark_frame(given):
             yield from (row.asDict(recursive=True) for row in given.collect())

@@ -18,7 +18,8 @@ from given import commits_nothing, frame, held, refused, version
 
 import tidemill
 from tidemill import MergeStrategy
-from tidemill.api.tables import merge_table, run_merge
+from tidemill.api.arguments import merge_table
+from tidemill.api.merging import run_merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
     """The starter, run once; `lake/orders` in two commits, `lake/sales` in one; and a file of changes."""
     folder = tmp_path_factory.mktemp("examples")
     with contextlib.chdir(folder):
-        assert CliRunner().invoke(command.commands["init"], ["shop"]).exit_code == 0
+        assert CliRunner().invoke(command, ["init", "shop"]).exit_code == 0
         assert tidemill.Project.load("shop").run(spark=spark).ok
         (folder / "changes.csv").write_text(CHANGES)
         for name in ("orders", "sales"):

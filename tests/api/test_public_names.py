@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import json
 import pickle
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +19,35 @@ import tidemill
 from tidemill.api.results import RunResult, RunStep
 from tidemill.errors import ArgumentError, MergeError, Origin
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 def test_the_tab_key_offers_the_public_names_and_no_modules_behind_them():
     assert dir(tidemill) == sorted([*tidemill.__all__, "errors"])
+
+
+def test_type_checkers_see_the_public_names_that_are_loaded_when_they_are_asked_for():
+    tree = ast.parse(Path(tidemill.__file__).read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    seen = {alias.name: each.module for each in imports for alias in each.names if each.module.startswith("tidemill.")}
+    assert sorted(seen) == sorted(set(tidemill.__all__) - {"__version__"})
+    for name, module in seen.items():
+        assert getattr(tidemill, name) is getattr(import_module(module), name)
+
+
+def test_no_public_name_is_that_of_a_module_which_would_take_its_place():
+    assert [name for name in tidemill.__all__ if find_spec(f"tidemill.{name}")] == []
+
+
+def test_a_name_that_is_not_public_is_an_error_that_says_so():
+    with pytest.raises(AttributeError, match="module 'tidemill' has no attribute 'mrege'"):
+        tidemill.mrege  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'mrege' from 'tidemill'"):
+        from tidemill import mrege  # noqa: F401, PLC0415
+
+
+def test_importing_tidemill_loads_its_errors_and_nothing_else_of_it():
+    code = "import sys, tidemill; print(*sorted(each for each in sys.modules if each.startswith('tidemill')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "tidemill tidemill.errors\n"
 
 
 @pytest.mark.parametrize("name", sorted(set(tidemill.__all__) - {"__version__"}))

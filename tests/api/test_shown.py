@@ -6,8 +6,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import tidemill
-from tidemill.api.results import RunResult, RunStep
-from tidemill.api.tables import MergeResult
+from tidemill.api.results import MergeResult, RunResult, RunStep
 from tidemill.errors import MergeError
 from tidemill.ledger.past import PastRun, PastRuns, PastStep
 from tidemill.verify.result import Found, Kind, Verified, VerifiedTables

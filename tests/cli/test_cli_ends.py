@@ -23,6 +23,8 @@ from tidemill.cli.main import Commands
 from tidemill.cli.main import tidemill as commands
 from tidemill.errors import ArgumentError, MergeError, Origin
 
+NAMES = commands.list_commands(click.Context(commands))
+
 
 def ending_with(failure: BaseException, *args: str) -> Result:
     """What a command shows whose work ends with this error."""
@@ -153,7 +155,7 @@ def test_the_help_has_each_command_once_in_one_line_under_what_it_is_about(cli):
     lines = cli("--help").stdout.splitlines()
     first, last = lines.index("Projects and pipeline files:"), lines.index("  Examples:")
     shown = [line.split()[0] for line in lines[first:last] if line.startswith("  ")]
-    assert sorted(shown) == sorted(commands.commands)
+    assert sorted(shown) == NAMES
     assert shown[:2] == ["init", "run"]
     assert max(map(len, lines)) <= 80
 
@@ -170,9 +172,15 @@ def test_the_command_is_there_as_a_module_too():
     assert done.stderr.startswith("error[cli.unknown_command] There is no command 'statsu'.\n  Did you mean status?")
 
 
-@pytest.mark.parametrize("name", sorted(commands.commands))
+def _command(name: str) -> click.Command:
+    found = commands.get_command(click.Context(commands), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_command_can_be_asked_for_json_for_quiet_and_for_details(name: str):
-    flags = {flag for each in commands.commands[name].params for flag in each.opts}
+    flags = {flag for each in _command(name).params for flag in each.opts}
     assert {"--format", "-q", "--quiet", "-v", "--verbose"} <= flags
 
 
@@ -192,10 +200,44 @@ def test_help_and_history_import_neither_spark_nor_pandas():
     assert done.stdout == "[]\n"
 
 
-def test_help_imports_no_arrow():
-    code = "import sys, tidemill.cli.main\nprint([n for n in ('pyarrow', 'deltalake', 'numpy') if n in sys.modules])"
+@pytest.mark.parametrize("asked", [["--help"], ["statsu"], ["run", "--help"]])
+def test_no_command_is_loaded_but_the_one_that_is_asked_for(asked: list[str]):
+    """Nor what it may need: Arrow, and the front ends for a wrong name."""
+    code = (
+        "import sys\n"
+        "from tidemill.cli.main import tidemill\n"
+        f"try: tidemill.main({asked})\n"
+        "except SystemExit: pass\n"
+        "heavy = ('pyspark', 'pyarrow', 'deltalake', 'numpy', 'rich', 'httpx', 'tidemill.cli.merge')\n"
+        "light = () if 'run' in sys.argv else ('sqlglot', 'sqlite3', 'tidemill.api', 'tidemill.cli.run')\n"
+        "print([n for n in (*heavy, *light) if n in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_modules_of_commands_load_neither_spark_nor_arrow():
+    """They do when the command comes to work that needs it."""
+    code = (
+        "import sys, tidemill.cli, tidemill.api\n"
+        "from importlib import import_module\n"
+        "from pkgutil import iter_modules\n"
+        "needs = {'tidemill.cli.progress', 'tidemill.api.engine', 'tidemill.api.merging', 'tidemill.api.tables'}\n"
+        "for room in (tidemill.cli, tidemill.api):\n"
+        "    for each in iter_modules(room.__path__, f'{room.__name__}.'):\n"
+        "        each.name in needs or import_module(each.name)\n"
+        "print([n for n in ('pyspark', 'pandas', 'pyarrow', 'deltalake', 'rich', 'httpx') if n in sys.modules])\n"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_completion_loads_no_command(shell):
+    asked = {"_TIDEMILL_COMPLETE": "bash_complete", "COMP_WORDS": "tidemill s", "COMP_CWORD": "1"}
+    done = shell(PYTHONPROFILEIMPORTTIME="1", **asked)
+    assert done.stdout.split() == ["plain,set-watermark", "plain,setup", "plain,show", "plain,show-watermarks",
+                                   "plain,state", "plain,status", "plain,suggest"]  # fmt: skip
+    assert "tidemill.cli.status" not in done.stderr
 
 
 @pytest.mark.parametrize("command", ["validate", "list"])
@@ -283,9 +325,9 @@ def _alive(pid: int) -> bool:
     return not (status.exists() and "State:\tZ" in status.read_text())
 
 
-@pytest.mark.parametrize("name", sorted(commands.commands))
+@pytest.mark.parametrize("name", NAMES)
 def test_every_command_says_what_it_does_in_a_line_and_shows_how_it_is_called(cli, name: str):
-    command = commands.commands[name]
+    command = _command(name)
     assert command.short_help is not None
     assert len(command.short_help) < 70
     help_ = cli(name, "--help")

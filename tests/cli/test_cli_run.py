@@ -18,7 +18,7 @@ from pace import second
 from tidemill.api.planning import catalog_of
 from tidemill.api.workspace import Workspace
 from tidemill.cli.console import Live
-from tidemill.cli.outcome import Shown
+from tidemill.cli.run import Shown
 from tidemill.errors import EngineError
 from tidemill.execution.results import Outcome
 from tidemill.execution.runner import Runner

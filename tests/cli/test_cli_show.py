@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidemill
-from tidemill.cli.show import cell, plain
+from tidemill.cli.tables import cell, plain
 from tidemill.formats.parquet.folder import Entry
 
 if TYPE_CHECKING:

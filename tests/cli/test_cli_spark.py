@@ -14,7 +14,7 @@ import pytest
 
 from tidemill.api.workspace import Workspace
 from tidemill.cli.console import Live
-from tidemill.cli.outcome import Shown
+from tidemill.cli.run import Shown
 
 if TYPE_CHECKING:
     from pathlib import Path

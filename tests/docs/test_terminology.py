@@ -91,7 +91,10 @@ def _files() -> list[Path]:
 def _commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     yield name, command
     if isinstance(command, click.Group):
-        for each, below in command.commands.items():
+        context = click.Context(command)
+        for each in command.list_commands(context):
+            below = command.get_command(context, each)
+            assert below is not None
             yield from _commands(below, f"{name} {each}")
 
 

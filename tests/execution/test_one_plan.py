@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.api.planning import runner_of
 from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
 from tidemill.execution.producers import facts_by_log
@@ -83,7 +82,7 @@ class Project:
         folder.joinpath(f"{name}.py").write_text(metadata)
 
     def plans(self, workspace: Workspace, request: Request) -> dict[str, StepPlan]:
-        runner = runner_of(workspace, self.spark)
+        runner = workspace.engine(self.spark).runner()
         found = {}
         for table in workspace.tables:
             snapshot = known_of(table, log_of(table).snapshot())

@@ -11,7 +11,7 @@ import pytest
 from support import events, events_table, feed, held, ids
 
 import tidemill
-from tidemill.api.tables import moment_of
+from tidemill.api.arguments import moment_of
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.maintenance.backup import version_at
 from tidemill.model.names import RESET_ALLOWED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from tidemill.cli.show import lines_of
+from tidemill.cli.suggest import lines_of
 from tidemill.graphs.svg import Histogram, histogram_svg
 from tidemill.join.arrivals import Arrivals
 

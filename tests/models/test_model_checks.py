@@ -18,7 +18,7 @@ from delta_rows import delta_rows
 from tidemill.api.workspace import Workspace
 from tidemill.changes.check_results import Checked, Place
 from tidemill.cli.main import tidemill
-from tidemill.cli.verify import _ShownChecks as _Shown
+from tidemill.cli.verify import ShownChecks
 from tidemill.errors import ArgumentError
 from tidemill.execution.checks import TableChecks
 from tidemill.planning.request import Request
@@ -126,7 +126,7 @@ def test_the_command_has_a_line_for_each_check_and_quietly_only_for_those_that_f
     )  # fmt: skip
     lost = "  ✗ my_schema.large  error[checks.bad_condition] It is none.\n    Correct it.\n"
     for lines in (True, False):
-        shown = _Shown(shop, lines=lines, failures=True)
+        shown = ShownChecks(shop, lines=lines, failures=True)
         for each in found:
             shown.show(each)
     printed = capsys.readouterr()

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from pace import second
 
-from tidemill.api.planning import runner_of
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
 from tidemill.errors import ArgumentError
@@ -105,7 +104,7 @@ class Meeting(Silent):
 
 def test_models_that_do_not_read_each_other_run_at_the_same_time_and_others_wait(load, query):
     shop = load({"a.sql": query, "b.sql": query, "c.sql": "SELECT * FROM my_schema.a"})
-    runner = runner_of(shop, None)
+    runner = shop.engine().runner()
     runner.listener = Meeting("my_schema.a", "my_schema.b")
     outcomes = runner.run().outcomes  # there is no data, so that no step comes to ask for Spark
     assert [(each.name, each.waits_for) for each in outcomes] == [

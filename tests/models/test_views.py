@@ -23,7 +23,7 @@ from tidemill.changes.check_results import Checked, Place
 from tidemill.cli import render
 from tidemill.cli.console import Live
 from tidemill.cli.main import tidemill
-from tidemill.cli.outcome import Shown, run_data
+from tidemill.cli.run import Shown, run_data
 from tidemill.errors import ArgumentError, StateError
 from tidemill.execution.journal import keeping_run
 from tidemill.execution.results import Outcome, RunOutcome, StepKind, StepResult

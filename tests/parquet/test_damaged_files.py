@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidemill
-from tidemill.api.tables import merge_table, run_merge
+from tidemill.api.arguments import merge_table
+from tidemill.api.merging import run_merge
 from tidemill.errors import DatasetFileError
 from tidemill.formats.parquet.compaction import compact
 from tidemill.formats.parquet.folder import Folder

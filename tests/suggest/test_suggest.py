@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tidemill.api.questions import suggestions
 from tidemill.suggest.facts import look_at
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def given(shop: Shop) -> Shop:
 
 
 def test_what_is_safe_is_proposed_as_lines_to_paste_and_the_rest_is_explained(shop: Shop) -> None:
-    found = {each.source: each for each in suggestions(given(shop).load(), shop.spark)}
+    found = {each.source: each for each in given(shop).load().engine(shop.spark).suggestions()}
     assert {name: each.verdict.value for name, each in found.items()} == {
         "orders": "proposed",
         "lines": "proposed",

@@ -5,13 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
+from tidemill.execution.catalog import Catalog, Outside
+from tidemill.execution.exports.options import Options
+from tidemill.execution.producers import columns_given, facts_by_log, source_of
+from tidemill.execution.views import view_up_to_date
 from tidemill.formats.registry import log_of, view_record
 from tidemill.frontends.sql import bind_tables, losing_parts, missed_inputs, unparsed
-from tidemill.model.names import quoted_text, spelled
+from tidemill.model.names import spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
 from tidemill.model.table import SchemaPolicy, Table, schema_changed
@@ -21,13 +25,10 @@ from tidemill.planning.plan import Mode, explain, explain_view, plan_step
 from tidemill.planning.refusals import ground_of, refuse
 from tidemill.planning.request import USUAL
 from tidemill.planning.windows import known_of
+from tidemill.sources.registry import connector_for, is_known, size_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tidemill.api.workspace import Workspace
-    from tidemill.execution.catalog import Catalog
-    from tidemill.execution.runner import Runner
     from tidemill.model.query import Export
     from tidemill.model.record import Snapshot
     from tidemill.planning.plan import PlannedStep, StepPlan
@@ -35,26 +36,7 @@ if TYPE_CHECKING:
     from tidemill.planning.request import Request
 
 
-def runner_of(workspace: Workspace, spark: SparkSession | None) -> Runner:
-    """A runner that asks for its session when it needs it; whoever has it closes its catalog."""
-    from tidemill.execution.exports.memory import ExportMemory  # noqa: PLC0415  slow to import
-    from tidemill.execution.runner import Runner  # noqa: PLC0415
-
-    return Runner(
-        cache(lambda: session_of(workspace, spark)),
-        workspace.graph,
-        catalog_of(workspace),
-        {name: quoted_text(value) for name, value in workspace.given.items()},
-        ExportMemory(workspace.project.warehouse.path),
-        variables=workspace.given,
-        vars=workspace.project.variables(workspace.given).known,
-        wording=workspace.wording,
-    )
-
-
 def catalog_of(workspace: Workspace) -> Catalog:
-    from tidemill.execution.catalog import Catalog, Outside  # noqa: PLC0415  slow to import
-
     outside = {name: Outside(source) for name, source in workspace.outside.items()}
     tables = {table.name.lower(): table for table in workspace.all_tables}
     naming = workspace.project.warehouse.naming
@@ -62,37 +44,10 @@ def catalog_of(workspace: Workspace) -> Catalog:
     return Catalog(workspace.held_path, naming, outside, workspace.all_views, tables, bind)
 
 
-def session_of(workspace: Workspace, spark: SparkSession | None) -> SparkSession:
-    """The caller's session, or one of ours that fits the size of the sources."""
-    from tidemill.sources.registry import fetch_drivers  # noqa: PLC0415  slow to import
-    from tidemill.spark.session import session_for  # noqa: PLC0415
-
-    if spark is None:
-        fetch_drivers(_sources(workspace))
-    return session_for(spark, small=_is_small(workspace), settings=workspace.spark)
-
-
-def _is_small(workspace: Workspace) -> bool:
-    """Whether sources and tables are so small that an engine which starts quickly is the faster one."""
-    from tidemill.planning.work import SMALL_WORK, meets_little  # noqa: PLC0415  slow to import
-    from tidemill.sources.registry import size_of  # noqa: PLC0415
-
-    try:
-        sizes = [size_of(source) for source in _sources(workspace)]
-        if not all(map(meets_little, workspace.all_tables)):
-            return False
-    except TidemillError:  # a source that cannot be looked at fails in its own step
-        return True
-    return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
-
-
 def bad_params(workspace: Workspace) -> list[ArgumentError]:
     """What is wrong with the params of sources and the options of exports, as far as they themselves show it."""
-    from tidemill.execution.exports.options import Options  # noqa: PLC0415  slow to import
-    from tidemill.sources.registry import connector_for  # noqa: PLC0415
-
     found: list[ArgumentError] = []
-    declared: list[Source | Export] = [*_sources(workspace), *workspace.exports]
+    declared: list[Source | Export] = [*workspace.sources, *workspace.exports]
     for each in declared:
         try:
             connector_for(each) if isinstance(each, Source) else Options(each)
@@ -106,10 +61,8 @@ def bad_params(workspace: Workspace) -> list[ArgumentError]:
 
 def doubtful_sources(workspace: Workspace) -> list[str]:
     """Sources that a run may not be able to read: files that are not there (yet), kinds that Spark has to know."""
-    from tidemill.sources.registry import is_known, size_of  # noqa: PLC0415  slow to import
-
     found = []
-    for source in _sources(workspace):
+    for source in workspace.sources:
         if not is_known(source.kind):
             found.append(
                 f"The source {source} needs a Spark data source called {source.kind.upper()}, which is not looked for."
@@ -134,14 +87,6 @@ def unparsed_queries(workspace: Workspace) -> list[str]:
             said = f"{place}: the query of {node.name} cannot be parsed: {wrong.why}."
             found.append(f"{said} Correct it; if Spark knows this syntax, what the query reads stays unknown.")
     return found
-
-
-def _sources(workspace: Workspace) -> list[Source]:
-    """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
-    inputs = [name for node in workspace.graph.nodes.values() for name in node.inputs]
-    read = {name.lower() for name in through(inputs, workspace.all_views)}
-    own = [source for each in workspace.declared for source in each.sources]
-    return [*own, *(source for name, source in workspace.outside.items() if name in read)]
 
 
 def kept_warnings(workspace: Workspace, table: Table) -> tuple[str, ...]:
@@ -190,8 +135,6 @@ def refused_columns(table: Table, snapshot: Snapshot | None) -> tuple[str, ...]:
 
 
 def _refused(table: Table, snapshot: Snapshot) -> tuple[str, ...]:
-    from tidemill.execution.producers import columns_given  # noqa: PLC0415  slow to import
-
     try:
         held, given = log_of(table).columns(), columns_given(table)
     except TidemillError:  # what cannot be looked at fails in its own step
@@ -230,8 +173,6 @@ def plan_of(workspace: Workspace, request: Request) -> list[PlannedStep]:
 
 
 def _plan_of_view(view: View, ground: Ground, catalog: Catalog, *, unread: bool) -> PlannedStep:
-    from tidemill.execution.views import view_up_to_date  # noqa: PLC0415  slow to import
-
     try:
         idle = unread and view_up_to_date(view, catalog) is not None
     except TidemillError:  # what cannot be looked at fails in its own step
@@ -251,8 +192,6 @@ def _plan_of_table(
     unread: bool,
 ) -> StepPlan:
     """The plan that a run would execute; `unread`: the run changes nothing before it that the table reads."""
-    from tidemill.execution.producers import facts_by_log, source_of  # noqa: PLC0415  slow to import
-
     snapshot, facts = ground.snapshots[table.name], NO_FACTS
     with suppress(TidemillError):  # a source that cannot be looked at fails in its own step
         facts = facts_by_log(table, source_of(table, catalog, now, {}), snapshot)

@@ -9,9 +9,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.api import logs
+from tidemill.api.arguments import Place, beside
+from tidemill.api.results import kept_run
+from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
+from tidemill.frontends.project import ProjectSettings, must_exist
+from tidemill.frontends.project_file import Filling
+from tidemill.ledger.past import past_runs
 from tidemill.model.names import absolute
 from tidemill.model.variables import as_text
+from tidemill.planning.request import Request, backfill_of
+from tidemill.verify.result import VerifiedTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,17 +29,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.api.maintenance import DropResult, OnSpark, Place
+    from tidemill.api.logs import DropResult
     from tidemill.api.results import RunResult
-    from tidemill.api.workspace import Workspace
+    from tidemill.api.tables import Upkeep
     from tidemill.execution.checks import TableChecks
-    from tidemill.frontends.project import ProjectSettings
     from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
     from tidemill.planning.plan import PlannedStep
-    from tidemill.planning.request import Request
-    from tidemill.verify.result import VerifiedTables
 
     Names = str | Iterable[str]
     Vars = Mapping[str, object]
@@ -60,8 +66,6 @@ class Project:
     @classmethod
     def load(cls, target: str | Path = ".", profile: str | None = None, vars: Vars | None = None) -> Self:  # noqa: A002
         """The project that `target` is in, under a profile; `vars` count in all calls."""
-        from tidemill.frontends.project import ProjectSettings, must_exist  # noqa: PLC0415
-
         must_exist(Path(target))
         ProjectSettings.load(target, profile)  # what is wrong with its file is reported at once
         return cls(Path(target).absolute(), profile, _mapping(vars))
@@ -114,8 +118,6 @@ class Project:
 
         A failed step raises nothing: the result is not `ok`, and the step has the error. The run is in the ledger.
         """
-        from tidemill.api.results import kept_run  # noqa: PLC0415  slow to import
-
         workspace = self._chosen(select, exclude, vars)
         request = _request(start, end, batch, full_refresh=full_refresh)
         return kept_run(workspace, spark, threads=threads, fail_fast=fail_fast, request=request)
@@ -134,12 +136,9 @@ class Project:
         Functions are asked for the dates from `start` to `end` again; without them their tables cannot be verified.
         What is found is in the ledger.
         """
-        from tidemill.api.questions import kept_verify  # noqa: PLC0415  slow to import
-        from tidemill.verify.result import VerifiedTables  # noqa: PLC0415
-
         dates = _request(start, end, None, full_refresh=False).backfill
         workspace = self._workspace(vars)
-        found = kept_verify(workspace, _names(tables), spark, dates)
+        found = workspace.kept_verify(_names(tables), spark, dates=dates)
         return VerifiedTables(replace(each, table=workspace.short(each.table)) for each in found)
 
     def test(
@@ -156,8 +155,6 @@ class Project:
 
     def runs(self, limit: int | None = None) -> PastRuns:
         """Past runs from the ledger, newest first, with their steps: how each ended, what it read, and why."""
-        from tidemill.ledger.past import past_runs  # noqa: PLC0415
-
         return past_runs(self._settings.folder, limit)
 
     def backup(
@@ -166,10 +163,8 @@ class Project:
         """Copies a table as it is, with its progress, in one commit: to the name `to`, or beside it under one with
         the time. A `Path`, or a text with a `/`, is a path; `table.missing` and `backup.exists` are errors.
         """
-        from tidemill.api.maintenance import back_up  # noqa: PLC0415  slow to import
-        from tidemill.maintenance.backup import beside  # noqa: PLC0415
-
-        return back_up(self._place(table), self._place(beside(str(table)) if to is None else to), self._on(spark))
+        copy = beside(str(table)) if to is None else to
+        return self._upkeep(spark).back_up(self._place(table), self._place(copy))
 
     def restore(
         self,
@@ -184,10 +179,8 @@ class Project:
 
         It is a commit, so another restore takes it back. A moment without a zone is by this machine's clock.
         """
-        from tidemill.api import maintenance as upkeep  # noqa: PLC0415  slow to import
-
         copy = None if backup is None else self._place(backup)
-        return upkeep.restore(self._place(table), self._on(spark), to=to, at=at, backup=copy)
+        return self._upkeep(spark).restore(self._place(table), to=to, at=at, backup=copy)
 
     def drop(self, table: str | Path) -> DropResult:
         """Removes a table with all its history, at once and for good; needs no Spark.
@@ -195,33 +188,25 @@ class Project:
         One that is declared `reset_allowed=False`, or has the property `pipelines.reset.allowed = false`, stays: that
         is a `TableError`.
         """
-        from tidemill.api import maintenance as upkeep  # noqa: PLC0415  slow to import
-
         place = self._place(table)
-        return upkeep.drop(place, lambda: next((each for each in self.tables if each.path == place.path), None))
+        return logs.drop(place, lambda: next((each for each in self.tables if each.path == place.path), None))
 
     def _place(self, table: str | Path) -> Place:
         """A table by its name in the project, or by its path."""
-        from tidemill.api.maintenance import Place  # noqa: PLC0415
-
         settings = self._settings
         path = settings.table_path(table) if isinstance(table, str) and "/" not in table else absolute(table)
         alone = settings.warehouse.has_one_writer(path)
         return Place(str(table), path, settings.folder, alone, lambda: [each.name for each in self.tables])
 
-    def _on(self, spark: SparkSession | None) -> OnSpark:
-        """The session given, or the one that tidemill.toml names, once it is needed."""
-        from tidemill.frontends.project_file import Filling  # noqa: PLC0415  slow to import
-        from tidemill.spark.session import session_for  # noqa: PLC0415
+    def _upkeep(self, spark: SparkSession | None) -> Upkeep:
+        """On the session given, or the one that tidemill.toml names."""
+        from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
 
         settings = self._settings
-        engine = settings.engine(Filling(settings.variables(_texts(self.vars))))
-        return lambda work: work(session_for(spark, settings=engine))
+        return Upkeep.on(spark, settings.engine(Filling(settings.variables(_texts(self.vars)))))
 
     @property
     def _settings(self) -> ProjectSettings:
-        from tidemill.frontends.project import ProjectSettings  # noqa: PLC0415
-
         return ProjectSettings.load(self.target, self.profile)
 
     def _chosen(self, select: Names, exclude: Names, given: Vars | None) -> Workspace:
@@ -229,15 +214,11 @@ class Project:
         return workspace.choose(wanted, unwanted) if wanted or unwanted else workspace
 
     def _workspace(self, given: Vars | None = None) -> Workspace:
-        from tidemill.api.workspace import Workspace  # noqa: PLC0415  slow to import
-
         return Workspace.load(self.target, profile=self.profile, given=_texts({**self.vars, **_mapping(given)}))
 
 
 def _request(start: Bound | None, end: Bound | None, batch: str | int | None, *, full_refresh: bool) -> Request:
     """All that a run can be asked for beyond its usual work, in one."""
-    from tidemill.planning.request import Request, backfill_of  # noqa: PLC0415
-
     begins, ends = (None if bound is None else _text(name, bound) for name, bound in (("start", start), ("end", end)))
     return Request(full_refresh, backfill_of(begins, ends, batch))
 

@@ -1,4 +1,4 @@
-"""A run as Python code sees it: what became of each table, view and export."""
+"""Merges and runs as Python code sees them: what became of each table, view and export."""
 
 from __future__ import annotations
 
@@ -23,6 +23,67 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import CursorType
     from tidemill.model.variables import Masking
     from tidemill.planning.windows import WindowPlan
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did to the rows and files of its target. Every number is exact.
+
+    `status` is created, changed or unchanged; a table that has lost columns is changed, whatever its rows did.
+
+    >>> result = tidemill.merge([{"order_id": 1, "amount": 9.5}], "lake/one", on="order_id")
+    >>> result.inserted, result.status
+    (1, 'created')
+    """
+
+    inserted: int
+    updated: int
+    deleted: int
+    unchanged: int
+    ignored: int
+    total: int
+    files_rewritten: int
+    files_kept: int
+    seconds: float
+    version: int
+    created: bool = False
+    status: str = "unchanged"
+    notices: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        names = self._counted()
+        seconds = f"{self.seconds:.1f}"
+        caption = " · ".join((self.status, *self.notices))
+        return html_table([*names, "seconds"], [[*(getattr(self, name) for name in names), seconds]], caption)
+
+    def _counted(self) -> list[str]:
+        names = ("inserted", "updated", "deleted", "unchanged", "ignored", "total", "files_rewritten", "files_kept")
+        return [name for name in names if name != "ignored" or self.ignored]
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name}={getattr(self, name):_}" for name in self._counted())
+        notices = f", notices={self.notices!r}" if self.notices else ""
+        return f"MergeResult({numbers}, seconds={self.seconds:.1f}{notices})"
+
+
+def merge_result(result: StepResult) -> MergeResult:
+    """What a merge gives, from what its step did."""
+    return MergeResult(
+        inserted=result.counts.inserted,
+        updated=result.counts.updated,
+        deleted=result.counts.deleted,
+        unchanged=result.counts.unchanged,
+        ignored=result.counts.ignored,
+        total=result.total or 0,
+        files_rewritten=result.files_rewritten,
+        files_kept=result.files_kept,
+        seconds=result.seconds,
+        version=result.version or 0,
+        created=result.first_run,
+        status=result.status,
+        notices=result.notices,
+    )
+
 
 _SHOWN = ("rows_read", "inserted", "updated", "deleted", "unchanged", "total")
 

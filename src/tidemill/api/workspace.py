@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api.planning import checked_ground, missed_of, notices_of, plan_of, runner_of
-from tidemill.api.questions import tested, verified
+from tidemill.api.planning import checked_ground, notices_of, plan_of
 from tidemill.errors import ArgumentError, did_you_mean
 from tidemill.formats.registry import format_at
 from tidemill.frontends.declarations import read_declarations
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.api.engine import Engine
     from tidemill.execution.checks import TableChecks
     from tidemill.execution.results import Listener, RunOutcome
     from tidemill.frontends.pipeline.declarations import Declared
@@ -85,6 +85,20 @@ class Workspace:
     def exports(self) -> list[Export]:
         return [node for node in self.graph.in_order() if isinstance(node, Export)]
 
+    @property
+    def sources(self) -> list[Source]:
+        """All that is read from outside: sources of pipelines, and of the project's those that something reads."""
+        inputs = [name for node in self.graph.nodes.values() for name in node.inputs]
+        read = {name.lower() for name in through(inputs, self.all_views)}
+        own = [source for each in self.declared for source in each.sources]
+        return [*own, *(source for name, source in self.outside.items() if name in read)]
+
+    def engine(self, spark: SparkSession | None = None) -> Engine:
+        """All that it does on Spark, on this session or one of ours."""
+        from tidemill.api.engine import Engine  # noqa: PLC0415  the border: PySpark is loaded by whoever needs it
+
+        return Engine(self, spark)
+
     def choose(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> Workspace:
         """The same, but for the tables and exports that are not selected (`plan.selection` has the rules)."""
         graph = chosen(self.graph, select, exclude, self.short, self.project.warehouse.naming.catalog)
@@ -134,14 +148,7 @@ class Workspace:
         notices = notices_of(self, ground, request)
 
         def run(spark: SparkSession | None, listener: Listener | None) -> RunOutcome:
-            from tidemill.execution.results import Silent  # noqa: PLC0415  slow to import
-            from tidemill.execution.runner import AT_A_TIME  # noqa: PLC0415
-
-            runner = runner_of(self, spark)
-            runner.request, runner.notices, runner.now = request, notices, now or runner.now
-            runner.missed = {table.name: missed_of(self, table) for table in self.tables}
-            runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
-            return runner.run()
+            return self.engine(spark).run(request, notices, listener, now, threads=threads, fail_fast=fail_fast)
 
         return run
 
@@ -160,9 +167,14 @@ class Workspace:
         chosen = self.select(names)
         with self.wording.errors():
             refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
-        runner = runner_of(self, spark)
-        runner.now = now or runner.now
-        return (self.wording.result(each, "notes", "remedies") for each in verified(runner, chosen, dates))
+        found = self.engine(spark).verify(chosen, dates, now)
+        return (self.wording.result(each, "notes", "remedies") for each in found)
+
+    def kept_verify(
+        self, names: Sequence[str] = (), spark: SparkSession | None = None, *, dates: Backfill | None = None
+    ) -> Iterator[Verified]:
+        """The same, with what it finds in the ledger."""
+        return self.engine(spark).record(self.verify(names, spark, dates=dates), names)
 
     @property
     def checked(self) -> list[Table | View]:
@@ -171,7 +183,7 @@ class Workspace:
 
     def test(self, spark: SparkSession | None = None) -> Iterator[TableChecks]:
         """Runs all checks on tables and views as they are."""
-        return map(self.wording.result, tested(self, runner_of(self, spark)))
+        return map(self.wording.result, self.engine(spark).test())
 
     def view(self, name: str) -> View | None:
         """The view of this name; None where there is none."""

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from pyspark.sql import SparkSession
-    from rich.progress import Progress, TaskID
+    from rich.progress import TaskID
 
-    from tidemill.api.maintenance import OnSpark
+    from tidemill.cli.progress import Display
 
-_display: Progress | None = None
+_display: Display | None = None
 
 
 def write(text: str, *, err: bool = False) -> None:
@@ -36,7 +35,7 @@ def write(text: str, *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     try:
         if _display is not None and stream.isatty():
-            _write_above(_display, click.unstyle(text) if colourless else text)
+            _display.write(click.unstyle(text) if colourless else text)
         else:
             click.echo(text, file=stream, color=False if colourless else None)
     except BrokenPipeError:
@@ -69,7 +68,7 @@ def _is_pipe(stream: TextIO) -> bool:
 
 
 @contextlib.contextmanager
-def displaying(display: Progress) -> Iterator[None]:
+def displaying(display: Display) -> Iterator[None]:
     """Shows it below all lines that are written meanwhile; it is gone afterwards."""
     global _display  # noqa: PLW0603  a process has one terminal
     _display = display
@@ -80,28 +79,11 @@ def displaying(display: Progress) -> Iterator[None]:
         _display = None
 
 
-def new_display() -> Progress:
-    """Lines with a spinner and a clock, on stderr. What users' functions print goes above them too."""
-    from rich.console import Console  # noqa: PLC0415  slow to import
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    parts = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    # Lines for stdout go above the live ones if they share a terminal; into a pipe they must go as they are.
-    return Progress(*parts, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
-
-
 def hush() -> None:
     """Whatever is still written is written to nobody: the command has ended."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
         _talk_to_nobody(stream)
-
-
-def _write_above(display: Progress, text: str) -> None:
-    from rich.text import Text  # noqa: PLC0415  slow to import
-
-    # click.echo would write past rich: it takes rich's stand-in for stdout, which has no encoding, for one of bytes.
-    display.console.print(Text.from_ansi(text), soft_wrap=True)
 
 
 def _talk_to_nobody(stream: TextIO | Any) -> None:
@@ -115,7 +97,7 @@ class Live:
 
     def __init__(self, first: str, *, quiet: bool) -> None:
         self._first = first
-        self._progress = new_display() if watched() and not quiet else None
+        self._progress = _new_display() if watched() and not quiet else None
         self._lines: dict[str, TaskID] = {}
         self._shown = ExitStack()
 
@@ -146,6 +128,12 @@ class Live:
             self._progress.remove_task(line)
 
 
+def _new_display() -> Display:
+    from tidemill.cli.progress import Display  # noqa: PLC0415  Rich takes time, and is for terminals
+
+    return Display()
+
+
 T = TypeVar("T")
 
 
@@ -159,19 +147,6 @@ def interruptible(work: Callable[[], T]) -> T:
     done: Future[T] = Future()
     threading.Thread(target=_settle, args=(done, work), name="tidemill-work", daemon=True).start()
     return done.result()
-
-
-def on_spark(profile: str | None) -> OnSpark:
-    """Short work on the Spark that the project of the current folder names; Ctrl-C can end it."""
-    from tidemill.cli.options import spark_here  # noqa: PLC0415  slow to import
-    from tidemill.spark.session import session_for  # noqa: PLC0415
-
-    settings = spark_here(profile)
-
-    def done(work: Callable[[SparkSession], T]) -> T:
-        return interruptible(lambda: work(session_for(small=True, settings=settings)))
-
-    return done
 
 
 def _settle(done: Future[T], work: Callable[[], T]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,12 @@ import click
 
 from tidemill import graphs
 from tidemill.cli import render
-from tidemill.cli.options import on_project, output
+from tidemill.cli.options import examples, output
+from tidemill.cli.projects import on_project
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError
 from tidemill.formats.registry import changed_at, log_of, view_record
-from tidemill.graphs.picture import Box, Picture, Shape, tree
+from tidemill.graphs.picture import MARKS, Box, Picture, Shape, tree
 from tidemill.ledger.ledger import Ledger, ledger_file
 from tidemill.ledger.past import last_step
 from tidemill.model.query import Export, View
@@ -24,6 +26,7 @@ from tidemill.model.table import Table
 
 if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
+    from tidemill.cli.options import Output
     from tidemill.model.graph import Node
     from tidemill.model.record import Snapshot
 
@@ -128,14 +131,16 @@ _LOOKS = Looks(
 
 
 @click.command(
-    short_help="Show what reads what, and how fresh it is.",
-    epilog="\b\nExamples:\n  tidemill graph\n  tidemill graph ./shop --svg shop.svg --mermaid shop.mmd",
+    epilog=examples(
+        "tidemill graph",
+        "tidemill graph ./shop --svg shop.svg --mermaid shop.mmd",
+    ),
 )
 @on_project
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write it as an SVG too.")
 @click.option("--mermaid", type=click.Path(path_type=Path), metavar="FILE", help="Write it as a Mermaid flowchart too.")
 @output
-def graph(workspace: Workspace, svg: Path | None, mermaid: Path | None, form: str, quiet: bool) -> None:
+def graph(workspace: Workspace, svg: Path | None, mermaid: Path | None, out: Output) -> None:
     """Show sources, tables, views and exports, each below what it reads: strategies, watermarks, freshness, status.
 
     Freshness is the time since the last commit. Starts no Spark.
@@ -144,12 +149,8 @@ def graph(workspace: Workspace, svg: Path | None, mermaid: Path | None, form: st
     picture = picture_of(workspace, now)
     wanted = ((svg, graphs.svg), (mermaid, graphs.mermaid))
     files = [_write(file, draw(picture)) for file, draw in wanted if file is not None]
-    if form == "json":
-        render.document(_data(workspace.project.name, picture, now) | {"written": files})
-    elif not quiet:
-        _show(workspace.project.name, picture)
-        for file in files:
-            render.say(f"{render.INDENT}✓ {file} is written")
+    document = _data(workspace.project.name, picture, now) | {"written": files}
+    out.result(document, partial(_show, workspace.project.name, picture, files))
 
 
 def _data(project: str, picture: Picture, now: datetime) -> dict[str, Any]:
@@ -165,7 +166,7 @@ def _data(project: str, picture: Picture, now: datetime) -> dict[str, Any]:
 _SHOWN = {"fresh", "reads"}  # JSON has moments for the one, edges for the other
 
 
-def _show(project: str, picture: Picture) -> None:
+def _show(project: str, picture: Picture, files: list[str]) -> None:
     render.say(f"{render.INDENT}{render.SEPARATOR.join([project, *_counted(picture)])}")
     lines = [
         (
@@ -180,12 +181,12 @@ def _show(project: str, picture: Picture) -> None:
     ]
     if lines:
         render.table(HEADINGS, lines, looks=_LOOKS)
+    for file in files:
+        render.say(f"{render.INDENT}✓ {file} is written")
 
 
 def _counted(picture: Picture) -> list[str]:
     """How many there are of each shape, with the mark that it has in the tree."""
-    from tidemill.graphs.picture import MARKS  # noqa: PLC0415
-
     counts = Counter(box.shape for box in picture.boxes)
     words = [f"{MARKS[each]} {counts[each]} {each}{'' if counts[each] == 1 else 's'}" for each in MARKS if counts[each]]
     return words or [render.NOTHING_DECLARED]

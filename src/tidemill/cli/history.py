@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill.api.logs import commits_of
 from tidemill.cli import render
-from tidemill.cli.options import examples, located, output, refuse_unknown
+from tidemill.cli.options import examples, output
+from tidemill.cli.places import located, refuse_unknown
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError
+from tidemill.formats.history import HEADINGS, counts_of, line_of, watermark_of, without_parts
+from tidemill.formats.registry import log_at, view_record
+from tidemill.frontends.project import must_exist
+from tidemill.ledger.past import past_run, past_runs
+from tidemill.model.project import find_project, is_project
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidemill.cli.options import Output
     from tidemill.ledger.past import PastRun, PastStep
     from tidemill.model.record import Commit
 
@@ -23,8 +34,10 @@ _LOOKS = Looks(gives=dict.fromkeys(("window", "watermark", "what", "rows", "when
 
 
 @click.command(
-    short_help="Show the commits of a table, with counts and watermarks.",
-    epilog="\b\nExamples:\n  tidemill history lake/orders\n  tidemill history lake/orders --limit 5 --format json",
+    epilog=examples(
+        "tidemill history lake/orders",
+        "tidemill history lake/orders --limit 5 --format json",
+    ),
 )
 @click.argument("table_path", metavar="TABLE")
 @click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N commits.")
@@ -32,8 +45,7 @@ _LOOKS = Looks(gives=dict.fromkeys(("window", "watermark", "what", "rows", "when
 def history(
     table_path: str,
     limit: int | None,
-    form: str,
-    quiet: bool,
+    out: Output,
 ) -> None:
     """Show the commits of a table, newest first; starts no Spark.
 
@@ -42,33 +54,29 @@ def history(
     "+200 ~14 -3" are rows inserted, updated and deleted. Commits that are not Tidemill's are shown with what their
     writer called them. Times are by your clock; windows and watermarks as the table has them, in UTC.
     """
-    from tidemill.api import tables as api  # noqa: PLC0415
-    from tidemill.formats.history import HEADINGS, line_of, without_parts  # noqa: PLC0415
-    from tidemill.formats.registry import log_at  # noqa: PLC0415
-
     path = located(table_path)
     refuse_unknown(table_path, path)
     viewed = _is_view(table_path, path)
     if path != table_path and not log_at(path).exists():
         problem = f"{table_path} is not made yet: there is nothing at {path}."
         raise ArgumentError("table.not_made", problem, "Make it: tidemill run. tidemill list shows what is declared.")
-    commits = list(islice(without_parts(api.commits_of(path)), limit))
-    if form == "json":
-        render.document({"table": table_path, "commits": [_data(commit) for commit in commits]})
-    elif not quiet:
-        if not commits:
-            render.notice(f"{table_path} has no commits yet: its files were made elsewhere")
-        else:
-            lines = [line_of(commit, render.moment(commit.at)) for commit in commits]
-            render.table(HEADINGS, lines, right=frozenset({"version"}), looks=_LOOKS)
-        if viewed:
-            render.notice(f"{table_path} is a view now; these commits are of the table that stays on disk")
+    commits = list(islice(without_parts(commits_of(path)), limit))
+    document = {"table": table_path, "commits": [_data(commit) for commit in commits]}
+    out.result(document, partial(_show_commits, table_path, commits, viewed=viewed))
+
+
+def _show_commits(table: str, commits: Sequence[Commit], *, viewed: bool) -> None:
+    if commits:
+        lines = [line_of(commit, render.moment(commit.at)) for commit in commits]
+        render.table(HEADINGS, lines, right=frozenset({"version"}), looks=_LOOKS)
+    else:
+        render.notice(f"{table} has no commits yet: its files were made elsewhere")
+    if viewed:
+        render.notice(f"{table} is a view now; these commits are of the table that stays on disk")
 
 
 def _is_view(table: str, path: str) -> bool:
     """Whether it was a view at its last run; one that never was a table has no history, and that is an error."""
-    from tidemill.formats.registry import log_at, view_record  # noqa: PLC0415
-
     viewed = view_record(path) is not None
     if viewed and not log_at(path).exists():
         raise ArgumentError(
@@ -78,8 +86,6 @@ def _is_view(table: str, path: str) -> bool:
 
 
 def _data(commit: Commit) -> dict[str, Any]:
-    from tidemill.formats.history import counts_of, watermark_of  # noqa: PLC0415
-
     record = commit.record
     watermark = watermark_of(record) if record else None
     return {
@@ -98,7 +104,7 @@ def _data(commit: Commit) -> dict[str, Any]:
     }
 
 
-HEADINGS = ("run", "started", "command", "status", "steps", "took")
+RUNS = ("run", "started", "command", "status", "steps", "took")
 STEPS = ("table", "status", "mode", "read", "written", "took", "why")
 _PAINT = {"status": render.coloured}
 _RUNS_LOOKS = Looks(
@@ -122,7 +128,6 @@ _FIRST = {"failed", "interrupted", "different"}  # what somebody looks for
 
 
 @click.command(
-    short_help="Show past runs, and what one of them did and why.",
     epilog=examples(
         "tidemill runs",
         "tidemill runs --limit 5 --format json",
@@ -135,35 +140,29 @@ _FIRST = {"failed", "interrupted", "different"}  # what somebody looks for
 )
 @click.option("--target", help="A pipeline file or a project's folder, not that of the current one.")
 @output
-def runs(run_id: str | None, limit: int, target: str | None, form: str, quiet: bool) -> None:
+def runs(run_id: str | None, limit: int, target: str | None, out: Output) -> None:
     """Show past runs from the ledger, newest first; or of the run whose id begins with ID every step. Starts no Spark.
 
     A run that was killed is interrupted. Outside of projects these are the runs outside of projects.
     """
-    from tidemill.ledger.past import past_run, past_runs  # noqa: PLC0415
-
     folder = _folder(target)
     if run_id is not None:
         run = past_run(run_id, folder)
-        if form == "json":
-            render.document(asdict(run))
-        elif not quiet:
-            _show(run)
-        return
-    found = past_runs(folder, limit)
-    if form == "json":
-        render.document({"runs": [asdict(run) for run in found]})
-    elif not quiet and not found:
+        out.result(asdict(run), partial(_show_run, run))
+    else:
+        found = past_runs(folder, limit)
+        out.result({"runs": [asdict(run) for run in found]}, partial(_show_runs, found))
+
+
+def _show_runs(found: Sequence[PastRun]) -> None:
+    if found:
+        render.table(RUNS, [_line(run) for run in found], looks=_RUNS_LOOKS)
+    else:
         render.say(f"{render.INDENT}no runs yet: the ledger has none of this folder")
-    elif not quiet:
-        render.table(HEADINGS, [_line(run) for run in found], looks=_RUNS_LOOKS)
 
 
 def _folder(target: str | None) -> Path | None:
     """That of the project; None where there is none, and the user's own runs are meant."""
-    from tidemill.frontends.project import must_exist  # noqa: PLC0415
-    from tidemill.model.project import find_project, is_project  # noqa: PLC0415
-
     place = Path(target or ".")
     must_exist(place)
     folder = (place if place.is_dir() else place.parent).absolute()
@@ -185,7 +184,7 @@ def _line(run: PastRun) -> tuple[str, ...]:
     )
 
 
-def _show(run: PastRun) -> None:
+def _show_run(run: PastRun) -> None:
     facts = [f"run {run.run_id}", run.command, render.coloured(run.status)]
     took = f" to {render.moment(run.ended)}, {_took(run.seconds)}" if run.ended else ""
     render.say(f"{render.INDENT}{render.SEPARATOR.join([*facts, f'{render.moment(run.started)}{took}'])}")

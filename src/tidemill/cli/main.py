@@ -11,28 +11,22 @@ import signal
 import sys
 import time
 import traceback
+from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from tidemill.cli import console, render
-from tidemill.cli.graph import graph
-from tidemill.cli.history import history, runs
-from tidemill.cli.maintenance import backup, check, compact, dedup, drop, recover, restore, vacuum
-from tidemill.cli.merge import merge
 from tidemill.cli.options import show_log
-from tidemill.cli.run import compile_, list_, plan, run, validate
-from tidemill.cli.setup import doctor, init, setup
-from tidemill.cli.show import join_stats, show, suggest
-from tidemill.cli.status import state, status
-from tidemill.cli.verify import test, verify
-from tidemill.cli.watermarks import reset_watermark, set_watermark, show_watermarks
 from tidemill.errors import ArgumentError, TidemillError
+from tidemill.spark.places import disk_full, log_folder, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    Sections = Mapping[str, Sequence[tuple[str, str, str]]]
 
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 EXAMPLES = """\b
@@ -48,20 +42,83 @@ Completion, in ~/.bashrc (zsh_source and fish_source are for other shells):
 """
 
 
+# Every command, by what it is about, and there in the order in which a newcomer needs them: its name, the module of
+# `tidemill.cli` that has it, and what it does in one line. A module is loaded when its command is asked for.
+SECTIONS = {
+    "Projects and pipeline files": (
+        ("init", "setup", "Make a project that runs as it is."),
+        ("run", "run", "Bring tables up to date."),
+        ("plan", "plan", "Show what a run would do, and why."),
+        ("validate", "plan", "Find everything that is wrong without Spark."),
+        ("verify", "verify", "Prove that tables equal a full run over their sources."),
+        ("status", "status", "Show rows, watermarks, last runs, and what was saved."),
+        ("runs", "history", "Show past runs, and what one of them did and why."),
+        ("list", "plan", "Show what is declared."),
+        ("graph", "graph", "Show what reads what, and how fresh it is."),
+        ("compile", "plan", "Show the statements that a run would send."),
+        ("state", "status", "Show hashes, last processed values and versions."),
+        ("test", "verify", "Run the checks of tables on all their rows."),
+        ("suggest", "suggest", "Propose how sources can be read incrementally."),
+        ("join-stats", "suggest", "Show how far apart the matches of a join come."),
+    ),
+    "Watermarks": (
+        ("show-watermarks", "watermarks", "Show how far sources have been read."),
+        ("set-watermark", "watermarks", "Read a source from another value on."),
+        ("reset-watermark", "watermarks", "Read a source from the beginning."),
+    ),
+    "Tables, by name or path": (
+        ("merge", "merge", "Merge rows of files into a table, by their keys."),
+        ("show", "tables", "Show the first rows of a table or a view."),
+        ("history", "history", "Show the commits of a table, with counts and watermarks."),
+        ("backup", "maintenance", "Copy a table, to go back to it later."),
+        ("restore", "maintenance", "Take a table back to an older version, or to a backup."),
+        ("drop", "tables", "Remove a table with all its history."),
+    ),
+    "Upkeep of tables, and of datasets, which are folders of Parquet files": (
+        ("check", "maintenance", "Count NULL and duplicate keys of a table."),
+        ("dedup", "maintenance", "Leave one row of each key in a dataset."),
+        ("compact", "maintenance", "Join the small files of a table."),
+        ("vacuum", "maintenance", "Remove files that a table no longer needs."),
+        ("recover", "maintenance", "Finish an interrupted commit of a dataset."),
+    ),
+    "This machine": (
+        ("doctor", "setup", "Say what this machine has of what Spark needs."),
+        ("setup", "setup", "Fetch Delta's jars and prepare a quick start."),
+    ),
+}
+
+
 class Commands(click.Group):
     """A group whose every end is one of four: done, failed (1), wrongly called (2), interrupted (130)."""
 
-    sections: Mapping[str, tuple[click.Command, ...]] = MappingProxyType({})
+    def __init__(self, *args: Any, sections: Sections | None = None, **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self.sections = sections or {}
+        self._modules = {name: module for commands in self.sections.values() for name, module, _ in commands}
+        self._helps = {name: said for commands in self.sections.values() for name, _, said in commands}
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """By what they are about, and there in the order in which a newcomer needs them."""
-        if not self.sections:
-            return super().format_commands(ctx, formatter)
-        width = max(map(len, self.commands))
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self._modules])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Loads the module that has the command."""
+        if cmd_name not in self._modules:
+            return super().get_command(ctx, cmd_name)
+        found = vars(import_module(f"tidemill.cli.{self._modules[cmd_name]}")).values()
+        command = next(each for each in found if isinstance(each, click.Command) and each.name == cmd_name)
+        command.short_help = self._helps[cmd_name]
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        width = max(map(len, self._helps), default=0)
         for title, commands in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl([(str(each.name).ljust(width), each.short_help or "") for each in commands])
-        return None
+                formatter.write_dl([(name.ljust(width), said) for name, _, said in commands])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = sorted(name for name in self._helps if name.startswith(incomplete))
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=self._helps[name]) for name in names), *options]
 
     def main(  # type: ignore[override] # there is one way to end
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
@@ -74,8 +131,9 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise _unknown_command(name, self.list_commands(ctx))
+        known = self.list_commands(ctx)
+        if not name.startswith("-") and name not in known:
+            raise _unknown_command(name, known)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -101,27 +159,13 @@ class Commands(click.Group):
         return code if isinstance(code, int) else 0
 
 
-@click.group(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, sections=SECTIONS, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tidemill", message="tidemill %(version)s")
 def tidemill() -> None:
     """Incremental tables on Spark that are exact.
 
     Every run moves only what changed, in one commit, and the table still equals a full rebuild.
     """
-
-
-tidemill.sections = {
-    "Projects and pipeline files": (
-        *(init, run, plan, validate, verify, status, runs),
-        *(list_, graph, compile_, state, test, suggest, join_stats),
-    ),
-    "Watermarks": (show_watermarks, set_watermark, reset_watermark),
-    "Tables, by name or path": (merge, show, history, backup, restore, drop),
-    "Upkeep of tables, and of datasets, which are folders of Parquet files": (check, dedup, compact, vacuum, recover),
-    "This machine": (doctor, setup),
-}
-for command in itertools.chain.from_iterable(tidemill.sections.values()):
-    tidemill.add_command(command)
 
 
 def main() -> NoReturn:
@@ -196,8 +240,6 @@ def _number(types: re.Match[str]) -> str:
 
 
 def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:
-    from tidemill.spark.places import disk_full, told_of_room  # noqa: PLC0415
-
     if full := told_of_room(str(failure)):
         return disk_full(f"tidemill {next(iter(args), '')}".rstrip(), full, Path.cwd())
     details = "".join(traceback.format_exception(failure))
@@ -218,8 +260,6 @@ def _first_line(failure: Exception) -> str:
 
 
 def _keep(details: str) -> Path | None:
-    from tidemill.spark.places import log_folder  # noqa: PLC0415
-
     file = log_folder() / f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill.api.arguments import merge_table
 from tidemill.cli import render
-from tidemill.cli.console import Live
-from tidemill.cli.options import columns, merged_into, output, promised_here, single_writer, spark_here
-from tidemill.cli.outcome import COUNTS
+from tidemill.cli.console import Live, interruptible
+from tidemill.cli.options import columns, output, single_writer
+from tidemill.cli.places import merged_into, promised_here, spark_here
+from tidemill.cli.render import COUNTS
+from tidemill.execution.journal import keeping_merge
+from tidemill.formats.registry import log_at
 from tidemill.model.names import absolute
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
@@ -19,6 +24,7 @@ from tidemill.model.variables import given_pairs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tidemill.cli.options import Output
     from tidemill.execution.results import StepResult
     from tidemill.model.table import Table
 
@@ -41,7 +47,7 @@ Strategies:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Merge rows of files into a table, by their keys.")
+@click.command(epilog=EXAMPLES)
 @click.argument("source")
 @click.argument("target")
 @columns("--on", required=True, help="The key columns.")
@@ -103,8 +109,7 @@ def merge(
     pairs: tuple[str, ...],
     dry_run: bool,
     alone: bool,
-    form: str,
-    quiet: bool,
+    out: Output,
 ) -> None:
     """Merge the rows of SOURCE into the table TARGET, in one commit, or in none when nothing differs.
 
@@ -112,8 +117,6 @@ def merge(
     Delta table or of a plain Parquet dataset; it is made if nothing is there. In a project, a TARGET without a / is
     the name of one of its tables; a path there needs ./
     """
-    from tidemill.api.tables import merge_table  # noqa: PLC0415
-
     known = merged_into(target)
     path = known.path if known else target
     table = merge_table(
@@ -131,21 +134,15 @@ def merge(
         single_writer=alone or promised_here(absolute(path)),
     )
     table = replace(table, name=known.name) if known else table
-    options, silent = given_pairs("--option", pairs), quiet or form == "json"
-    attempt = _rehearse if dry_run else _run
-    result = attempt(source, options, table, quiet=silent)
+    result = _merged(source, given_pairs("--option", pairs), table, dry_run=dry_run, quiet=not out.lines)
     if table.partition_by and not result.first_run:
         result = replace(result, notices=(*result.notices, *_kept_partitions(table)))
-    if form == "json":
-        render.document(_data(result, table, on) | ({"dry_run": True} if dry_run else {}))
-    elif not quiet:
-        _show(result, table, on, would=dry_run)
+    document = _data(result, table, on) | ({"dry_run": True} if dry_run else {})
+    out.result(document, partial(_show, result, table, on, would=dry_run))
 
 
 def _kept_partitions(table: Table) -> list[str]:
     """That a table which was there before is not partitioned as it was asked for."""
-    from tidemill.formats.registry import log_at  # noqa: PLC0415
-
     snapshot = log_at(absolute(table.path)).snapshot()
     held = snapshot.partition_columns if snapshot else ()
     if [name.lower() for name in held] == [name.lower() for name in table.partition_by]:
@@ -154,30 +151,19 @@ def _kept_partitions(table: Table) -> list[str]:
     return [f"{table.name} stays {stays}: --partition-by is for new tables"]
 
 
-def _rehearse(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> StepResult:
-    from tidemill.api.tables import merge_step  # noqa: PLC0415
-    from tidemill.cli.console import interruptible  # noqa: PLC0415
+def _merged(source: str, options: Mapping[str, str], table: Table, *, dry_run: bool, quiet: bool) -> StepResult:
+    """What the merge did; or what it would do."""
+    settings, doing = spark_here(), f"merging {source} into {table.name}"
+    with Live(f"looking what {doing} would do" if dry_run else doing, quiet=quiet):
+        from tidemill.api.merging import file_source, merge_step  # noqa: PLC0415  the border: it imports PySpark
 
-    settings = spark_here()
-    with Live(f"looking what merging {source} into {table.name} would do", quiet=quiet):
-        return interruptible(
-            lambda: merge_step(source, table, settings=settings, options=options, small=True, dry_run=True)
-        )
-
-
-def _run(source: str, options: Mapping[str, str], table: Table, *, quiet: bool) -> StepResult:
-    from tidemill.api.tables import file_source, merge_step  # noqa: PLC0415
-    from tidemill.cli.console import interruptible  # noqa: PLC0415
-    from tidemill.execution.journal import keeping_merge  # noqa: PLC0415
-
-    settings = spark_here()
-    if options:  # a wrong one is no run
-        file_source(source, options)
-    live = Live(f"merging {source} into {table.name}", quiet=quiet)
-    with keeping_merge(table, f"merge {source} {table.name}") as kept, live:
-        return interruptible(
-            lambda: merge_step(source, table, settings=settings, options=options, small=None, listener=kept)
-        )
+        merged = partial(merge_step, source, table, settings=settings, options=options)
+        if dry_run:
+            return interruptible(partial(merged, small=True, dry_run=True))
+        if options:  # a wrong one is no run
+            file_source(source, options)
+        with keeping_merge(table, f"merge {source} {table.name}") as kept:
+            return interruptible(partial(merged, small=None, listener=kept))
 
 
 def _rows(result: StepResult) -> int:
@@ -205,7 +191,7 @@ def _data(result: StepResult, table: Table, keys: tuple[str, ...]) -> dict[str, 
 
 
 def _show(result: StepResult, table: Table, keys: tuple[str, ...], *, would: bool = False) -> None:
-    name = table.path.rstrip("/").rpartition("/")[2]
+    name = render.last_name(table.path)
     facts = _facts(result, ", ".join(keys))
     render.done(name, ["dry run, nothing written", *facts] if would else facts, result.seconds)
     for text in result.notices:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemill.errors import TidemillError
 
 SEPARATOR = " · "
+COUNTS = ("inserted", "updated", "deleted", "unchanged", "ignored")
 _GAP = "   "
 _ROOM = 30  # columns that facts need beside a head; where there are fewer they begin near the left
 _NEAR = 6
@@ -291,6 +292,11 @@ def notice(text: str, *, err: bool = False) -> None:
 def red(word: str) -> Callable[[str], str]:
     """What shows a word in red, wherever it stands in a text."""
     return lambda text: text.replace(word, click.style(word, fg="red"))
+
+
+def last_name(table: str) -> str:
+    """What a line calls a table that was given by its path: the last folder."""
+    return table.rstrip("/").rpartition("/")[2]
 
 
 def rows(count: int) -> str:

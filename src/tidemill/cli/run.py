@@ -1,43 +1,48 @@
-"""`tidemill run`, `plan`, `validate`, `list` and `compile`: a project, or one pipeline file."""
+"""`tidemill run`: tables are brought up to date; a head, a line per step as it ends, a closing line; or all as JSON."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import datetime
+import threading
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import console, render
-from tidemill.cli.console import Live
-from tidemill.cli.options import examples, on_project, on_selection, output, requested, selection, variables
-from tidemill.cli.outcome import Shown, run_data
-from tidemill.cli.render import Looks
+from tidemill import __version__
+from tidemill.api.results import step_of
+from tidemill.cli import render
+from tidemill.cli.console import Live, interruptible
+from tidemill.cli.options import examples, output
+from tidemill.cli.plan import show_plan
+from tidemill.cli.projects import requested, selection, variables
+from tidemill.cli.render import COUNTS
 from tidemill.errors import exit_code_of
+from tidemill.execution.journal import keeping_run
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Load
+    from tidemill.cli.options import Output
+    from tidemill.cli.projects import Load
+    from tidemill.errors import TidemillError
     from tidemill.execution.journal import KeptRun
-    from tidemill.model.query import View
-    from tidemill.model.table import Table
+    from tidemill.execution.results import Outcome, RunOutcome, StepResult
+    from tidemill.ledger.ledger import Run
+    from tidemill.planning.plan import StepPlan
     from tidemill.planning.request import Request
-    from tidemill.planning.statements import RunStatements
 
-LISTED = ("name", "strategy", "reads", "declared in")
-_LIST_LOOKS = Looks(
-    gives={"declared in": ("cut", 14), "reads": ("wrap", 14), "strategy": ("wrap", 10), "name": ("cut", 20)},
-    paths=frozenset({"declared in"}),
-)
-PLANNED = ("table", "strategy", "reads")
-_PLAN_LOOKS = Looks(gives={"reads": ("wrap", 30), "strategy": ("wrap", 14), "table": ("cut", 20)})
+STARTING = "starting Spark"
+_VERBS = {
+    "replace": "replaced",
+    "append": "appended",
+    "delete_insert": "replaced",
+    "incremental_join": "joined",
+}
 
 
 @click.command(
-    short_help="Bring tables up to date.",
     epilog=examples(
         "tidemill run",
         "tidemill run pipelines/shop.sql --var region=us",
@@ -63,167 +68,30 @@ def run(
     fail_fast: bool,
     dry_run: bool,
     summary: bool,
-    form: str,
-    quiet: bool,
+    out: Output,
 ) -> int:
     """Bring every table up to date: in the project that TARGET is in, or in one pipeline file.
 
     Each table is changed in one commit, or in none when nothing differs. A failed step stops what reads its table;
     the rest goes on.
     """
-    from tidemill.cli.console import interruptible  # noqa: PLC0415
-
     workspace = load(target)
     if dry_run:
-        _show_plan(workspace, request, form, quiet=quiet)
+        show_plan(workspace, request, out)
         return 0
-    as_json = form == "json"
     ready = workspace.ready(threads=threads, fail_fast=fail_fast, request=request)
-    live = Live("reading logs", quiet=quiet or as_json)
-    shown = Shown(workspace, live, lines=not (quiet or as_json or summary), failures=not as_json)
+    live = Live("reading logs", quiet=not out.lines)
+    shown = Shown(workspace, live, lines=out.lines and not summary, failures=not out.as_json)
     shown.head()
     with _keeping(workspace, target, request) as kept, live:
         kept.listener = shown
         outcome = interruptible(partial(ready, None, kept))
-    if as_json:
-        render.document(run_data(workspace, outcome, kept.run))
-    elif not quiet:
-        shown.close(outcome)
+    out.result(run_data(workspace, outcome, kept.run), partial(shown.close, outcome))
     return exit_code_of(each.error for each in outcome.outcomes if each.error)
-
-
-@click.command(
-    short_help="Show what a run would do, and why.",
-    epilog=examples(
-        "tidemill plan",
-        "tidemill plan shop.sql --var region=us",
-        "tidemill plan --start 2024-01-01 --end 2024-01-31",
-    ),
-)
-@on_selection
-@requested
-@output
-def plan(workspace: Workspace, request: Request, form: str, quiet: bool) -> None:
-    """Show what tidemill run would do, and why. Starts no Spark and changes nothing."""
-    _show_plan(workspace, request, form, quiet=quiet)
-
-
-@click.command(
-    short_help="Find everything that is wrong without Spark.",
-    epilog=examples(
-        "tidemill validate",
-        "tidemill validate shop.sql --format json",
-    ),
-)
-@on_project
-@output
-def validate(workspace: Workspace, form: str, quiet: bool) -> None:
-    """Find everything that can be wrong in the files of a project or in one pipeline file, without Spark."""
-    from tidemill.api.planning import bad_params, doubtful_sources, unparsed_queries, warnings_of  # noqa: PLC0415
-    from tidemill.planning.refusals import refuse  # noqa: PLC0415
-
-    refuse(bad_params(workspace))
-    proposals = _proposals(workspace)
-    warned = [text for table in workspace.tables for text in warnings_of(workspace, table)]
-    said = (*doubtful_sources(workspace), *map(workspace.wording.text, (*unparsed_queries(workspace), *warned)))
-    notices = [workspace.masking.mask(each) for each in said]
-    counts = {name: len(getattr(workspace, name)) for name in ("tables", "views", "exports")}
-    if form == "json":
-        render.document({"ok": True, **counts, "notices": notices, "proposals": proposals})
-    elif not quiet:
-        for text in (*notices, *proposals):
-            render.notice(text)
-        words = [f"{count} {name if count != 1 else name[:-1]}" for name, count in counts.items() if count]
-        counted = render.SEPARATOR.join(words) or render.NOTHING_DECLARED
-        doubts = f"! no errors · {len(notices)} notice{'' if len(notices) == 1 else 's'}"
-        render.say(f"{render.INDENT}{doubts if notices else '✓ nothing is wrong'} · {counted}")
-
-
-@click.command(
-    "list",
-    short_help="Show what is declared.",
-    epilog=examples(
-        "tidemill list",
-        "tidemill list -s +daily",
-    ),
-)
-@on_selection
-@output
-def list_(workspace: Workspace, form: str, quiet: bool) -> None:
-    """Show the tables, views and exports that a project or a pipeline file declares, each after what it reads."""
-    nodes = workspace.graph.in_order()
-    data = [_declaration(node, workspace) for node in nodes]
-    if form == "json":
-        render.document({"project": workspace.project.name, "declared": data})
-    elif not quiet:
-        render.declared(LISTED, [_listed(each) for each in data], looks=_LIST_LOOKS)
-
-
-def _listed(each: dict[str, Any]) -> list[str]:
-    return [each["name"], each["strategy"], ", ".join(each["reads"]), each["origin"] or ""]
-
-
-def _declaration(node: Any, workspace: Workspace) -> dict[str, Any]:
-    reads = [load.source.name for load in getattr(node, "loads", ())] or list(node.inputs)
-    strategy = _strategy(node)
-    return {
-        "name": workspace.short(node.name),
-        "strategy": strategy,
-        "reads": [workspace.short(name) for name in reads],
-        "origin": str(node.origin) if node.origin else None,
-    }
-
-
-def _strategy(node: Any) -> str:
-    several = len(getattr(node, "loads", ())) > 1
-    return node.declared_strategy if several else str(getattr(node, "strategy", f"export {getattr(node, 'mode', '')}"))
-
-
-def _show_plan(workspace: Workspace, request: Request, form: str, *, quiet: bool) -> None:
-
-    steps, mask = workspace.plan(request), workspace.masking.mask
-    if form == "json":
-        data = [asdict(step) | {"table": workspace.short(step.table), "reason": mask(step.reason)} for step in steps]
-        exports = [{"to": mask(export.name), "strategy": f"export {export.mode}"} for export in workspace.exports]
-        render.document({"project": workspace.project.name, "steps": data, "exports": exports})
-        return
-    if quiet:
-        return
-    lines = [[workspace.short(step.table), step.strategy, mask(step.reason)] for step in steps]
-    when = "written when what it reads has changed"
-    lines += [[mask(export.name), f"export {export.mode}", when] for export in workspace.exports]
-    render.declared(PLANNED, lines, looks=_PLAN_LOOKS)
-    for step in steps:
-        for text in step.notices:
-            render.notice(mask(text))
-
-
-def _proposals(workspace: Workspace) -> list[str]:
-    """What could be done better: a source that could be read in windows is read whole."""
-    found = []
-    for table in workspace.tables:
-        name = workspace.short(table.name)
-        source = table.loads[0].source if len(table.loads) == 1 else None
-        if source and source.cursor and table.strategy.replaces:
-            found.append(
-                f"{name} is replaced by all of {source.name} each run, though that has a cursor: "
-                "MODE APPEND or MODE MERGE ON its keys would read only what is new"
-            )
-        if table.strategy.appends and table.window is None:
-            cursor = "time_column=…" if table.function else "a cursor (INCREMENTAL BY a time column)"
-            found.append(f"{name} appends every row that it is given; {cursor} would let each row enter once")
-        if table.strategy.replaces and table.function:
-            found.append(
-                f"{name} is read and written whole each run; with keys=[…] its function may give only what is "
-                "new, and only that is written"
-            )
-    return found
 
 
 def _keeping(workspace: Workspace, target: str | None, request: Request) -> AbstractContextManager[KeptRun]:
     """The run, kept in the ledger under the command that started it."""
-    from tidemill.execution.journal import keeping_run  # noqa: PLC0415
-
     asked = request.backfill.to_json() if request.backfill else {}
     flags = ["--full-refresh"] if request.full_refresh else [f"--{name} {value}" for name, value in asked.items()]
     command = " ".join(["run", *([target] if target else []), *flags])
@@ -231,74 +99,231 @@ def _keeping(workspace: Workspace, target: str | None, request: Request) -> Abst
     return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short)
 
 
-HEADINGS = {"first": "the first run", "next": "the next run", "always": "whenever it is read"}
+@dataclass
+class Shown:
+    """Listens to a run and shows it.
 
-
-@click.command(
-    "compile",
-    short_help="Show the statements that a run would send.",
-    epilog="\b\nExamples:\n  tidemill compile daily\n  tidemill compile daily ./shop --var start_date=2024-02-01",
-)
-@click.argument("table")
-@click.argument("target", required=False)
-@variables
-@output
-def compile_(table: str, target: str | None, load: Load, form: str, quiet: bool) -> None:
-    """Show the statements that a first run of TABLE would send, and the next one as its log says. Starts no Spark.
-
-    TARGET is the project's folder or a pipeline file. What is read is the query as Spark gets it, with literals in the
-    place of variables and the filter of the window; what is written is a statement that says the same as what is done.
-    Where only a run knows a value, <watermark> or the name of a variable stands in its place.
+    `lines` is false where only its end is asked for: then failures go to stderr, or into the document that is made.
     """
-    workspace = load(target)
-    node = _named(workspace, table)
-    found = workspace.masking.mask_data(_data(workspace, node, _runs(workspace, node)))
-    if form == "json":
-        render.document(found)
-    elif not quiet:
-        _show(found)
+
+    workspace: Workspace
+    live: Live
+    lines: bool = True
+    failures: bool = True
+
+    def __post_init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self._turn = threading.Lock()
+        self._width = max((len(self.workspace.short(node.name)) for node in self._nodes), default=0)
+        self._first = bool(self.workspace.tables) and not any(
+            self.workspace.held_path(table.name) for table in self.workspace.tables
+        )
+
+    @property
+    def _nodes(self) -> list[Any]:
+        return self.workspace.graph.in_order()
+
+    def head(self) -> None:
+        if self.lines:
+            count = len(self._nodes)
+            words = (
+                f"Tidemill {__version__.removesuffix('.0')}",
+                self.workspace.project.name,
+                self.workspace.masking.mask(str(self.workspace.spark)),
+                f"{count} step{'' if count == 1 else 's'}",
+            )
+            render.say(f"{render.INDENT}{render.SEPARATOR.join(words)}{'   first run' if self._first else ''}")
+
+    def starting(self) -> None:
+        with self._turn:
+            self.live.began(STARTING)
+
+    def started(self) -> None:
+        with self._turn:
+            self.live.ended(STARTING)
+
+    def began(self, name: str) -> None:
+        with self._turn:
+            self.live.began(self.workspace.short(name))
+
+    def planned(self, plan: StepPlan) -> None:
+        with self._turn:
+            self.live.moved(self.workspace.short(plan.table.name), self.workspace.masking.mask(plan.reason))
+
+    def moved(self, name: str, where: str) -> None:
+        with self._turn:
+            self.live.moved(self.workspace.short(name), where)
+
+    def ended(self, outcome: Outcome) -> None:
+        with self._turn:
+            self.live.ended(self.workspace.short(outcome.name))
+            self.outcomes.append(outcome)
+            if outcome.error is None and self.lines:
+                self._show(outcome)
+            elif outcome.error is not None and self.failures:
+                self._show_failure(outcome, outcome.error)
+
+    def close(self, outcome: RunOutcome) -> None:
+        """The closing line: how it ended, and what to do next."""
+        render.say(f"{render.INDENT}{render.SEPARATOR.join(self._end(outcome))}")
+
+    def _show_failure(self, outcome: Outcome, error: TidemillError) -> None:
+        mask = self.workspace.masking.mask
+        name = self.workspace.short(outcome.name).ljust(self._width)
+        if any(str(each.error) == str(error) for each in self.outcomes[:-1]):  # Java is missing for one as for all
+            render.failed(name, f"error[{error.code}] the same as above", err=not self.lines)
+            return
+        render.failed(name, f"error[{error.code}] {mask(error.problem)}", err=not self.lines)
+        for line in (error.origin, mask(error.remedy)):
+            if line:
+                render.say(f"{render.INDENT * 2}{line}", err=not self.lines)
+
+    def _show(self, outcome: Outcome) -> None:
+        name = self.workspace.short(outcome.name).ljust(self._width)
+        if outcome.result is None:
+            render.passed_over(name, self._why_not(outcome))
+            return
+        did, count, facts = self._did(outcome.result)
+        render.done(name, facts, outcome.result.seconds, f"{did:10} {count:>12}   ")
+        for text in outcome.result.notices:
+            render.notice(self.workspace.masking.mask(text))
+
+    def _why_not(self, outcome: Outcome) -> str:
+        waits_for = outcome.waits_for or ""
+        if waits_for.lower() in self.workspace.graph.upstream(outcome.name.lower()):
+            return f"not run: it reads {self.workspace.short(waits_for)}, which this run could not make"
+        return f"not run: {self.workspace.short(waits_for)} failed, and --fail-fast starts nothing more"
+
+    def _did(self, result: StepResult) -> tuple[str, str, list[str]]:
+        """What was done, to how many rows, and all else that is known."""
+        if result.up_to_date:
+            return "up to date", "", ["its inputs are unchanged"]
+        match result.kind:
+            case "view":
+                return "view", _count(len(result.columns), "column"), [_checked(result), *_checks(result)]
+            case "export":
+                return "exported", render.rows(result.rows_written), []
+        facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
+        if result.joined is not None:
+            return _verb(result), render.rows(result.rows_read), self._met(result, facts)
+        shown = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
+        return _verb(result), render.rows(result.rows_read), shown
+
+    def _met(self, result: StepResult, facts: list[str]) -> list[str]:
+        """A join's window, and what it has met; how rows entered only where that was not by being new."""
+        met = result.joined
+        assert met is not None  # noqa: S101  asked only for joins
+        counts = {"matched": met.matched, "arrived late": met.late, "outdated": met.outdated, "waiting": met.waiting}
+        met_rows = [f"{count:,} {word}" for word, count in counts.items() if count]
+        redone = facts if result.counts.deleted else []
+        why = result.window.reason if result.window else ""
+        return [self.workspace.masking.mask(why), *met_rows, *redone, *_checks(result)]
+
+    def _keys(self, result: StepResult) -> list[str]:
+        found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
+        return [f"on {', '.join(found.keys)}"] if found and found.keys else []
+
+    def _in_all(self, result: StepResult) -> list[str]:
+        """How much history a function's table holds by now."""
+        kept = any(each.name == result.table and each.function for each in self.workspace.tables)
+        return [f"{render.rows(result.total or 0)} in all"] if kept and not result.first_run else []
+
+    def _window(self, result: StepResult) -> list[str]:
+        batches = [f"{result.batches} batches"] if result.batches > 1 else []
+        if result.first_run and not (result.window and result.window.is_backfill):
+            return [] if self._first else ["first run"]
+        if result.rebuilt:
+            return ["full refresh"]
+        return [*batches, self.workspace.masking.mask(result.reason)] if result.window else []
+
+    def _end(self, outcome: RunOutcome) -> list[str]:
+        failed = sum(1 for each in outcome.outcomes if each.error)
+        skipped = sum(1 for each in outcome.outcomes if not each.ok and not each.error)
+        done = [each.result for each in outcome.outcomes if each.result]
+        exports = sum(1 for each in done if each.status == "exported")
+        steps = [each for each in done if each.kind == "table"]
+        changed = sum(1 for step in steps if step.status in {"created", "changed"})
+        views = sum(1 for each in done if each.kind == "view" and not each.up_to_date)
+        if not outcome.outcomes:
+            return [render.NOTHING_DECLARED]
+        if not failed and not views and all(step.up_to_date for step in steps):
+            return ["up to date", f"no table changed · {_count(exports, 'export')} written" if exports else _NOTHING]
+        tables = f"{_count(changed, 'table')} changed" + (f" · {_count(views, 'view')} checked" if views else "")
+        if failed:
+            passed = [f"{skipped} not run"] if skipped else []
+            return [f"{failed} failed", *passed, tables, "what is done stays: fix the rest and run again"]
+        ended = [f"done in {render.duration(outcome.seconds)}", tables]
+        return [*ended, f"next: {self.workspace.command('status')}"] if self._first else ended
 
 
-def _named(workspace: Workspace, name: str) -> Table | View:
-    from tidemill.api.workspace import unknown_table  # noqa: PLC0415
-
-    nodes: list[Table | View] = [*workspace.tables, *workspace.views]
-    known = {node.name.lower(): node for node in nodes}
-    node = known.get(workspace.project.warehouse.naming.key(name))
-    if node is None:
-        raise unknown_table(name, [workspace.short(each.name) for each in nodes])
-    return node
+_NOTHING = "nothing read, nothing written"
 
 
-def _runs(workspace: Workspace, node: Table | View) -> tuple[RunStatements, ...]:
-    from tidemill.formats.registry import log_of  # noqa: PLC0415
-    from tidemill.model.query import View  # noqa: PLC0415
-    from tidemill.planning.statements import statements_of, view_statements  # noqa: PLC0415
-
-    if isinstance(node, View):
-        return (view_statements(node),)
-    return statements_of(node, log_of(node).snapshot(), workspace.given, datetime.now(workspace.spark.zone))
+def _count(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def _data(workspace: Workspace, node: Table | View, runs: tuple[RunStatements, ...]) -> dict[str, Any]:
+def _checked(result: StepResult) -> str:
+    return "its new query is right" if result.status == "changed" else "its query is right"
+
+
+def _checks(result: StepResult) -> list[str]:
+    passed, count = sum(not each.failures for each in result.checks), len(result.checks)
+    shown = f"{count}" if passed == count else f"{passed} of {count}"
+    return [f"{shown} check{'' if count == 1 else 's'} passed"] if count else []
+
+
+def _verb(result: StepResult) -> str:
+    if result.status == "unchanged":
+        return "unchanged"
+    if result.first_run and result.joined is None:
+        return "loaded"
+    if result.rebuilt:
+        return "rebuilt"
+    return next((verb for word, verb in _VERBS.items() if (result.strategy or "").startswith(word)), "merged")
+
+
+def run_data(workspace: Workspace, outcome: RunOutcome, run: Run) -> dict[str, Any]:
+    """The run as JSON. Every step has every key, whatever became of it."""
     return {
         "project": workspace.project.name,
-        "table": workspace.short(node.name),
-        "strategy": str(getattr(node, "strategy", "view")),
-        "origin": str(node.origin) if node.origin else None,
-        "runs": [asdict(run) | {"notes": list(run.notes)} for run in runs],
+        "run_id": run.run_id,
+        "started": run.started,
+        "ended": run.ended,
+        "ok": outcome.ok,
+        "seconds": round(outcome.seconds, 3),
+        "steps": [_data(workspace, each) for each in outcome.outcomes],
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    """A script of SQL: all that is no statement is a comment."""
-    words = [found["table"], found["strategy"], *([found["origin"]] if found["origin"] else [])]
-    console.write(f"-- {render.SEPARATOR.join(words)}")
-    for run in found["runs"]:
-        console.write(f"\n-- {HEADINGS[run['run']]}: {run['reason']}")
-        console.write(f"{run['reads']};")
-        if run["writes"]:
-            console.write("\n-- and with these rows as change, in one commit:")
-            console.write(f"{run['writes']};")
-        for note in run["notes"]:
-            console.write(f"-- {note}")
+def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
+    """What Python code sees of a step, with null in the place of what it has not."""
+    step = step_of(outcome, workspace)
+    result = outcome.result if outcome.result and outcome.result.kind == "table" else None
+    wrote = outcome.result is not None and outcome.result.kind != "view"
+    done = {name: getattr(step, name) if result else None for name in ("rebuilt", "batches", "rows_read", "bytes_read")}
+    return {
+        "table": step.table,
+        "status": step.status,
+        "strategy": step.strategy,
+        "first_run": step.first_run,
+        **done,
+        "rows_written": step.rows_written if wrote else None,
+        **{name: getattr(step, name) if result else None for name in COUNTS},
+        "total": step.total,
+        "window": _masked(workspace, result.window.to_json()) if result and result.window else None,
+        "watermark": result.watermark.text() if result and result.watermark else None,
+        "version": step.version,
+        "seconds": None if outcome.waits_for else round(step.seconds, 3),
+        "notices": list(step.notices),
+        "checks": [_masked(workspace, each.to_json()) for each in step.checks],
+        "expectations": [_masked(workspace, each.to_json()) for each in step.expectations],
+        "joined": step.joined,
+        "error": _masked(workspace, render.error_data(outcome.error)) if outcome.error else None,
+        "waits_for": step.waits_for,
+    }
+
+
+def _masked(workspace: Workspace, data: dict[str, Any]) -> dict[str, Any]:
+    """Its values without secrets; its keys are ours."""
+    return {key: workspace.masking.mask_data(value) for key, value in data.items()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,14 @@ import click
 from tidemill.cli import render
 from tidemill.cli.options import examples, output
 from tidemill.errors import ArgumentError
+from tidemill.spark.archive import archive_path, build_archive, why_not_built
+from tidemill.spark.doctor import examine
+from tidemill.spark.jars import ensure_jars, find_java, format_jars, missing_jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from tidemill.cli.options import Output
     from tidemill.spark.doctor import Check
     from tidemill.spark.jars import Java
 
@@ -103,22 +108,19 @@ _TEXTS = {
 
 
 @click.command(
-    short_help="Make a project that runs as it is.",
     epilog=examples(
         "tidemill init shop && cd shop && tidemill run",
     ),
 )
 @click.argument("name")
 @output
-def init(name: str, form: str, quiet: bool) -> None:
+def init(name: str, out: Output) -> None:
     """Make a folder NAME with a pipeline, sample data and a second day of data."""
     folder = _free(name)
     files = _files(name)
     _write(folder, files)
-    if form == "json":
-        render.document({"project": name, "path": str(folder.absolute()), "files": list(files), "next": _next(name)})
-    elif not quiet:
-        _show(name, files)
+    document = {"project": name, "path": str(folder.absolute()), "files": list(files), "next": _next(name)}
+    out.result(document, partial(_show, name, files))
 
 
 def _free(name: str) -> Path:
@@ -179,7 +181,6 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command(
-    short_help="Say what this machine has of what Spark needs.",
     epilog=examples(
         "tidemill doctor",
         "tidemill doctor --warehouse /lake",
@@ -192,16 +193,13 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
     help="The folder of the tables; the current one unless given.",
 )
 @output
-def doctor(warehouse: Path, form: str, quiet: bool) -> int:
+def doctor(warehouse: Path, out: Output) -> int:
     """Say what is right on this machine, and what to do about the rest. Ends with 1 when something has to be fixed."""
-    from tidemill.spark.doctor import examine  # noqa: PLC0415  slow to import
-
     checks = examine(warehouse)
     well = all(check.health != "fail" for check in checks)
-    if form == "json":
-        render.document({"ok": well, "checks": [asdict(check) for check in checks]})
-    elif not (quiet and well):
-        _show_health(checks)
+    if out.as_json or not (out.quiet and well):
+        document = {"ok": well, "checks": [asdict(check) for check in checks]}
+        replace(out, quiet=False).result(document, partial(_show_health, checks))
     return 0 if well else UNWELL
 
 
@@ -218,7 +216,6 @@ def _show_health(checks: list[Check]) -> None:
 
 
 @click.command(
-    short_help="Fetch Delta's jars and prepare a quick start.",
     epilog=examples(
         "tidemill setup",
         "tidemill setup --again",
@@ -226,14 +223,12 @@ def _show_health(checks: list[Check]) -> None:
 )
 @click.option("--again", is_flag=True, help="Build the start-up archive again, also after a failed try.")
 @output
-def setup(again: bool, form: str, quiet: bool) -> None:
+def setup(again: bool, out: Output) -> None:
     """Fetch Delta's jars and build the start-up archive, once; quick when all is there."""
-    from tidemill.spark.jars import find_java  # noqa: PLC0415  slow to import
-
-    tell = render.say if form == "text" and not quiet else _tell_nobody
+    tell = render.say if out.lines else _tell_nobody
     java = find_java()
     found = {"java": java.version} | _fetch_jars(tell) | _prepare_archive(java, tell, again=again)
-    if form == "json":
+    if out.as_json:
         render.document(found)
     elif not found["fetched"] and not found["tried"]:
         tell(f"  {_mark('ok')} engine ready: Java {found['java']}, Delta {found['delta']}")
@@ -244,8 +239,6 @@ def _tell_nobody(line: str) -> None:
 
 
 def _fetch_jars(tell: Callable[[str], None]) -> dict[str, Any]:
-    from tidemill.spark.jars import ensure_jars, format_jars, missing_jars  # noqa: PLC0415
-
     missing, delta = bool(missing_jars()), format_jars()[0].version
     if missing:
         tell("  fetching Delta's jars, once")
@@ -257,9 +250,6 @@ def _fetch_jars(tell: Callable[[str], None]) -> dict[str, Any]:
 
 def _prepare_archive(java: Java, tell: Callable[[str], None], *, again: bool) -> dict[str, Any]:
     """Whether an archive was tried to build, where it is, and why there is none."""
-    from tidemill.spark.archive import archive_path, build_archive, why_not_built  # noqa: PLC0415
-    from tidemill.spark.jars import ensure_jars  # noqa: PLC0415
-
     jars = ensure_jars()
     archive, reason = archive_path(java, jars), why_not_built(java, jars)
     tried = again or not (archive.exists() or reason)

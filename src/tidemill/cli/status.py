@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import render
-from tidemill.cli.options import examples, on_project, output, target_and_tables, variables
+from tidemill.cli.options import examples, output
+from tidemill.cli.projects import on_project, target_and_tables, variables
 from tidemill.cli.render import Looks
+from tidemill.formats.registry import changed_at, log_of, view_record
+from tidemill.ledger.ledger import Ledger, ledger_file
+from tidemill.ledger.past import last_step, past_runs
+from tidemill.model.cursor import cursor
+from tidemill.model.join import apart
+from tidemill.model.query import View
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from sqlite3 import Row
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Load
-    from tidemill.ledger.ledger import Ledger
+    from tidemill.cli.options import Output
+    from tidemill.cli.projects import Load
     from tidemill.ledger.past import PastRun
-    from tidemill.model.query import View
     from tidemill.model.table import Table
 
 HEADINGS = ("table", "rows", "watermark", "waiting", "last changed", "last run", "unmet", "saved")
@@ -96,7 +103,6 @@ class Status:
 
 
 @click.command(
-    short_help="Show rows, watermarks, last runs, and what was saved.",
     epilog=examples(
         "tidemill status",
         "tidemill status shop.sql --format json",
@@ -104,35 +110,28 @@ class Status:
 )
 @on_project
 @output
-def status(workspace: Workspace, form: str, quiet: bool) -> None:
+def status(workspace: Workspace, out: Output) -> None:
     """Show what is known of every declared table and view: from its own log and from the ledger. Starts no Spark."""
-    from tidemill.ledger.ledger import Ledger, ledger_file  # noqa: PLC0415
-    from tidemill.ledger.past import past_runs  # noqa: PLC0415
-
     ledger = Ledger(ledger_file(workspace.project.folder))
     runs = past_runs(workspace.project.folder, 1, "run")
     found = [_status(table, ledger) for table in workspace.tables_and_views]
-    if form == "json":
-        data = [asdict(each) | {"table": workspace.short(each.table)} for each in found]
-        render.document({"project": workspace.project.name, "last_run": _run_data(runs), "tables": data})
-    elif not quiet:
-        short = f"{workspace.project.warehouse.schema}."
-        render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}), looks=_LOOKS)
-        for each in found:
-            _explain(each, workspace)
-        if found:
-            render.say(f"{render.INDENT}{render.SEPARATOR.join(_total(found, runs))}")
-        if found and all(_is_new(each) for each in found):
-            render.say(f"{render.INDENT}next: {workspace.command('run')}")
+    data = [asdict(each) | {"table": workspace.short(each.table)} for each in found]
+    document = {"project": workspace.project.name, "last_run": _run_data(runs), "tables": data}
+    out.result(document, partial(_show_status, workspace, found, runs))
+
+
+def _show_status(workspace: Workspace, found: Sequence[Status], runs: Sequence[PastRun]) -> None:
+    short = f"{workspace.project.warehouse.schema}."
+    render.declared(HEADINGS, [_line(each, short) for each in found], right=frozenset({"rows"}), looks=_LOOKS)
+    for each in found:
+        _explain(each, workspace)
+    if found:
+        render.say(f"{render.INDENT}{render.SEPARATOR.join(_total(found, runs))}")
+    if found and all(_is_new(each) for each in found):
+        render.say(f"{render.INDENT}next: {workspace.command('run')}")
 
 
 def _status(table: Table | View, ledger: Ledger) -> Status:
-    from tidemill.formats.registry import changed_at, log_of, view_record  # noqa: PLC0415
-    from tidemill.ledger.past import last_step  # noqa: PLC0415
-    from tidemill.model.cursor import cursor  # noqa: PLC0415
-    from tidemill.model.join import apart  # noqa: PLC0415
-    from tidemill.model.query import View  # noqa: PLC0415
-
     log = None if isinstance(table, View) else log_of(table)
     snapshot = log.snapshot() if log else None
     record = view_record(table.path) if isinstance(table, View) else snapshot.record if snapshot else None
@@ -262,14 +261,16 @@ _STATE_LOOKS = Looks(
 
 
 @click.command(
-    short_help="Show hashes, last processed values and versions.",
-    epilog="\b\nExamples:\n  tidemill state\n  tidemill state daily --format json",
+    epilog=examples(
+        "tidemill state",
+        "tidemill state daily --format json",
+    ),
 )
 @click.argument("tables", nargs=-1, metavar="[TABLE]…")
 @click.option("--target", help="A pipeline file or a project's folder; a TABLE that is one of these counts as it.")
 @variables
 @output
-def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, quiet: bool) -> None:
+def state(tables: tuple[str, ...], target: str | None, load: Load, out: Output) -> None:
     """Show what the record of each TABLE's last commit says, or of all tables' and views'. Starts no Spark.
 
     A commit that wrote nothing is none, so the time is that of the last run that changed the table; of a view, that of
@@ -278,17 +279,13 @@ def state(tables: tuple[str, ...], target: str | None, load: Load, form: str, qu
     target, names = target_and_tables(tables, target)
     workspace = load(target)
     found = [_state(workspace, table) for table in workspace.select_also_views(names)]
-    if form == "json":
-        render.document({"project": workspace.project.name, "tables": [asdict(each) for each in found]})
-    elif not quiet:
-        right = frozenset({"rows", "version"})
-        render.declared(STATE_HEADINGS, [_state_line(each) for each in found], right=right, looks=_STATE_LOOKS)
+    document = {"project": workspace.project.name, "tables": [asdict(each) for each in found]}
+    lines = [_state_line(each) for each in found]
+    right = frozenset({"rows", "version"})
+    out.result(document, partial(render.declared, STATE_HEADINGS, lines, right=right, looks=_STATE_LOOKS))
 
 
 def _state(workspace: Workspace, table: Table | View) -> State:
-    from tidemill.formats.registry import log_of  # noqa: PLC0415
-    from tidemill.model.query import View  # noqa: PLC0415
-
     if isinstance(table, View):
         return _view_state(workspace, table)
     snapshot = log_of(table).snapshot()
@@ -308,8 +305,6 @@ def _state(workspace: Workspace, table: Table | View) -> State:
 
 
 def _view_state(workspace: Workspace, view: View) -> State:
-    from tidemill.formats.registry import view_record  # noqa: PLC0415
-
     record = view_record(view.path)
     return State(
         model_name=workspace.short(view.name),

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
 from tidemill.cli import render
-from tidemill.cli.console import Live
-from tidemill.cli.options import examples, on_selection, output, target_and_tables, variables
+from tidemill.cli.console import Live, interruptible
+from tidemill.cli.options import examples, output
+from tidemill.cli.projects import on_selection, target_and_tables, variables
 from tidemill.errors import exit_code_of
-from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, VerifyOutcome
+from tidemill.planning.request import backfill_of
+from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, Verified, VerifyOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tidemill.api.workspace import Workspace
     from tidemill.changes.check_results import Checked
-    from tidemill.cli.options import Load
+    from tidemill.cli.options import Output
+    from tidemill.cli.projects import Load
     from tidemill.execution.checks import TableChecks
-    from tidemill.planning.request import Backfill
-    from tidemill.verify.result import Sample, Verified
+    from tidemill.verify.result import Sample
 
 DIFFERS = 1
 _MARKS = {VerifyOutcome.EQUAL: "✓", VerifyOutcome.KEPT: "!", VerifyOutcome.DIFFERENT: "✗"}
 
 
 @click.command(
-    short_help="Prove that tables equal a full run over their sources.",
     epilog=examples(
         "tidemill verify",
         "tidemill verify raw_orders daily",
@@ -48,8 +50,7 @@ def verify(
     start: str | None,
     end: str | None,
     load: Load,
-    form: str,
-    quiet: bool,
+    out: Output,
 ) -> int:
     """Compare each TABLE, or all, with what one full run over its source as it is now would give.
 
@@ -58,52 +59,65 @@ def verify(
     (or that the strategy ignores): it ends with 1 for a query, unless its declaration says kept_rows = "intended". Of
     a table that a function maintains, the dates from --start to --end are fetched again and compared.
     """
-    from tidemill.planning.request import backfill_of  # noqa: PLC0415
-
     target, names = target_and_tables(tables, target)
     workspace = load(target)
     workspace.select(names)  # a wrong name is an error before Spark starts
     dates = backfill_of(start, end, None)
-    shown = _Shown(workspace, lines=form == "text" and not quiet, failures=form == "text")
-    results = _verified(workspace, names, dates, shown)
-    if form == "json":
+    shown = _ShownTables(workspace, lines=out.lines, failures=not out.as_json)
+    results = _as_they_come("verifying", partial(workspace.kept_verify, names, dates=dates), shown)
+    if out.as_json:
         render.document(workspace.masking.mask_data(_data(workspace, results)))
-    elif shown.lines and not results:
+    elif out.lines and not results:
         render.say(f"{render.INDENT}{render.NOTHING_DECLARED}")
     differs = any(not result.ok and result.error is None for result in results)
     return DIFFERS if differs else exit_code_of(result.error for result in results if result.error)
 
 
-def _verified(workspace: Workspace, names: Sequence[str], dates: Backfill | None, shown: _Shown) -> list[Verified]:
-    from tidemill.api.questions import kept_verify  # noqa: PLC0415
-    from tidemill.cli.console import interruptible  # noqa: PLC0415
-
-    def all_of_them() -> list[Verified]:
-        found = []
-        for result in kept_verify(workspace, names, dates=dates):
-            found.append(result)
-            shown.show(result)
-        return found
-
-    with Live(f"verifying {workspace.project.name}", quiet=not shown.lines):
-        return interruptible(all_of_them)
+Result = TypeVar("Result")
 
 
 @dataclass
-class _Shown:
-    """Shows results as they come. `lines` is false where only what differs is asked for, which then goes to stderr."""
+class _Shown(Generic[Result]):
+    """Shows results as they come. `lines` is false where only what is wrong is asked for, which then goes to stderr."""
 
     workspace: Workspace
     lines: bool
     failures: bool
 
+    def show(self, result: Result) -> None:
+        raise NotImplementedError
+
+    def _is_hidden(self, *, ok: bool) -> bool:
+        return not self.lines and (ok or not self.failures)
+
+    def _under(self, *lines: object) -> None:
+        for line in lines:
+            if line:
+                render.say(f"{render.INDENT * 2}{self._mask(str(line))}", err=not self.lines)
+
+    def _mask(self, text: str) -> str:
+        return self.workspace.masking.mask(text)
+
+
+def _as_they_come(doing: str, results: Callable[[], Iterable[Result]], shown: _Shown[Result]) -> list[Result]:
+    """All results, each shown when it is there."""
+
+    def found() -> Iterator[Result]:
+        for result in results():
+            shown.show(result)
+            yield result
+
+    with Live(f"{doing} {shown.workspace.project.name}", quiet=not shown.lines):
+        return interruptible(lambda: list(found()))
+
+
+class _ShownTables(_Shown[Verified]):
     def show(self, result: Verified) -> None:
         name = self.workspace.short(result.table)
-        if not self.lines and (result.ok or not self.failures):
+        if self._is_hidden(ok=result.ok):
             return
         if result.error is not None:
-            problem = self.workspace.masking.mask(result.error.problem)
-            render.failed(name, f"error[{result.error.code}] {problem}", err=not self.lines)
+            render.failed(name, f"error[{result.error.code}] {self._mask(result.error.problem)}", err=not self.lines)
             self._under(result.error.remedy)
         elif not result.there:
             run = self.workspace.command("run")
@@ -120,9 +134,6 @@ class _Shown:
                 self._under(f"{kind}  {_sample(sample)}")
         for line in (*result.remedies, *result.notes):
             self._under(line)
-
-    def _under(self, line: str) -> None:
-        render.say(f"{render.INDENT * 2}{self.workspace.masking.mask(line)}", err=not self.lines)
 
 
 def _fact(result: Verified) -> str:
@@ -201,7 +212,6 @@ _CHECK_MARKS = {"passed": "✓", "failed": "✗", "warned": "!"}
 
 @click.command(
     "test",
-    short_help="Run the checks of tables on all their rows.",
     epilog=examples(
         "tidemill test",
         "tidemill test -s my_schema.orders --format json",
@@ -209,51 +219,26 @@ _CHECK_MARKS = {"passed": "✓", "failed": "✗", "warned": "!"}
 )
 @on_selection
 @output
-def test(workspace: Workspace, form: str, quiet: bool) -> int:
+def test(workspace: Workspace, out: Output) -> int:
     """Run the checks that a project declares on its tables and views as they are, whole.
 
     Changes nothing. Ends with 1 when a check of severity error fails.
     """
-    as_json = form == "json"
-    shown = _ShownChecks(workspace, lines=not (quiet or as_json), failures=not as_json)
-    results = _tested(workspace, shown.show, quiet=quiet or as_json) if workspace.checked else []
-    if as_json:
-        render.document(_check_data(workspace, results))
-    elif not quiet:
-        render.say(f"{render.INDENT}{_end(workspace, results)}")
+    shown = ShownChecks(workspace, lines=out.lines, failures=not out.as_json)
+    results = _as_they_come("testing", workspace.test, shown) if workspace.checked else []
+    out.result(_check_data(workspace, results), lambda: render.say(f"{render.INDENT}{_end(workspace, results)}"))
     fails = any(not result.ok and result.error is None for result in results)
     return FAILED if fails else exit_code_of(result.error for result in results if result.error)
 
 
-def _tested(workspace: Workspace, show: Callable[[TableChecks], None], *, quiet: bool) -> list[TableChecks]:
-    from tidemill.cli.console import interruptible  # noqa: PLC0415
-
-    def all_of_them() -> list[TableChecks]:
-        found = []
-        for result in workspace.test():
-            found.append(result)
-            show(result)
-        return found
-
-    with Live(f"testing {workspace.project.name}", quiet=quiet):
-        return interruptible(all_of_them)
-
-
-@dataclass
-class _ShownChecks:
-    """Shows results as they come. `lines` is false where only what failed is asked for, which then goes to stderr."""
-
-    workspace: Workspace
-    lines: bool
-    failures: bool
-
+class ShownChecks(_Shown["TableChecks"]):
     def __post_init__(self) -> None:
         checked = self.workspace.checked
         self.names = max((len(self.workspace.short(node.name)) for node in checked), default=0)
         self.checks = max((len(self._mask(str(check))) for node in checked for check in node.checks), default=0)
 
     def show(self, result: TableChecks) -> None:
-        if not self.lines and (result.ok or not self.failures):
+        if self._is_hidden(ok=result.ok):
             return
         name = self.workspace.short(result.table)
         if result.error is not None:
@@ -272,14 +257,6 @@ class _ShownChecks:
         render.judged(_CHECK_MARKS[each.verdict], text, err=not self.lines)
         if each.failures:
             self._under(each.check.origin)
-
-    def _under(self, *lines: object) -> None:
-        for line in lines:
-            if line:
-                render.say(f"{render.INDENT * 2}{self._mask(str(line))}", err=not self.lines)
-
-    def _mask(self, text: str) -> str:
-        return self.workspace.masking.mask(text)
 
 
 def _end(workspace: Workspace, results: Sequence[TableChecks]) -> str:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import render
-from tidemill.cli.console import Live
-from tidemill.cli.options import examples, output, variables
+from tidemill.cli.console import Live, interruptible
+from tidemill.cli.options import examples, output
+from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, did_you_mean
+from tidemill.formats.registry import kind_of_column, owner_of, watermarks_of
+from tidemill.model.cursor import cursor
+from tidemill.model.project import find_project
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import tzinfo
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Load
+    from tidemill.cli.options import Output
+    from tidemill.cli.projects import Load
     from tidemill.formats.registry import Watermark
     from tidemill.model.cursor import Cursor
     from tidemill.model.table import Table
@@ -38,7 +45,6 @@ _LOOKS = Looks(
 
 @click.command(
     "show-watermarks",
-    short_help="Show how far sources have been read.",
     epilog=examples(
         "tidemill show-watermarks",
         "tidemill show-watermarks shop --source orders",
@@ -52,29 +58,20 @@ def show_watermarks(
     pipeline: str | None,
     source: str | None,
     load: Load,
-    form: str,
-    quiet: bool,
+    out: Output,
 ) -> None:
     """Show how far each table has read its source; starts no Spark.
 
     PIPELINE is a pipeline's name (its file's stem) or the path of its file; those of models and functions are under
     "models".
     """
-    from tidemill.formats.registry import watermarks_of  # noqa: PLC0415
-
     workspace = _workspace(pipeline, load)
     found = watermarks_of(_chosen(workspace, pipeline, source, None))
-    if form == "json":
-        render.document({"watermarks": [_data(each, workspace) for each in found]})
-    elif not quiet and not found:
-        render.say(f"{render.INDENT}nothing here reads its source by a cursor")
-    elif not quiet:
-        render.table(HEADINGS, [_line(each, workspace) for each in found], looks=_LOOKS)
+    _tell(found, workspace, out)
 
 
 @click.command(
     "set-watermark",
-    short_help="Read a source from another value on.",
     epilog=examples(
         'tidemill set-watermark shop orders "2024-01-15 10:30:00"',
         "tidemill set-watermark shop orders 2024-01-15 --table raw_orders",
@@ -93,8 +90,7 @@ def set_watermark(
     value: str,
     table: str | None,
     load: Load,
-    form: str,
-    quiet: bool,
+    out: Output,
 ) -> None:
     """Let the next run read SOURCE from VALUE on (minus its lookback). It is a commit in the table's own log.
 
@@ -103,12 +99,12 @@ def set_watermark(
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
     with workspace.wording.errors():
-        _apply(workspace, [(each, _value(each, value, workspace.spark.zone)) for each in tables], form, quiet=quiet)
+        workspace.engine().refuse_never_run(tables)
+        _apply(workspace, [(each, _value(each, value, workspace.spark.zone)) for each in tables], out)
 
 
 @click.command(
     "reset-watermark",
-    short_help="Read a source from the beginning.",
     epilog=examples(
         "tidemill reset-watermark shop orders",
         "tidemill reset-watermark shop orders --table raw_orders --confirm",
@@ -126,24 +122,20 @@ def reset_watermark(
     table: str | None,
     confirm: bool,
     load: Load,
-    form: str,
-    quiet: bool,
+    out: Output,
 ) -> None:
     """Let the next run read all of SOURCE. Rows that are there already are found, and not doubled."""
     workspace = _workspace(pipeline, load)
     tables = _chosen(workspace, pipeline, source, table)
     with workspace.wording.errors():
-        for each in tables:
-            _check_was_run(each)
+        workspace.engine().refuse_never_run(tables)
         if not confirm:
             _ask(tables)
-        _apply(workspace, [(each, None) for each in tables], form, quiet=quiet)
+        _apply(workspace, [(each, None) for each in tables], out)
 
 
 def _workspace(pipeline: str | None, load: Load) -> Workspace:
     """By the path of its file, or by the file's stem where no project has it."""
-    from tidemill.model.project import find_project  # noqa: PLC0415
-
     if pipeline is None or pipeline.endswith((".sql", ".py")):
         return load(pipeline)
     file = Path(f"{pipeline}.sql")
@@ -152,8 +144,6 @@ def _workspace(pipeline: str | None, load: Load) -> Workspace:
 
 def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, table: str | None) -> list[Table]:
     """The tables with a window of a pipeline and a source; a name that nothing has is an error."""
-    from tidemill.formats.registry import owner_of  # noqa: PLC0415
-
     naming = workspace.project.warehouse.naming
     tables = [part for each in workspace.tables for part in each.parts if part.window]
     if pipeline is not None and not pipeline.endswith((".sql", ".py")):
@@ -190,10 +180,6 @@ def _unknown(word: str, name: str, known: list[str]) -> ArgumentError:
 
 
 def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
-    from tidemill.formats.registry import kind_of_column  # noqa: PLC0415
-    from tidemill.model.cursor import cursor  # noqa: PLC0415
-
-    _check_was_run(table)
     kind = kind_of_column(table)
     if kind is None:
         raise ArgumentError(
@@ -202,14 +188,6 @@ def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
             "Look at it with tidemill history.",
         )
     return cursor(kind, text, zone)
-
-
-def _check_was_run(table: Table) -> None:
-    from tidemill.formats.registry import log_of  # noqa: PLC0415
-    from tidemill.maintenance.repair import never_run  # noqa: PLC0415
-
-    if log_of(table).snapshot() is None:
-        raise never_run(table)
 
 
 def _ask(tables: list[Table]) -> None:
@@ -223,22 +201,21 @@ def _ask(tables: list[Table]) -> None:
     click.confirm(f"The next run of {names} will read everything. Go on?", abort=True)
 
 
-def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], form: str, *, quiet: bool) -> None:
-    from tidemill.cli.console import interruptible  # noqa: PLC0415
-    from tidemill.formats.registry import watermarks_of  # noqa: PLC0415
-    from tidemill.maintenance.repair import set_watermark as commit  # noqa: PLC0415
-    from tidemill.spark.errors import translated  # noqa: PLC0415
-    from tidemill.spark.session import session_for  # noqa: PLC0415
+def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], out: Output) -> None:
+    with Live("writing to the log", quiet=not out.lines):
+        interruptible(lambda: workspace.engine().set_watermarks(changes))
+    _tell(watermarks_of(table for table, _ in changes), workspace, out)
 
-    with Live("writing to the log", quiet=quiet or form == "json"), translated("Setting the watermark"):
-        spark = session_for(small=True, settings=workspace.spark)
-        for table, value in changes:
-            interruptible(lambda table=table, value=value: commit(spark, table, value))  # type: ignore[misc]
-    found = watermarks_of(table for table, _ in changes)
-    if form == "json":
-        render.document({"watermarks": [_data(each, workspace) for each in found]})
-    elif not quiet:
+
+def _tell(found: Sequence[Watermark], workspace: Workspace, out: Output) -> None:
+    out.result({"watermarks": [_data(each, workspace) for each in found]}, partial(_show, found, workspace))
+
+
+def _show(found: Sequence[Watermark], workspace: Workspace) -> None:
+    if found:
         render.table(HEADINGS, [_line(each, workspace) for each in found], looks=_LOOKS)
+    else:
+        render.say(f"{render.INDENT}nothing here reads its source by a cursor")
 
 
 def _line(each: Watermark, workspace: Workspace) -> tuple[str, ...]:

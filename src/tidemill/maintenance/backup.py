@@ -166,11 +166,6 @@ class BackupResult:
     seconds: float
 
 
-def beside(table: str, now: datetime | None = None) -> str:
-    """What a backup is called where nobody says: the table, and when it was made."""
-    return f"{table.rstrip('/')}__backup_{now or datetime.now(UTC):%Y%m%d_%H%M%S}"
-
-
 def check_free(path: str) -> None:
     """A backup never replaces anything."""
     if log_at(path).exists():

@@ -1,4 +1,4 @@
-"""Backup, restore and drop of tables, kept in the ledger: the same for the command line and for Python."""
+"""Tables as their logs know them, without Spark: their commits, and whether they may be dropped."""
 
 from __future__ import annotations
 
@@ -6,32 +6,50 @@ import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
-from tidemill.api import tables
+from tidemill.api.arguments import path_of
 from tidemill.errors import ArgumentError, TableError, did_you_mean
 from tidemill.execution.journal import keeping
 from tidemill.formats.filesystem import file_system, only_writer
+from tidemill.formats.history import History
+from tidemill.formats.registry import log_at
 from tidemill.model.names import local_path
 from tidemill.planning.refusals import protection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from datetime import datetime
+    from collections.abc import Callable, Iterator
 
-    from pyspark.sql import SparkSession
-
-    from tidemill.maintenance.backup import BackupResult, RestoreResult
-    from tidemill.model.record import Snapshot
+    from tidemill.api.arguments import Place
+    from tidemill.model.record import Commit, Snapshot
     from tidemill.model.table import Table
+
+
+def history(target: str | Path, limit: int | None = None) -> History:
+    """The commits of the table at a path, newest first, with their records; a list that prints as a table. No JVM.
+
+    >>> [commit.version for commit in tidemill.history("lake/orders", limit=2)]
+    [1, 0]
+    """
+    return History(commits_of(target, limit))
+
+
+def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]:
+    """The same, each read when it is asked for."""
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise ArgumentError("history.bad_limit", f"{limit!r} is no number of commits.", "Give one, or leave it out.")
+    log = log_at(path_of(target))
+    if log.snapshot() is None:
+        raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
+    return log.commits(limit)
 
 
 def refuse_reset(name: str, snapshot: Snapshot, declared: Table | None) -> None:
     """Raises where the declaration, the table, or a declaration that is gone says that its history is to be kept."""
-    found = protection(snapshot, declared)
-    if found is None:
+    kept = protection(snapshot, declared)
+    if kept is None:
         return
-    said, lifted = found
+    said, lifted = kept
     rows = "its" if snapshot.rows is None else f"{snapshot.rows:,}"
     raise TableError(
         "table.reset_refused",
@@ -54,30 +72,6 @@ def drop_table(path: str) -> None:
     shutil.rmtree(going)
 
 
-Done = TypeVar("Done")
-
-
-class OnSpark(Protocol):
-    """Does work on a session, which it may have to start."""
-
-    def __call__(self, work: Callable[[SparkSession], Done], /) -> Done: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A table as a user names it, and where it is; the ledger is that of the project in `folder`.
-
-    `single_writer`: the user's promise that no other process writes to it. `declared` gives the names of the project's
-    tables, for one that is misspelled.
-    """
-
-    name: str
-    path: str
-    folder: Path | None = None
-    single_writer: bool = False
-    declared: Callable[[], Iterable[str]] = tuple
-
-
 @dataclass(frozen=True, slots=True)
 class DropResult:
     """The table that is gone, and how many rows it had, where its log says.
@@ -91,47 +85,12 @@ class DropResult:
     rows: int | None
 
 
-def back_up(table: Place, to: Place, on_spark: OnSpark) -> BackupResult:
-    """Copies a table as it is, where nothing may be yet. What is wrong with either is reported before Spark starts."""
-    from tidemill.maintenance.backup import check_free  # noqa: PLC0415
-
-    _found(table)
-    check_free(to.path)
-    with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
-        result = on_spark(lambda spark: tables.backup(table.path, to.path, spark=spark, single_writer=to.single_writer))
-        kept.status, kept.version, kept.seconds = "created", 0, result.seconds
-        return result
-
-
-def restore(
-    table: Place,
-    on_spark: OnSpark,
-    *,
-    to: int | None = None,
-    at: datetime | str | None = None,
-    backup: Place | None = None,
-) -> RestoreResult:
-    """Takes a table back to a version, to that of a moment, or to a backup."""
-    tables.check_one_way(to, at, backup)
-    moment = None if at is None else tables.moment_of(at)
-    way = f"--from {backup.name}" if backup else f"--to {to}" if moment is None else f"--at {moment}"
-    with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
-        _found(backup or table)  # what is not there is reported before Spark starts
-        copy = backup.path if backup else None
-        alone = table.single_writer
-        result = on_spark(
-            lambda spark: tables.restore(table.path, to=to, at=moment, backup=copy, spark=spark, single_writer=alone)
-        )
-        kept.status, kept.version, kept.seconds = "restored", result.version, result.seconds
-        return result
-
-
 def drop(
     table: Place, declared: Callable[[], Table | None], agree: Callable[[Snapshot], None] = lambda _: None
 ) -> DropResult:
     """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
     with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
-        snapshot = _found(table)
+        snapshot = found(table)
         refuse_reset(table.name, snapshot, declared())
         agree(snapshot)
         drop_table(table.path)
@@ -139,10 +98,8 @@ def drop(
     return DropResult(table.name, table.path, snapshot.rows)
 
 
-def _found(table: Place) -> Snapshot:
+def found(table: Place) -> Snapshot:
     """The table as it is; where there is none, the error names the one that may be meant, beside it or declared."""
-    from tidemill.formats.registry import log_at  # noqa: PLC0415
-
     snapshot = log_at(table.path).snapshot()
     if snapshot is None:
         raise missing(table)
