@@ -24,7 +24,7 @@ from tidemill.errors import ConnectorError
 from tidemill.formats.registry import finish_interrupted, store_at
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
-from tidemill.sources.files.known import fine_columns, written_schema
+from tidemill.sources.files.known import fine_columns, first_footers, written_schema
 from tidemill.sources.files.nanoseconds import read_by_arrow
 from tidemill.sources.files.text import (
     REMEDY,
