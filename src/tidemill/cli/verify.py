@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
@@ -232,10 +232,14 @@ def test(workspace: Workspace, out: Output) -> int:
 
 
 class ShownChecks(_Shown["TableChecks"]):
-    def __post_init__(self) -> None:
-        checked = self.workspace.checked
-        self.names = max((len(self.workspace.short(node.name)) for node in checked), default=0)
-        self.checks = max((len(self._mask(str(check))) for node in checked for check in node.checks), default=0)
+    @cached_property
+    def _widest_name(self) -> int:
+        return max((len(self.workspace.short(node.name)) for node in self.workspace.checked), default=0)
+
+    @cached_property
+    def _widest_check(self) -> int:
+        checks = (check for node in self.workspace.checked for check in node.checks)
+        return max((len(self._mask(str(check))) for check in checks), default=0)
 
     def show(self, result: TableChecks) -> None:
         if self._is_hidden(ok=result.ok):
@@ -252,8 +256,8 @@ class ShownChecks(_Shown["TableChecks"]):
     def _check(self, name: str, each: Checked) -> None:
         if not self.lines and each.verdict != "failed":
             return
-        check = self._mask(str(each.check)).ljust(self.checks)
-        text = f"{click.style(name.ljust(self.names), bold=True)}  {check}  {self._mask(str(each))}"
+        check = self._mask(str(each.check)).ljust(self._widest_check)
+        text = f"{click.style(name.ljust(self._widest_name), bold=True)}  {check}  {self._mask(str(each))}"
         render.judged(_CHECK_MARKS[each.verdict], text, err=not self.lines)
         if each.failures:
             self._under(each.check.origin)
