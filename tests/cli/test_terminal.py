@@ -41,10 +41,7 @@ Screens = dict[tuple[str, int], Seen]
 
 @pytest.fixture(scope="module")
 def screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
-    """What the commands of a project show on narrow and on wide terminals: a project for each, one engine for both.
-
-    Ctrl-C ends the engine: it is typed where the engine is new, and where it has run for long.
-    """
+    """What the commands of a project show on narrow and on wide terminals: a project for each, one engine for both."""
     with warm_terminal() as terminal:
         folders = {columns: tmp_path_factory.mktemp("shop") for columns in WIDTHS}
         seen = {
@@ -52,10 +49,10 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
             for columns, folder in folders.items()
             for name, screen in _commands(folder, partial(terminal, folder, columns=columns))
         }
-        for (columns, folder), run in zip(folders.items(), (on_terminal, terminal), strict=True):
-            _write(folder / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
-            keys = ("slow", CTRL_C)
-            seen["ctrl-c", columns] = run(folder, "run", "slow.sql", columns=columns, type_when=keys)
+    for columns, folder in folders.items():  # the engine does not outlive it
+        _write(folder / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
+        keys = ("slow", CTRL_C)
+        seen["ctrl-c", columns] = on_terminal(folder, "run", "slow.sql", columns=columns, type_when=keys)
     return seen
 
 
