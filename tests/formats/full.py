@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
 
 import tidemill
 from tidemill.spark.jars import ensure_jars
@@ -82,12 +81,8 @@ def main() -> None:
         found[kind] = (told(held, kind, many), data(held), len(tidemill.history(held)))
     found["exports"] = exported(free / "project", disks / "exports")
     found["jars"] = fetched(disks / "home", free / "ivysettings.xml")
-    lines = free / "many.csv"
-    csv.write_csv(many, lines)
     fill(temp / "filler")
     found["scratch"] = (told(free / "orders", "delta", many), data(free))
-    fill(temp / "more")  # what the failed merge had there is gone
-    found["reading"] = told(free / "read", "delta", lines)
     print(json.dumps(found))
 
 
