@@ -51,7 +51,7 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
         }
     for columns, folder in folders.items():  # the engine does not outlive it
         _write(folder / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
-        keys = ("slow", CTRL_C)
+        keys = ("slow  first run", CTRL_C)
         seen["ctrl-c", columns] = on_terminal(folder, "run", "slow.sql", columns=columns, type_when=keys)
     return seen
 
@@ -235,7 +235,7 @@ def test_marks_have_the_colour_of_what_they_say(screens: Screens, columns: int):
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_a_command_displays_what_it_is_doing(screens: Screens, columns: int):
     displayed = {name: seen.displayed for (name, each), seen in screens.items() if each == columns}
-    assert displayed["first run"] >= {"raw_orders", "large_orders"}
+    assert displayed["first run"] >= {"raw_orders  first run", "large_orders  first run"}
     assert displayed["backfill"] >= {
         "raw_orders  1 of 3 · 2024-01-01 00:00:00 UTC … 2024-01-15 00:00:00 UTC",
         "raw_orders  2 of 3 · 2024-01-15 00:00:00 UTC … 2024-01-29 00:00:00 UTC",
@@ -243,7 +243,7 @@ def test_a_command_displays_what_it_is_doing(screens: Screens, columns: int):
     assert displayed["verify"] == {"verifying shop"}
     assert displayed["merge"] == {"merging data/orders/day2.csv into lake/orders"}
     assert displayed["join-stats"] == {"counting the matches of payments"}
-    assert "slow" in displayed["ctrl-c"]
+    assert "slow  first run" in displayed["ctrl-c"]
 
 
 def test_the_first_command_displays_that_spark_starts(screens: Screens):
