@@ -1,4 +1,4 @@
-"""A step that only counts: what its commit would do to rows and files."""
+"""One attempt at a commit: what it is planned on, what it gathers and meets, and its commit, or only its counts."""
 
 from __future__ import annotations
 

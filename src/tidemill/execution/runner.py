@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -114,18 +113,10 @@ class Runner:
             outcome = Outcome(node.name, error=failure)
         except Exception as failure:  # noqa: BLE001  Spark raises many kinds; each is this step's own
             outcome = Outcome(node.name, error=as_tidemill(failure, doing=f"Making {node.name}"))
-        took, plan = time.monotonic() - began, self._plans.get(node.name) or self._foreseen(node)
+        took, plan = time.monotonic() - began, self._plans.get(node.name)
         outcome = self.wording.result(replace(outcome, seconds=took, plan=plan))
         self.listener.ended(outcome)
         return outcome
-
-    def _foreseen(self, node: object) -> StepPlan | None:
-        """The plan of a step that failed before it had any: what its table's log alone tells."""
-        with suppress(TidemillError):
-            if isinstance(node, Table):
-                snapshot = known_of(node, log_of(node).snapshot())
-                return plan_step(node, snapshot, self.request, self.variables, self.now)
-        return None
 
     def _made(self, node: object) -> StepResult:
         match node:
@@ -172,7 +163,11 @@ class Runner:
     def plan(self, table: Table, source: Connector) -> StepPlan:
         """What the run does to a table, on the table as it is; starts no Spark."""
         snapshot = known_of(table, log_of(table).snapshot())
-        facts = facts_by_version(source)
+        try:
+            facts = facts_by_version(source)
+        except TidemillError:  # the step fails, and is kept with what the log of its table tells
+            self._plans[table.name] = plan_step(table, snapshot, self.request, self.variables, self.now)
+            raise
         return plan_step(table, snapshot, self.request, self.variables, self.now, facts)
 
     def source_of(self, table: Table) -> Connector:

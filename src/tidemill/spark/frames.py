@@ -1,4 +1,4 @@
-"""The classes that Spark's errors have in Python. Importing this imports PySpark."""
+"""Frames that are computed once, and the classes of Spark's errors. Importing this imports PySpark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a Delta table, read by delta-rs, in our words: rows that were inserted, updated and deleted."""
+"""The log of a Delta table, read by delta-rs: its snapshot, and its commits with their counts in our words."""
 
 from __future__ import annotations
 
