@@ -188,6 +188,16 @@ def test_a_query_of_a_pipeline_that_cannot_be_parsed_is_a_notice_as_spark_may_kn
         assert result.stdout == f"  notice  {said}\n  ! no errors · 1 notice · 2 tables\n"
 
 
+@pytest.mark.parametrize("command", ["compact", "vacuum", "recover", "backup", "drop", "restore --to 0"])
+@pytest.mark.usefixtures("project")
+def test_commands_on_a_table_that_is_declared_say_that_it_is_not_made_yet(cli, command: str):
+    result = cli(*command.split(), "orders")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error[table.not_made] orders is declared, and not made yet.\n  Make it: tidemill run.\n",
+    )
+
+
 @pytest.mark.parametrize("command", ["compact", "vacuum", "recover", "backup", "drop"])
 def test_commands_on_tables_say_which_one_may_be_meant(project: Path, cli, command: str):
     result = cli(command, "ordres")

@@ -107,12 +107,19 @@ def found(table: Place) -> Snapshot:
 
 
 def missing(table: Place) -> ArgumentError:
-    """The error for a table that is not there."""
+    """The error for a table that is not there: not made yet, or misspelled."""
     name = Path(table.path).name
     start = table.name.rstrip("/").removesuffix(name)  # a schema, or a folder
     declared = [each.removeprefix(start) for each in table.declared() if each.startswith(start)]
+    if name.lower() in map(str.lower, declared):
+        return not_made(table.name)
     close = did_you_mean(name, [*declared, *(each.name for each in Path(table.path).parent.glob("[!._]*"))])
     is_path = table.name == table.path or "/" in table.name
     otherwise = "Give the path of a table." if is_path else f"Nothing is at {table.path}."
     remedy = f"Did you mean {start}{close}?" if close else otherwise
     return ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)
+
+
+def not_made(table: str, run: str = "tidemill run") -> ArgumentError:
+    """The error for a table that is declared and not there; `run` is the command that makes it."""
+    return ArgumentError("table.not_made", f"{table} is declared, and not made yet.", f"Make it: {run}.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.api.arguments import Place
+from tidemill.api.logs import not_made
 from tidemill.cli.console import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
@@ -112,9 +113,7 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
         if workspace is None:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
         workspace.select([table])  # a misspelled name is an error here
-        raise ArgumentError(
-            "table.not_made", f"{table} is declared, and not made yet.", f"Make it: {workspace.command('run')}."
-        )
+        raise not_made(table, workspace.command("run"))
     return path, workspace.spark if workspace else spark_here()
 
 
