@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -63,6 +67,30 @@ def test_of_several_files_a_command_asks_for_one(alone: Path, cli):
     )
     assert "visits" in cli("status", "p.sql").output
     assert "visits" in cli("show-watermarks", "p").output
+
+
+@pytest.mark.parametrize("written", ["p", "pp.sql"])
+@pytest.mark.usefixtures("alone")
+def test_a_file_that_is_called_by_another_name_is_proposed(cli, written: str):
+    assert cli("run", written).stderr == (
+        f"error[target.missing] There is no file or folder {written}.\n  Did you mean p.sql?\n"
+    )
+    assert cli("run", "elsewhere/p").stderr.endswith("Name a pipeline file, or a project's folder.\n")
+
+
+def test_questions_and_errors_on_watermarks_name_tables_as_users_do(alone: Path, cli):
+    terminal, end = pty.openpty()
+    os.write(terminal, b"n\n")
+    command = [sys.executable, "-m", "tidemill", "reset-watermark", "p", "visits"]
+    said = subprocess.run(command, cwd=alone, stdin=end, stdout=subprocess.PIPE, text=True, check=False).stdout
+    os.close(end)
+    os.close(terminal)
+    assert said.startswith("The next run of visits will read everything. Go on? [y/N]: ")
+    assert "the next run of visits read everything" in cli("reset-watermark", "p", "visits").stderr
+    assert cli("set-watermark", "p", "visits", "2024-01-01", "--table", "visit").stderr == (
+        "error[watermark.unknown_table] No table visit reads by a cursor.\n"
+        "  Did you mean visits? Those that do: visits.\n"
+    )
 
 
 def test_a_file_with_functions_counts_and_a_script_does_not(folder: Path, cli):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.api.project import Project
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.ledger.ledger import Ledger, Step, ledger_file, now
 from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
@@ -120,6 +120,20 @@ def test_runs_are_listed_newest_first_and_one_is_shown_with_its_steps(shop: Path
         "error[runs.unknown] The ledger has no run nothing.\n  tidemill runs lists those that it has.\n"
     )
     assert cli("runs", "--limit", 1, "--format", "json").output.count('"run_id"') == 1
+
+
+def test_a_run_that_was_interrupted_is_shown_with_its_seconds_and_no_error(shop: Path, cli):
+    with pytest.raises(KeyboardInterrupt), Ledger(ledger_file(shop)).run("run") as run:
+        run.add(step("visits", "running", now()))
+        raise KeyboardInterrupt
+    (shown,) = json.loads(cli("runs", "--format", "json").output)["runs"]
+    (visits,) = shown["steps"]
+    assert (shown["status"], shown["error_code"], visits["status"]) == ("interrupted", "interrupted", "interrupted")
+    assert visits["seconds"] is not None
+    assert settled(cli("runs", run.run_id).output).splitlines()[1:] == [
+        "  table        status       mode          took",
+        "  main.visits  interrupted  incremental  ### s",
+    ]
 
 
 def test_status_has_the_reason_of_a_failure_beside_it_and_ends_with_a_total(folder: Path, cli):

@@ -20,6 +20,7 @@ from tidemill.errors import ArgumentError
 from tidemill.formats.history import HEADINGS, counts_of, line_of, watermark_of, without_parts
 from tidemill.formats.registry import log_at, view_record
 from tidemill.frontends.project import must_exist
+from tidemill.ledger.ledger import INTERRUPTED
 from tidemill.ledger.past import past_run, past_runs
 from tidemill.model.project import find_project, is_project
 
@@ -191,9 +192,9 @@ def _show_run(run: PastRun) -> None:
     if run.steps:
         render.table(STEPS, [_step(step) for step in run.steps], looks=_STEP_LOOKS)
     for step in run.steps:
-        if step.error_code:
+        if step.error_code not in {None, INTERRUPTED}:
             render.failed(step.table, f"error[{step.error_code}] {step.error or ''}".rstrip())
-    if run.error_code and not any(step.error_code for step in run.steps):
+    if run.error_code not in {None, INTERRUPTED} and not any(step.error_code for step in run.steps):
         render.say(f"{render.INDENT}error[{run.error_code}] {run.error or ''}".rstrip())
 
 
@@ -202,7 +203,7 @@ def _step(step: PastStep) -> tuple[str, ...]:
     written = " ".join(f"{sign}{count:,}" for sign, count in counts if count)
     size = "" if step.bytes_read is None else f", {_size(step.bytes_read)}"
     read = "" if step.rows_read is None else f"{render.rows(step.rows_read)}{size}"
-    why = step.reason or (f"error[{step.error_code}]" if step.error_code else "")
+    why = step.reason or (f"error[{step.error_code}]" if step.error_code not in {None, INTERRUPTED} else "")
     return (step.table, step.status, step.mode, read, written, _took(step.seconds), why)
 
 

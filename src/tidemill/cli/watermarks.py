@@ -20,7 +20,7 @@ from tidemill.model.cursor import cursor
 from tidemill.model.project import find_project
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     from tidemill.api.workspace import Workspace
@@ -130,7 +130,7 @@ def reset_watermark(
     with workspace.wording.errors():
         workspace.engine().refuse_never_run(tables)
         if not confirm:
-            _ask(tables)
+            _ask([workspace.short(each.name) for each in tables])
         _apply(workspace, [(each, None) for each in tables], out)
 
 
@@ -158,7 +158,7 @@ def _chosen(workspace: Workspace, pipeline: str | None, source: str | None, tabl
         return tables
     named = [each for each in tables if each.name.lower() == naming.key(table)]
     if not named:
-        raise _unknown("table", table, [each.name for each in tables])
+        raise _unknown("table", table, [workspace.short(each.name) for each in tables])
     return named
 
 
@@ -190,8 +190,8 @@ def _value(table: Table, text: str, zone: tzinfo) -> Cursor:
     return cursor(kind, text, zone)
 
 
-def _ask(tables: list[Table]) -> None:
-    names = ", ".join(dict.fromkeys(table.name for table in tables))
+def _ask(tables: Iterable[str]) -> None:
+    names = ", ".join(dict.fromkeys(tables))
     if not sys.stdin.isatty():
         raise ArgumentError(
             "watermark.not_confirmed",

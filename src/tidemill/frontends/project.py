@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tidemill.errors import ArgumentError
+from tidemill.errors import ArgumentError, did_you_mean
 from tidemill.frontends.project_file import check_project, read_dotenv, read_toml
 from tidemill.model.mistakes import FileErrors, suggestion
 from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home, naming_remedy
@@ -178,15 +178,23 @@ def must_exist(target: Path) -> None:
             "Allow the user who runs this to read it.",
         ) from failure
     if not is_there:
-        raise ArgumentError(
-            "target.missing", f"There is no file or folder {target}.", "Name a pipeline file, or a project's folder."
-        )
+        close = _meant(target)
+        remedy = f"Did you mean {close}?" if close else "Name a pipeline file, or a project's folder."
+        raise ArgumentError("target.missing", f"There is no file or folder {target}.", remedy)
     if not target.is_dir() and target.suffix not in ALONE and target.name != PROJECT_FILE:
         raise ArgumentError(
             "target.no_pipeline",
             f"{target} is neither a pipeline file nor a Python file.",
             "These end in .sql and .py; or name a project's folder.",
         )
+
+
+def _meant(target: Path) -> Path | None:
+    """The file that can be run and has the name without its ending, or one that looks much like it."""
+    beside = [each.name for each in target.parent.glob("*") if each.suffix in ALONE]
+    whole = next((name for name in sorted(beside, reverse=True) if Path(name).stem == target.name), None)
+    close = whole or did_you_mean(target.name, beside)
+    return target.with_name(close) if close else None
 
 
 def _load(file: Path, profile: str | None) -> ProjectSettings:

@@ -215,7 +215,8 @@ class Run:
             self.status = INTERRUPTED if interrupted else OK if self.ok else FAILED
             for path, step in self.steps.items():
                 if step.status == RUNNING:
-                    self.steps[path] = replace(step, status=INTERRUPTED if interrupted else FAILED)
+                    status, took = INTERRUPTED if interrupted else FAILED, _between(step.at, self.ended)
+                    self.steps[path] = replace(step, status=status, seconds=took)
             self.write(lambda db: _end(db, self))
 
 
@@ -242,6 +243,10 @@ def ledger_file(folder: Path | None = None) -> Path:
 def now() -> str:
     """The present moment as records write it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _between(start: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
 class Ledger:
