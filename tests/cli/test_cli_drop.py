@@ -78,14 +78,18 @@ def test_on_a_terminal_a_drop_is_asked_for(shop: Path):
         terminal, end = pty.openpty()
         os.write(terminal, answer)
         command = [sys.executable, "-m", "tidemill.cli.main", "drop", "shop.orders"]
-        said = subprocess.run(command, cwd=shop, stdin=end, stdout=subprocess.PIPE, text=True, check=False).stdout
+        done = subprocess.run(command, cwd=shop, stdin=end, capture_output=True, text=True, check=False)
         os.close(end)
         os.close(terminal)
-        return said
+        return done.stdout + done.stderr
 
     question = "Drop shop.orders with 3 rows? It cannot be undone. [y/N]: "
-    assert answered(b"n\n").strip() == question.strip()
+    declined = "error[cli.declined] You said no, and nothing was changed.\n  To go on, answer y.\n"
+    assert answered(b"n\n") == f"{question}{declined}"
     assert (shop / "warehouse" / "shop" / "orders").exists()
+    with closing(sqlite3.connect(shop / ".tidemill" / "ledger.db")) as ledger:
+        assert ledger.execute("SELECT error_code FROM runs").fetchall() == [("cli.declined",)]
+        assert ledger.execute("SELECT count(*) FROM steps").fetchone() == (0,)
     assert answered(b"y\n") == f"{question}  ✓ shop.orders  dropped · 3 rows\n"
 
 

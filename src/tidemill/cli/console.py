@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from tidemill.errors import ArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
@@ -40,6 +42,16 @@ def write(text: str, *, err: bool = False) -> None:
             click.echo(text, file=stream, color=False if colourless else None)
     except BrokenPipeError:
         _talk_to_nobody(stream)
+
+
+def ask(question: str) -> None:
+    """Goes on after a yes; a no is an error, after which nothing is done."""
+    try:
+        agreed = click.confirm(question)
+    except click.Abort:  # Ctrl-C, or the end of the input
+        raise KeyboardInterrupt from None
+    if not agreed:
+        raise ArgumentError("cli.declined", "You said no, and nothing was changed.", "To go on, answer y.")
 
 
 def width(*, err: bool = False) -> int | None:

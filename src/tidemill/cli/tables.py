@@ -15,7 +15,7 @@ import click
 from tidemill.api import logs
 from tidemill.api.arguments import Place
 from tidemill.cli import render
-from tidemill.cli.console import Live, interruptible
+from tidemill.cli.console import Live, ask, interruptible
 from tidemill.cli.options import examples, output
 from tidemill.cli.places import is_path, on_spark, there, upkeep
 from tidemill.cli.projects import variables
@@ -208,7 +208,7 @@ def _ask(name: str, snapshot: Snapshot) -> None:
             f"Dropping {whole} cannot be undone, and nobody is there to be asked.",
             f"Say --confirm. A copy to go back to: tidemill backup {name}",
         )
-    click.confirm(f"Drop {whole}? It cannot be undone.", abort=True)
+    ask(f"Drop {whole}? It cannot be undone.")
 
 
 def _with_rows(rows: int | None, word: str) -> str:

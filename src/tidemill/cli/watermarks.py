@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.cli import render
-from tidemill.cli.console import Live, interruptible
+from tidemill.cli.console import Live, ask, interruptible
 from tidemill.cli.options import examples, output
 from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
@@ -198,7 +198,7 @@ def _ask(tables: Iterable[str]) -> None:
             f"Resetting makes the next run of {names} read everything, and nobody is there to be asked.",
             "Say --confirm.",
         )
-    click.confirm(f"The next run of {names} will read everything. Go on?", abort=True)
+    ask(f"The next run of {names} will read everything. Go on?")
 
 
 def _apply(workspace: Workspace, changes: list[tuple[Table, Cursor | None]], out: Output) -> None:
