@@ -11,10 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from support import events
 
 import tidemill
 from tidemill.api.workspace import Workspace
+from tidemill.cli.main import tidemill as commands
 from tidemill.errors import TableError, TidemillError
 from tidemill.formats.filesystem import only_writer
 
@@ -95,6 +97,14 @@ def test_a_delta_table_on_s3_is_refused_for_writing_before_anything_is_read(spar
     ):
         with pytest.raises(TableError, match=r"table\.unguarded"):
             write()
+
+
+@pytest.mark.usefixtures("empty_bucket")
+@pytest.mark.parametrize("command", ["show", "history", "compact", "vacuum", "drop --confirm", "restore --to 0"])
+def test_a_bucket_is_looked_at_without_spark(command: str) -> None:
+    nothing = CliRunner().invoke(commands, [*command.split(), "s3://lake/orders"])
+    assert nothing.exit_code == 2
+    assert nothing.stderr.startswith("error[table.missing] There is no table at s3://lake/orders.\n")
 
 
 @pytest.mark.usefixtures("empty_bucket")

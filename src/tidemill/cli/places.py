@@ -13,7 +13,7 @@ from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
 from tidemill.frontends.project import ProjectSettings
 from tidemill.frontends.project_file import Filling
-from tidemill.model.names import absolute, at_home
+from tidemill.model.names import absolute
 from tidemill.model.project import SparkSettings, find_project, is_project
 from tidemill.spark.errors import translated
 
@@ -108,7 +108,7 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
 
     Else the error says which name was meant, or that the table is yet to be made.
     """
-    path = workspace.project.table_path(table) if workspace else str(at_home(table))
+    path = workspace.project.table_path(table) if workspace else absolute(table)
     if log_at(path).snapshot() is None:
         if workspace is None:
             raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
