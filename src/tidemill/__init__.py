@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # the same names as in _HOMES
     from tidemill.model.strategy import MergeStrategy
     from tidemill.model.table import SchemaPolicy, Table
     from tidemill.planning.plan import PlannedStep
-    from tidemill.sources.http.api import Api
+    from tidemill.sources.http.fetch import Api
     from tidemill.sources.protocol import Dates, Run
     from tidemill.verify.result import Verified, VerifiedTables
 
@@ -88,7 +88,7 @@ __all__ = [
 
 # Where each name comes from. Its module is loaded when somebody asks for it: some take time to load, or load Spark.
 _HOMES = {
-    "Api": "tidemill.sources.http.api",
+    "Api": "tidemill.sources.http.fetch",
     "BackupResult": "tidemill.maintenance.backup",
     "Commit": "tidemill.model.record",
     "Cursor": "tidemill.model.cursor",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.api.planning import catalog_of, missed_of
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.checks import TableChecks, table_checks
-from tidemill.execution.exports.memory import ExportMemory
+from tidemill.execution.exports.options import ExportMemory
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.results import Silent
 from tidemill.execution.runner import AT_A_TIME, Runner

@@ -18,7 +18,7 @@ from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.frontends.project_file import Filling
 from tidemill.ledger.past import past_runs
 from tidemill.model.names import absolute
-from tidemill.model.variables import as_text
+from tidemill.model.project import as_text
 from tidemill.planning.request import Request, backfill_of
 from tidemill.verify.result import VerifiedTables
 

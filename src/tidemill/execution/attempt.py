@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.changes.check_results import Expected
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import Change, Compiled, Operation, Whole
     from tidemill.formats.port import Store
+    from tidemill.model.check import Expected
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.strategy import Strategy

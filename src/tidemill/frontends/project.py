@@ -12,9 +12,17 @@ from tidemill.errors import ArgumentError
 from tidemill.frontends.project_file import check_project, read_dotenv, read_toml
 from tidemill.model.mistakes import FileErrors, suggestion
 from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home, naming_remedy
-from tidemill.model.project import ALONE, LOCAL, PROJECT_FILE, SparkSettings, files_alone, find_project
+from tidemill.model.project import (
+    ALONE,
+    LOCAL,
+    PROJECT_FILE,
+    SparkSettings,
+    Variables,
+    as_text,
+    files_alone,
+    find_project,
+)
 from tidemill.model.source import source_of
-from tidemill.model.variables import Variables, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,13 +13,20 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tidemill.model.join import Join
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.source import Loads
-from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import plan_fetches, whole_of
-from tidemill.planning.gaps import NO_FACTS, Gap, cursor_kind, table_window
 from tidemill.planning.joins import plan_join
 from tidemill.planning.loads import LoadsPlanning, reason_of_all
-from tidemill.planning.notices import changed_query, layout_notices, rebuilt_query
+from tidemill.planning.notices import (
+    NO_FACTS,
+    Gap,
+    changed_query,
+    cursor_kind,
+    layout_notices,
+    rebuilt_query,
+    table_window,
+)
 from tidemill.planning.request import USUAL
 from tidemill.planning.windows import FIRST_RUN, condition_given, reason_of_everything
 
@@ -30,8 +37,8 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
     from tidemill.planning.dates import Fetch
-    from tidemill.planning.gaps import Facts
     from tidemill.planning.loads import SourcePlan
+    from tidemill.planning.notices import Facts
     from tidemill.planning.request import Part, Request
     from tidemill.planning.windows import WindowPlan
 

@@ -22,10 +22,10 @@ from tidemill.model.cursor import CursorKind
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import quote, quoted_text, spelled
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.query import Loaded
 from tidemill.model.source import Loads
 from tidemill.model.table import SchemaPolicy
-from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import Progress, fetches_of
 from tidemill.planning.loads import lowest_start
 from tidemill.planning.plan import Mode
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tidemill.formats.port import Store
+    from tidemill.model.project import Masking
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.model.variables import Masking
     from tidemill.planning.dates import Fetch
     from tidemill.planning.request import Backfill
     from tidemill.planning.windows import WindowPlan

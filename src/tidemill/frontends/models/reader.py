@@ -33,9 +33,9 @@ from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.frontends.shape import Document, Places, fit
 from tidemill.model.mistakes import FileError, FileErrors, Reads, in_order, suggestion
+from tidemill.model.project import Masking
 from tidemill.model.query import View
 from tidemill.model.table import Table
-from tidemill.model.variables import Masking
 from tidemill.typing import ModelMetadata
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from tidemill.model.mistakes import Text
     from tidemill.model.names import Naming
-    from tidemill.model.variables import Variables
+    from tidemill.model.project import Variables
 
 
 def declares_tables(text: Text) -> bool:

@@ -13,8 +13,7 @@ from tidemill.model.format import FORMATS
 from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import Types, separated_by
 from tidemill.sources.kinds import ENDINGS, Kind, kind_named, tables_by_path
-from tidemill.sources.params import Params, rows_since, select_columns
-from tidemill.sources.protocol import Connector
+from tidemill.sources.protocol import Connector, Params, rows_since, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
