@@ -105,12 +105,18 @@ def watermark_of(record: Record) -> Cursor | None:
 
 
 def _window(record: Record) -> str:
-    """From where the run read on; its end is open."""
+    """From where the run read on, and up to where; the end is open but for dates of a function and backfills."""
     if not record.window:
         return ""
-    start, watermark = record.window.get("start"), watermark_of(record)
-    if start is None:
+    start, end = record.window.get("start"), record.window.get("end")
+    if start is None and end is None:
         return "all"
     if last := record.window.get("last"):  # the dates of a function
         return f"{start} … {last}"
-    return f"{cursor(watermark.kind, start) if watermark else start} …"
+    watermark = watermark_of(record)
+    return " ".join(_bound(text, watermark) for text in (start, "…", end) if text)
+
+
+def _bound(text: str, watermark: Cursor | None) -> str:
+    """A bound as a watermark is shown."""
+    return text if text == "…" or watermark is None else str(cursor(watermark.kind, text))

@@ -20,7 +20,9 @@ from tidemill.model.project import (
     Variables,
     as_text,
     files_alone,
+    files_in,
     find_project,
+    forbidden,
 )
 from tidemill.model.source import source_of
 
@@ -114,7 +116,7 @@ class ProjectSettings:
         """The pipeline files, sorted by name."""
         if self.lone_pipeline is not None:
             return (self.lone_pipeline,) if self.lone_pipeline.suffix == ".sql" else ()
-        return tuple(sorted((self.folder / "pipelines").glob("*.sql")))
+        return tuple(file for file in files_in(self.folder / "pipelines") if file.suffix == ".sql")
 
     def table_path(self, name: str) -> str:
         """Where the table of this name is; a name without a schema is in the warehouse's."""
@@ -180,11 +182,7 @@ def must_exist(target: Path) -> None:
     try:
         is_there = target.exists()
     except PermissionError as failure:
-        raise ArgumentError(
-            "target.forbidden",
-            f"{target} may not be read: permission denied.",
-            "Allow the user who runs this to read it.",
-        ) from failure
+        raise forbidden(target) from failure
     if not is_there:
         raise ArgumentError(
             "target.missing", f"There is no file or folder {target}.", "Name a pipeline file, or a project's folder."

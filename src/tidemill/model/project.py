@@ -218,8 +218,35 @@ def find_project(start: Path | str = ".") -> Path | None:
 
 def files_alone(folder: Path) -> tuple[Path, ...]:
     """The files of a folder that can be run by themselves, sorted by name; Python files are parsed and not run."""
-    found = sorted(each for each in folder.iterdir() if each.suffix in ALONE and each.is_file())
+    found = [each for each in files_in(folder) if each.suffix in ALONE and each.is_file()]
     return tuple(each for each in found if each.suffix == ".sql" or _has_tables(each))
+
+
+def files_in(folder: Path, *, deep: bool = False) -> list[Path]:
+    """What lies in a folder, and `deep` in those inside of it, sorted; nothing where there is none.
+
+    One that may not be looked into is an error: nobody knows what it declares.
+    """
+    found: list[Path] = []
+    for at, folders, files in os.walk(folder, onerror=_refuse_hidden):
+        found += [Path(at, name) for name in (*folders, *files)]
+        if not deep:
+            break
+    return sorted(found)
+
+
+def _refuse_hidden(failure: OSError) -> None:
+    if isinstance(failure, PermissionError):
+        raise forbidden(failure.filename) from failure
+
+
+def forbidden(target: Path | str) -> ArgumentError:
+    """The error for a file or folder of a project that is there and may not be read."""
+    return ArgumentError(
+        "target.forbidden",
+        f"{target} may not be read: permission denied.",
+        "Allow the user who runs this to read it.",
+    )
 
 
 def is_project(start: Path | str = ".") -> bool:

@@ -33,7 +33,7 @@ from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.frontends.shape import Document, Places, fit
 from tidemill.model.mistakes import FileError, FileErrors, Reads, in_order, suggestion
-from tidemill.model.project import Masking
+from tidemill.model.project import Masking, files_in
 from tidemill.model.query import View
 from tidemill.model.table import Table
 from tidemill.typing import ModelMetadata
@@ -150,7 +150,7 @@ class ModelFiles:
 
 def find_models(project: Path, shown: Callable[[Path], Path]) -> ModelFiles:
     """Looks at names only, but for Python files that stand alone. `shown` gives the path that errors show."""
-    found = [file for file in sorted((project / FOLDER).rglob("*")) if not _is_hidden(file, project)]
+    found = [file for file in files_in(project / FOLDER, deep=True) if not _is_hidden(file, project)]
     queries = [file for file in found if file.suffix == ".sql"]
     models, errors = [], []
     for file in queries:
