@@ -210,7 +210,7 @@ def test_a_project_file_that_may_not_be_read_is_not_said_to_be_no_text(project: 
 
 
 @pytest.mark.parametrize("name", ["pipelines", "models", "models/shop"])
-def test_a_folder_that_may_not_be_looked_into_is_not_taken_for_an_empty_one(project: Path, name: str):
+def test_a_folder_that_may_not_be_looked_into_is_an_error_and_not_empty(project: Path, name: str):
     write(project / name / "orders.sql", "SELECT 1 AS id\n")
     (project / name).chmod(0o000)
     try:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pyspark.sql import functions as F
 
 from tidemill.changes.columns import require
-from tidemill.changes.match import compile_matched, match_rows, small_match
+from tidemill.changes.places import compile_matched, match_rows, small_match
 from tidemill.changes.profile import exact, highest, time_kind
 from tidemill.errors import ArgumentError, SchemaError
 from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
 from tidemill.formats.base import HELD, AppendRows, CommitResult, HeldRows, Requirements, Target
-from tidemill.formats.history import completed
 from tidemill.model.format import Capability
 from tidemill.model.names import of, quote
+from tidemill.model.record import completed
 from tidemill.planning.refusals import missing_variables, refusals, refuse
 from tidemill.planning.windows import known_of
 from tidemill.spark.settings import in_zone_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.project_file import check_project, read_dotenv, read_toml
+from tidemill.frontends.project_file import Filling, check_project, read_dotenv, read_toml
 from tidemill.model.mistakes import FileErrors, suggestion
 from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home, naming_remedy
 from tidemill.model.project import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidemill.errors import Origin
-    from tidemill.frontends.project_file import Filling
     from tidemill.frontends.shape import Document, Key
     from tidemill.model.source import Source
 
@@ -136,6 +135,10 @@ class ProjectSettings:
         given, at = self.spark, self.spark.origin
         master, remote = filling.fill(given.master, at), filling.fill(given.remote, at)
         return SparkSettings(master, remote, filling.fill(given.conf, at), at)
+
+    def engine_with(self, given: Mapping[str, str] | None = None) -> SparkSettings:
+        """The same, with the values that variables have when these are given."""
+        return self.engine(Filling(self.variables(given)))
 
     def outside(self, filling: Filling) -> dict[str, Source]:
         """Outside data by name, in lower case and with its schema. Relative paths start at the project's folder."""

@@ -1,4 +1,4 @@
-"""What a plan tells of a table beside its windows: what it cannot know without Spark, with what stands in its place
+"""What a plan says of a table beside its windows: what it cannot know without Spark, with what stands in its place
 until a run; and what a user should know of the table's layout, of rows that stay, and of changes that are missed.
 """
 

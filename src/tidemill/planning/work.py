@@ -1,5 +1,5 @@
-"""What files tell of a merge before Spark starts: the ranges of its keys, whether they are in order, and how much work
-it will be, by the size of its source and the log of its table.
+"""How much work a merge of files will be, by the size of its source and the log of its table, before Spark starts; and
+the ranges of its keys, and whether they are in order, by what the files say.
 
 Keys that stand in order in their files need no grouping: Arrow sees that in the key column alone, a row group at a
 time, and stops where it is not so.
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tidemill.formats.base import KeyRange
 from tidemill.formats.registry import log_of
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.format import PARQUET, Capability, can
+from tidemill.model.format import Capability, can
 from tidemill.model.names import spelled
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ KeySpan = tuple[int, int, int]  # rows, the first key, the last
 _FOOTERS = 20  # files whose footers are read for the range of their keys
 
 
-def key_ranges(kind: str, files: Sequence[str], keys: Sequence[str]) -> list[KeyRange]:
+def key_ranges(files: Sequence[str], keys: Sequence[str]) -> list[KeyRange]:
     """The lowest and highest of the keys that are whole numbers, where the footers of these files tell them."""
-    if kind != PARQUET.name or len(files) > _FOOTERS:
+    if len(files) > _FOOTERS:
         return []
     try:
         footers = [pq.read_metadata(path) for path in files]
@@ -120,7 +120,8 @@ def is_small(source: FileSource, table: Table) -> bool:
     """Whether little is read of the source, and little read or rewritten of the table."""
     if source.size > SMALL_WORK:
         return False
-    return meets_little(table, key_ranges(source.format, source.local_files, table.strategy.keys))
+    files = source.local_files if source.has_footers else ()
+    return meets_little(table, key_ranges(files, table.strategy.keys))
 
 
 def meets_little(table: Table, ranges: Sequence[KeyRange] = ()) -> bool:

@@ -35,9 +35,8 @@ from tidemill.sources.protocol import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
 from tidemill.spark.frames import SPARK_FAILURES
 from tidemill.spark.settings import in_zone_of
-from tidemill.verify.result import WRONG, Found, Kind, Verified
+from tidemill.verify.result import WRONG, Found, Kind, Rule, Verified, bounds_of, remedies, rule_for
 from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
-from tidemill.verify.rules import Rule, bounds_of, remedies, rule_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

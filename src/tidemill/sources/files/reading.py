@@ -29,7 +29,7 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.formats.registry import finish_interrupted, store_at
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
-from tidemill.sources.files.known import fine_columns, first_footers, written_schema
+from tidemill.sources.files.source import fine_columns, first_footers, written_schema
 from tidemill.sources.files.text import REMEDY, by_header, files_are_documents, lines_are_records
 from tidemill.sources.frames import FrameSource, as_files_hold
 from tidemill.sources.protocol import find_column
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tidemill.sources.files.text import Alike, Types
     from tidemill.sources.protocol import Reading
 
-_REMEDY = "Write the files with microseconds (pyarrow and pandas: coerce_timestamps='us')."
+_BY_MICROSECONDS = "Write the files with microseconds (pyarrow and pandas: coerce_timestamps='us')."
 
 
 def read_by_arrow(source: FileSource, found: Listing, reading: Reading, fine: list[str]) -> DataFrame:
@@ -66,7 +66,7 @@ def read_by_arrow(source: FileSource, found: Listing, reading: Reading, fine: li
 
 
 def _refused(source: FileSource, problem: str) -> ArgumentError:
-    return ArgumentError("source.nanoseconds", f"{source} {problem}", _REMEDY)
+    return ArgumentError("source.nanoseconds", f"{source} {problem}", _BY_MICROSECONDS)
 
 
 # A text that looks like this is a moment; Spark's own guess would take the text "12345" for a year.
