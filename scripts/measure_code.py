@@ -28,7 +28,7 @@ STRATEGIES = ("declare/strategies.py", "model/strategy.py")
 ROOMS_OF_FORMATS = {"formats", "stores", "dataset"}
 FRONT_ENDS = {"frontends", "project", "language", "models"}
 _FORMAT = re.compile(r"(?<!time)delta|parquet", re.IGNORECASE)
-_LOADED = re.compile(r"\|\s+(tidemill[\w.]*)$", re.MULTILINE)
+_LOADED = re.compile(r"^import '(tidemill[\w.]*)' #", re.MULTILINE)  # also those that a registry names
 _NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -153,15 +153,11 @@ def modules_of_a_merge() -> set[str]:
 
 
 def _merged(source: Path) -> set[str]:
-    command = [sys.executable, "-X", "importtime", "-m", "tidemill", "merge", str(source), "./orders", "--on", "id"]
+    command = [sys.executable, "-v", "-m", "tidemill", "merge", str(source), "./orders", "--on", "id"]
     ran = subprocess.run(command, cwd=source.parent, check=False, capture_output=True, text=True)
     if ran.returncode:
-        sys.exit(_without_times(ran.stderr) or ran.stdout)
+        sys.exit("\n".join(line for line in ran.stderr.splitlines() if not line.startswith(("#", "import "))))
     return set(_LOADED.findall(ran.stderr))
-
-
-def _without_times(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if not line.startswith("import time:"))
 
 
 def _words(node: ast.AST) -> tuple[str, ...]:

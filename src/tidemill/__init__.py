@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:  # the same names as in _HOMES
-    from tidemill.api.logs import DropResult, history
+    from tidemill.api.logs import DropResult, History, history
     from tidemill.api.merging import merge, merge_parquet_dataset
     from tidemill.api.project import Project
     from tidemill.api.results import MergeResult, RunResult, RunStep
     from tidemill.api.tables import backup, read, restore
     from tidemill.execution.checks import TableChecks
-    from tidemill.formats.history import History
     from tidemill.join import incremental_join
     from tidemill.ledger.past import PastRun, PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
@@ -37,7 +36,7 @@ if TYPE_CHECKING:  # the same names as in _HOMES
     from tidemill.model.strategy import MergeStrategy
     from tidemill.model.table import SchemaPolicy, Table
     from tidemill.planning.plan import PlannedStep
-    from tidemill.sources.http.api import Api
+    from tidemill.sources.http.fetch import Api
     from tidemill.sources.protocol import Dates, Run
     from tidemill.verify.result import Verified, VerifiedTables
 
@@ -88,14 +87,14 @@ __all__ = [
 
 # Where each name comes from. Its module is loaded when somebody asks for it: some take time to load, or load Spark.
 _HOMES = {
-    "Api": "tidemill.sources.http.api",
+    "Api": "tidemill.sources.http.fetch",
     "BackupResult": "tidemill.maintenance.backup",
     "Commit": "tidemill.model.record",
     "Cursor": "tidemill.model.cursor",
     "Dates": "tidemill.sources.protocol",
     "DropResult": "tidemill.api.logs",
     "Duration": "tidemill.model.cursor",
-    "History": "tidemill.formats.history",
+    "History": "tidemill.api.logs",
     "JoinType": "tidemill.model.join",
     "MergeResult": "tidemill.api.results",
     "MergeStrategy": "tidemill.model.strategy",

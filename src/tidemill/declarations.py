@@ -8,14 +8,14 @@ They are plain, frozen data: `Project.tables` gives them as they were read from 
 """
 
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
+from tidemill.model.cursor import Condition, CurrentDate, StartVariable, Template
 from tidemill.model.function import Expectation, Function, OnUnmet
 from tidemill.model.join import Join, JoinSide
+from tidemill.model.project import Masking
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Load, Loads, Source
 from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace
 from tidemill.model.table import KeptRows, NullTime, Window
-from tidemill.model.variables import Masking
-from tidemill.model.window import Condition, CurrentDate, StartVariable, Template
 
 __all__ = [
     "AcceptedValues",

@@ -9,8 +9,8 @@ The results themselves are exported by `tidemill`: `RunResult`, `Verified`, `Tab
 """
 
 from tidemill.api.results import RunWindow
-from tidemill.changes.check_results import Checked, Expected, Place, Verdict
 from tidemill.ledger.past import PastStep
+from tidemill.model.check import Checked, Expected, Place, Verdict
 from tidemill.model.cursor import CursorKind
 from tidemill.model.record import InputRecord
 from tidemill.verify.result import Found, Kind, Sample, VerifyOutcome

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 from given import bag, commits_nothing, frame, held, refused, step, table
 
-from tidemill.changes.check_results import Place
 from tidemill.changes.checks import Checking
 from tidemill.errors import ArgumentError, CheckError
 from tidemill.execution.checks import FailedChecksError
-from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
+from tidemill.model.check import AcceptedValues, Holds, NotNull, Place, Relationships, RowCount, Severity, Unique
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 
 if TYPE_CHECKING:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.changes.check_results import Checked, Place, Verdict, worst
 from tidemill.changes.checks import violation
 from tidemill.errors import Origin
 from tidemill.execution.checks import FailedChecksError, warnings
-from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
+from tidemill.model.check import (
+    AcceptedValues,
+    Checked,
+    Holds,
+    NotNull,
+    Place,
+    Relationships,
+    RowCount,
+    Severity,
+    Unique,
+    Verdict,
+    worst,
+)
 
 COMING, HERE = Place("shop.orders", entering=True), Place("shop.orders", entering=False)
 

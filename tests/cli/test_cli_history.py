@@ -22,6 +22,7 @@ from tidemill.maintenance.backup import RestoreResult
 from tidemill.model.record import PREPARES
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window, lookback
+from tidemill.planning.request import Backfill, Request
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:
@@ -68,6 +69,18 @@ def test_history_shows_counts_windows_watermarks_and_foreign_commits(cli):
         ["1", "not by Tidemill: SET TBLPROPERTIES"],
         ["0", "merge upsert", "+2", "all", "2024-01-31 04:00:00 UTC"],
     ]
+
+
+def test_history_shows_both_ends_of_a_backfill(spark: SparkSession, folder: Path, cli):
+    source = FrameSource(events((1, 3, "a"), (2, 4, "b"), (3, 5, "c")))
+    table = Table("events", str(folder / "events"), strategy=Merge(keys=("id",)), window=Window(time_column="at"))
+    for backfill in (Backfill("2024-01-31 03:00", "2024-01-31 04:00"), Backfill(None, "2024-01-31 05:00")):
+        run_step(spark, table, source, request=Request(backfill=backfill))
+    shown = json.loads(cli("history", "events", "--format", "json").stdout)["commits"]
+    lines = cli("history", "events").stdout.splitlines()[1:]
+    assert [commit["window"].get("end", "")[:16] for commit in shown] == ["2024-01-31T05:00", "2024-01-31T04:00"]
+    assert "… 2024-01-31 05:00:00 UTC" in lines[0]
+    assert "2024-01-31 03:00:00 UTC … 2024-01-31 04:00:00 UTC" in lines[1]
 
 
 @pytest.mark.usefixtures("lake")

@@ -217,3 +217,18 @@ def test_a_project_file_that_may_not_be_read_is_not_said_to_be_no_text(project: 
         f"error[project.unreadable] {project}/tidemill.toml cannot be read\n"
         "  permission denied\n1 error · nothing was run\n"
     )
+
+
+@pytest.mark.parametrize("name", ["pipelines", "models", "models/shop"])
+def test_a_folder_that_may_not_be_looked_into_is_an_error_and_not_empty(project: Path, name: str):
+    write(project / name / "orders.sql", "SELECT 1 AS id\n")
+    (project / name).chmod(0o000)
+    try:
+        result = as_ordinary_user("validate")
+    finally:
+        (project / name).chmod(0o755)
+    allow = "  Allow the user who runs this to read it.\n"
+    assert (result.returncode, result.stderr) == (
+        2,
+        f"error[target.forbidden] {project}/{name} may not be read: permission denied.\n{allow}",
+    )

@@ -12,8 +12,7 @@ import pytest
 from tidemill.errors import ArgumentError, Origin
 from tidemill.execution.record import described, differences
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.formats.history import without_parts
-from tidemill.model.record import Commit, Described, Snapshot
+from tidemill.model.record import Commit, Described, Snapshot, without_parts
 from tidemill.model.strategy import Replace
 from tidemill.model.table import Table
 from tidemill.planning.notices import layout_notices

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tidemill.execution.catalog import Catalog
-from tidemill.execution.exports.memory import FOLDER, ExportMemory
+from tidemill.execution.exports.options import FOLDER, ExportMemory
 from tidemill.execution.runner import Runner
 from tidemill.model.graph import Graph
 from tidemill.model.query import Export, Query

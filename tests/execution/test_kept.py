@@ -15,7 +15,7 @@ from tidemill.model.cursor import cursor
 from tidemill.model.record import Counts, Record, Snapshot
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window
-from tidemill.planning.gaps import Facts
+from tidemill.planning.notices import Facts
 from tidemill.planning.plan import plan_step
 from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.verify.result import Found, Kind, Verified

@@ -16,7 +16,7 @@ from tidemill.api.workspace import Workspace
 from tidemill.execution.producers import facts_by_log
 from tidemill.formats.registry import log_of
 from tidemill.ledger.past import past_runs
-from tidemill.planning.gaps import Gap
+from tidemill.planning.notices import Gap
 from tidemill.planning.plan import plan_step
 from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.planning.windows import known_of

@@ -19,10 +19,9 @@ from pyspark.sql.types import StructType
 from tidemill.changes.apply import rows_after
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import CommitResult, Conflict, KeyRange, Operation, Reach, Requirements
-from tidemill.formats.history import completed
 from tidemill.formats.port import Store, TableFormat, TableLog
 from tidemill.model.format import Capability, FormatTraits
-from tidemill.model.record import Commit, Described, Record, Snapshot
+from tidemill.model.record import Commit, Described, Record, Snapshot, completed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ import pytest
 from support import events, events_table, fed, feed, held, ids, keyed
 
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.formats.history import without_parts
+from tidemill.model.record import without_parts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,10 +24,9 @@ from tidemill.formats.base import (
     Target,
     UpsertRows,
 )
-from tidemill.formats.history import counts_of
 from tidemill.formats.registry import format_at, format_named, log_at, register, some_rows, store_at, unregister
 from tidemill.model.format import DELTA, FORMATS, PARQUET, Capability
-from tidemill.model.record import Counts, Record
+from tidemill.model.record import Counts, Record, counts_of
 from tidemill.model.strategy import Merge
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.model.mistakes import FileErrors, excerpt
-from tidemill.model.variables import Variables
+from tidemill.model.project import Variables
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.frontends.sql import bind_tables
+from tidemill.frontends.sql.binding import bind_tables
 from tidemill.model.names import Naming
 
 NAMING = Naming("main", "lake")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.frontends.sql import losing_parts, missed_inputs
+from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
 
 VIEWS = {"paid": "SELECT o.id, o.at, p.x FROM orders AS o JOIN payments AS p ON o.id = p.id"}
 

@@ -10,8 +10,7 @@ from tidemill.errors import ArgumentError, Origin
 from tidemill.frontends.project import Flags, OutsideSource, ProjectSettings, Warehouse
 from tidemill.frontends.project_file import Filling
 from tidemill.model.mistakes import FileErrors, excerpt
-from tidemill.model.project import SparkSettings, find_project
-from tidemill.model.variables import given_variables
+from tidemill.model.project import SparkSettings, find_project, given_variables
 
 SHOP = """\
 name = "shop"

@@ -6,16 +6,8 @@ import pytest
 
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
-from tidemill.frontends.sql import (
-    columns_of,
-    inputs_of,
-    output_columns,
-    parse_query,
-    reads_clock,
-    sums_of,
-    unrepeatable,
-    volatile_columns,
-)
+from tidemill.frontends.sql.scopes import columns_of, inputs_of, output_columns, parse_query
+from tidemill.frontends.sql.volatile import reads_clock, sums_of, unrepeatable, volatile_columns
 from tidemill.model.mistakes import FileError
 from tidemill.model.query import Query
 

@@ -10,10 +10,10 @@ from tidemill.errors import Origin
 from tidemill.frontends.pipeline.declarations import Declared
 from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.model.cursor import Duration
+from tidemill.model.project import Masking
 from tidemill.model.source import Source
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, SchemaPolicy, Window
-from tidemill.model.variables import Masking
 
 SHOP = """\
 -- pipelines/shop.sql

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.model.mistakes import FileErrors
+from tidemill.model.project import Variables
 from tidemill.model.strategy import Merge
-from tidemill.model.variables import Variables
 
 OUT = '\nSOURCE s TYPE CSV PARAMS { "out": "${out}" };'  # shows what `out` is worth here
 PLACES = ("given", "project", "SET", "dotenv", "environment", "default")

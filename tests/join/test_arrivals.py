@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from tidemill.cli.suggest import lines_of
 from tidemill.graphs.svg import Histogram, histogram_svg
-from tidemill.join.arrivals import Arrivals
+from tidemill.join.rows import Arrivals
 
 FOUND = Arrivals({-7: 1, -1: 9, 0: 80, 3: 8, 12: 2}, "day", look_back=6, look_forward=10)
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.api.workspace import Workspace
-from tidemill.model.cursor import Duration
+from tidemill.model.cursor import Duration, StartVariable, Template
 from tidemill.model.join import Join, JoinSide, JoinType
 from tidemill.model.mistakes import FileErrors, excerpt
-from tidemill.model.window import StartVariable, Template
 
 if TYPE_CHECKING:
     from cli.conftest import Cli

@@ -12,12 +12,11 @@ import pytest
 
 from tidemill.errors import ArgumentError, StateError
 from tidemill.formats.registry import log_at
-from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
+from tidemill.model.cursor import Cursor, CursorKind, Duration, StartVariable, Template, cursor
 from tidemill.model.join import Join, JoinSide, JoinType
 from tidemill.model.record import Commit, Record, Snapshot
 from tidemill.model.strategy import Append, IncrementalJoin, Replace
 from tidemill.model.table import NullTime, Table, Window
-from tidemill.model.window import StartVariable, Template
 from tidemill.planning.joins import (
     JoinFacts,
     SideState,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tidemill.model.names import quoted_text
-from tidemill.model.variables import Masking
+from tidemill.model.project import Masking
 
 
 def masking(*secrets: str) -> Masking:

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from tidemill.errors import ArgumentError
+from tidemill.model.cursor import SESSION_ZONE, zone_named
 from tidemill.model.project import SparkSettings
-from tidemill.model.window import SESSION_ZONE, zone_named
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from delta_rows import delta_rows
 
 from tidemill.api.workspace import Workspace
-from tidemill.changes.check_results import Checked, Place
 from tidemill.cli.main import tidemill
 from tidemill.cli.verify import ShownChecks
 from tidemill.errors import ArgumentError
 from tidemill.execution.checks import TableChecks
+from tidemill.model.check import Checked, Place
 from tidemill.planning.request import Request
 
 if TYPE_CHECKING:

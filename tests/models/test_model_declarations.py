@@ -10,11 +10,10 @@ from models.conftest import SIDECAR
 
 from tidemill import typing
 from tidemill.errors import Origin
-from tidemill.model.cursor import Duration
+from tidemill.model.cursor import Condition, CurrentDate, Duration, StartVariable
 from tidemill.model.query import Query, View
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, SchemaPolicy, Table, Window
-from tidemill.model.window import Condition, CurrentDate, StartVariable
 
 SAME_AS_JSON = """-- Orders that are still active.
 -- metadata: {"materialization": "incremental",

@@ -19,7 +19,6 @@ from click.testing import CliRunner
 
 from tidemill.api.planning import catalog_of
 from tidemill.api.workspace import Workspace
-from tidemill.changes.check_results import Checked, Place
 from tidemill.cli import render
 from tidemill.cli.console import Live
 from tidemill.cli.main import tidemill
@@ -31,7 +30,7 @@ from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.registry import forget_view, keep_view, view_record
 from tidemill.ledger.ledger import Run
-from tidemill.model.check import RowCount
+from tidemill.model.check import Checked, Place, RowCount
 from tidemill.model.mistakes import FileErrors
 from tidemill.model.record import Counts, Record
 

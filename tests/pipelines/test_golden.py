@@ -24,8 +24,8 @@ from delta_rows import delta_rows, delta_table
 
 from tidemill.cli.main import tidemill as command_line
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.formats.history import counts_of
 from tidemill.frontends.project_file import read_dotenv
+from tidemill.model.record import counts_of
 from tidemill.spark import jvm
 
 if TYPE_CHECKING:

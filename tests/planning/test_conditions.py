@@ -8,10 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from support import NOW
 
-from tidemill.model.cursor import Cursor, CursorKind, cursor
+from tidemill.model.cursor import Condition, Cursor, CursorKind, StartVariable, cursor
 from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.model.table import NullTime, Table, Window, lookback
-from tidemill.model.window import Condition, StartVariable
 from tidemill.planning.starts import literals_of, strategy_of, table_for
 from tidemill.planning.windows import WindowPlan
 

@@ -6,12 +6,11 @@ import pytest
 from support import NOW
 
 from tidemill.errors import Origin
-from tidemill.model.cursor import cursor
+from tidemill.model.cursor import Condition, StartVariable, cursor
 from tidemill.model.query import Query
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import Table, Window, lookback
-from tidemill.model.window import Condition, StartVariable
 from tidemill.planning.refusals import bad_variables, missing_variables
 from tidemill.planning.request import USUAL, Request, backfill_of
 

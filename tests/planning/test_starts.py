@@ -8,11 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidemill.errors import ArgumentError, Origin
-from tidemill.model.cursor import Cursor, CursorKind, cursor
+from tidemill.model.cursor import Condition, CurrentDate, Cursor, CursorKind, StartVariable, cursor
 from tidemill.model.query import Query
 from tidemill.model.strategy import Append, DeleteInsert
 from tidemill.model.table import Table, Window, lookback
-from tidemill.model.window import Condition, CurrentDate, StartVariable
 from tidemill.planning.starts import Start, end_of, follows_variables, start_of, window_for
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from support import NOW
 
-from tidemill.model.cursor import CursorKind, cursor
+from tidemill.model.cursor import Condition, CurrentDate, CursorKind, StartVariable, cursor
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.model.table import Table, Window, lookback
-from tidemill.model.window import Condition, CurrentDate, StartVariable
-from tidemill.planning.gaps import Facts, Gap
+from tidemill.planning.notices import Facts, Gap
 from tidemill.planning.plan import Mode, StepPlan, fill, plan_step
 from tidemill.planning.request import USUAL, Request, backfill_of
 

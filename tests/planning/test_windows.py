@@ -9,12 +9,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from support import NOW
 
-from tidemill.model.cursor import Cursor, CursorKind, cursor
+from tidemill.model.cursor import Cursor, CursorKind, StartVariable, cursor
 from tidemill.model.query import Query
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.model.table import Table, Window, lookback
-from tidemill.model.window import StartVariable
 from tidemill.planning.request import backfill_of
 from tidemill.planning.windows import WindowPlan, plan_window
 

@@ -6,7 +6,7 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.model.source import Source
 from tidemill.sources.http.fetch import Fetcher
 from tidemill.sources.http.rest import pages, read_pagination
-from tidemill.sources.params import Params
+from tidemill.sources.protocol import Params
 
 ROWS = [{"id": number} for number in range(7)]
 

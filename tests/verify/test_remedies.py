@@ -8,8 +8,7 @@ from tidemill.model.cursor import CursorKind, cursor
 from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import NullTime, Table, Window
 from tidemill.planning.windows import WindowPlan
-from tidemill.verify.result import Found, Kind
-from tidemill.verify.rules import remedies
+from tidemill.verify.result import Found, Kind, remedies
 
 REACH = WindowPlan("at", CursorKind.DATE, "since …", NullTime.FAIL, start=cursor("date", "2024-02-01"))
 BELOW = "below what a run reads (at from 2024-02-01 on)"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
-from tidemill.verify.result import Kind
-from tidemill.verify.rules import Rule, bounds_of, rule_for
+from tidemill.verify.result import Kind, Rule, bounds_of, rule_for
 
 K = ("id",)
 

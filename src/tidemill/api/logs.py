@@ -1,4 +1,6 @@
-"""Tables as their logs know them, without Spark: their commits, and whether they may be dropped."""
+"""Tables as their logs know them, without Spark: whether they may be dropped; and their commits, as lines that say what
+each did, to how many rows exactly, in which window, and up to which watermark.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,97 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.api.arguments import path_of
+from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError, TableError, did_you_mean
 from tidemill.execution.journal import keeping
 from tidemill.formats.filesystem import file_system, only_writer
-from tidemill.formats.history import History
 from tidemill.formats.registry import log_at
+from tidemill.model.cursor import cursor
 from tidemill.model.names import local_path
+from tidemill.model.record import Commit, Counts, counts_of
 from tidemill.planning.refusals import protection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tidemill.api.arguments import Place
-    from tidemill.model.record import Commit, Snapshot
+    from tidemill.model.cursor import Cursor
+    from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
+
+HEADINGS = ("version", "when", "what", "rows", "window", "watermark")
+
+
+class History(list[Commit]):
+    """The commits of a table, newest first, which print as a table; times are in UTC.
+
+    >>> print(tidemill.history("lake/orders"))
+    version  when                 what          rows   window  watermark
+    1        ...                  merge upsert  +1 ~1
+    0        ...                  merge upsert  +3
+    """
+
+    def __repr__(self) -> str:
+        return text_table(HEADINGS, self._lines()) if self else "no commits"
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADINGS, self._lines())
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [line_of(commit, commit.at[:19].replace("T", " ")) for commit in self]
+
+
+def line_of(commit: Commit, when: str) -> tuple[str, ...]:
+    """A commit as the cells of a line."""
+    record = commit.record
+    return (
+        str(commit.version),
+        when,
+        what(commit),
+        rows(counts_of(commit)),
+        _window(record) if record else "",
+        str(watermark_of(record) or "") if record else "",
+    )
+
+
+def what(commit: Commit) -> str:
+    record = commit.record
+    if record is None:
+        return "compact" if commit.prepares else f"not by Tidemill: {commit.operation}"
+    match record.restored_from:
+        case None:
+            return record.strategy
+        case int() as version:
+            return f"restore to {version}"
+        case backup:
+            return f"restore from {backup.rstrip('/').rpartition('/')[2]}"
+
+
+def rows(counts: Counts) -> str:
+    parts = (("+", counts.inserted), ("~", counts.updated), ("-", counts.deleted))
+    return " ".join(f"{sign}{count:,}" for sign, count in parts if count)
+
+
+def watermark_of(record: Record) -> Cursor | None:
+    return record.reached(record.progress)
+
+
+def _window(record: Record) -> str:
+    """From where the run read on, and up to where; the end is open but for dates of a function and backfills."""
+    if not record.window:
+        return ""
+    start, end = record.window.get("start"), record.window.get("end")
+    if start is None and end is None:
+        return "all"
+    if last := record.window.get("last"):  # the dates of a function
+        return f"{start} … {last}"
+    watermark = watermark_of(record)
+    return " ".join(_bound(text, watermark) for text in (start, "…", end) if text)
+
+
+def _bound(text: str, watermark: Cursor | None) -> str:
+    """A bound as a watermark is shown."""
+    return text if text == "…" or watermark is None else str(cursor(watermark.kind, text))
 
 
 def history(target: str | Path, limit: int | None = None) -> History:

@@ -14,10 +14,9 @@ from tidemill.execution.journal import keeping_merge
 from tidemill.execution.results import Outcome, Silent, StepKind
 from tidemill.execution.step import run_step
 from tidemill.model.format import PARQUET, Capability, can
-from tidemill.model.project import SparkSettings, find_project
+from tidemill.model.project import NOTHING_GIVEN, SparkSettings, find_project
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
-from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.work import is_small
 from tidemill.sources.files.source import FileSource
 from tidemill.sources.frames import FrameSource

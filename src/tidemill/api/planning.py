@@ -14,13 +14,13 @@ from tidemill.execution.exports.options import Options
 from tidemill.execution.producers import columns_given, facts_by_log, source_of
 from tidemill.execution.views import view_up_to_date
 from tidemill.formats.registry import log_of, view_record
-from tidemill.frontends.sql import bind_tables, losing_parts, missed_inputs, unparsed
+from tidemill.frontends.sql.binding import bind_tables, unparsed
+from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
 from tidemill.model.names import spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
 from tidemill.model.table import SchemaPolicy, Table, schema_changed
-from tidemill.planning.gaps import NO_FACTS
-from tidemill.planning.notices import changed_query, may_miss, missed_changes, rows_will_stay
+from tidemill.planning.notices import NO_FACTS, changed_query, may_miss, missed_changes, rows_will_stay
 from tidemill.planning.plan import Mode, explain, explain_view, plan_step
 from tidemill.planning.refusals import ground_of, refuse
 from tidemill.planning.request import USUAL

@@ -15,10 +15,9 @@ from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
 from tidemill.frontends.project import ProjectSettings, must_exist
-from tidemill.frontends.project_file import Filling
 from tidemill.ledger.past import past_runs
 from tidemill.model.names import absolute
-from tidemill.model.variables import as_text
+from tidemill.model.project import as_text
 from tidemill.planning.request import Request, backfill_of
 from tidemill.verify.result import VerifiedTables
 
@@ -203,7 +202,7 @@ class Project:
         from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
 
         settings = self._settings
-        return Upkeep.on(spark, settings.engine(Filling(settings.variables(_texts(self.vars)))))
+        return Upkeep.on(spark, settings.engine_with(_texts(self.vars)))
 
     @property
     def _settings(self) -> ProjectSettings:

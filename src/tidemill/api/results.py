@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.api.workspace import Workspace
-    from tidemill.changes.check_results import Checked, Expected
     from tidemill.errors import TidemillError
     from tidemill.execution.results import Outcome, StepResult
+    from tidemill.model.check import Checked, Expected
     from tidemill.model.cursor import CursorType
-    from tidemill.model.variables import Masking
+    from tidemill.model.project import Masking
     from tidemill.planning.windows import WindowPlan
 
 

@@ -15,10 +15,9 @@ from tidemill.frontends.declarations import read_declarations
 from tidemill.frontends.project import target_here
 from tidemill.model.mistakes import Wording
 from tidemill.model.names import is_foreign
-from tidemill.model.project import SparkSettings
+from tidemill.model.project import Masking, SparkSettings
 from tidemill.model.query import Export, View, through
 from tidemill.model.table import Table
-from tidemill.model.variables import Masking
 from tidemill.planning.refusals import missing_variables, refuse
 from tidemill.planning.request import USUAL, chosen
 

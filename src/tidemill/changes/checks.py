@@ -10,15 +10,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.check_results import Checked
 from tidemill.changes.compare import comparable, held_twice
 from tidemill.changes.match import FEW_KEYS, within
 from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import COMING, HELD
-from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Unique
+from tidemill.model.check import AcceptedValues, Checked, Holds, NotNull, Relationships, RowCount, Unique
 from tidemill.model.names import of, quote, quoted_text, spelled
-from tidemill.model.variables import as_text
+from tidemill.model.project import as_text
 from tidemill.spark.errors import one_line
 
 if TYPE_CHECKING:
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from tidemill.changes.check_results import Place
     from tidemill.formats.base import KeyRange
-    from tidemill.model.check import Accepted, Check
+    from tidemill.model.check import Accepted, Check, Place
 
     Writing = Callable[[t.StructType, Sequence[str | None]], str]
 

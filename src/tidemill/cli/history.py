@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.api.logs import commits_of
+from tidemill.api.logs import HEADINGS, commits_of, line_of, watermark_of
 from tidemill.cli import render
 from tidemill.cli.options import examples, output
 from tidemill.cli.places import located, refuse_unknown
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError
-from tidemill.formats.history import HEADINGS, counts_of, line_of, watermark_of, without_parts
 from tidemill.formats.registry import log_at, view_record
 from tidemill.frontends.project import must_exist
 from tidemill.ledger.ledger import INTERRUPTED
 from tidemill.ledger.past import past_run, past_runs
 from tidemill.model.project import find_project, is_project
+from tidemill.model.record import counts_of, without_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,9 +17,9 @@ from tidemill.cli.render import COUNTS
 from tidemill.execution.journal import keeping_merge
 from tidemill.formats.registry import log_at
 from tidemill.model.names import absolute
+from tidemill.model.project import given_pairs
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
-from tidemill.model.variables import given_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

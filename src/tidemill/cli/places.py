@@ -11,8 +11,6 @@ from tidemill.api.logs import not_made
 from tidemill.cli.console import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
-from tidemill.frontends.project import ProjectSettings
-from tidemill.frontends.project_file import Filling
 from tidemill.model.names import absolute
 from tidemill.model.project import SparkSettings, find_project, is_project
 from tidemill.spark.errors import translated
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from tidemill.api.tables import Upkeep
     from tidemill.api.workspace import Workspace
     from tidemill.formats.base import OnSpark
+    from tidemill.frontends.project import ProjectSettings
     from tidemill.model.table import Table
 
 UNKNOWN = "table.unknown"
@@ -33,7 +32,7 @@ T = TypeVar("T")
 
 def located(table: str, profile: str | None = None) -> str:
     """The path of a table. What is there as a path is one; else a name is looked for in the project's warehouse."""
-    return table if is_path(table) else ProjectSettings.load(profile=profile).table_path(table)
+    return table if is_path(table) else _settings(profile).table_path(table)
 
 
 def known_path(table: str) -> str:
@@ -93,7 +92,7 @@ def _workspace(profile: str | None = None) -> Workspace:
 
 def promised_here(path: str, profile: str | None = None) -> bool:
     """Whether the project of the current folder promises that no other process writes to the table at a path."""
-    return find_project() is not None and ProjectSettings.load(profile=profile).warehouse.has_one_writer(path)
+    return find_project() is not None and _settings(profile).warehouse.has_one_writer(path)
 
 
 def is_path(table: str) -> bool:
@@ -121,8 +120,14 @@ def spark_here(profile: str | None = None) -> SparkSettings:
     """The Spark that the project of the current folder names; the embedded one where there is no project."""
     if find_project() is None:
         return SparkSettings()
-    project = ProjectSettings.load(profile=profile)
-    return project.engine(Filling(project.variables()))
+    return _settings(profile).engine_with()
+
+
+def _settings(profile: str | None = None) -> ProjectSettings:
+    """What the file of the project of the current folder says."""
+    from tidemill.frontends.project import ProjectSettings  # noqa: PLC0415  a path needs none, and it takes time
+
+    return ProjectSettings.load(profile=profile)
 
 
 def on_spark(doing: str, *, quiet: bool, profile: str | None = None, settings: SparkSettings | None = None) -> OnSpark:

@@ -11,7 +11,7 @@ import click
 from tidemill.api.workspace import Workspace
 from tidemill.cli.options import having, names_in, profiled
 from tidemill.errors import ArgumentError
-from tidemill.model.variables import given_variables
+from tidemill.model.project import given_variables
 from tidemill.planning.request import Request, backfill_of
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import click
 from tidemill.cli import render
 from tidemill.cli.options import examples, output
 from tidemill.errors import ArgumentError
-from tidemill.spark.archive import archive_path, build_archive, why_not_built
 from tidemill.spark.doctor import examine
 from tidemill.spark.jars import ensure_jars, find_java, format_jars, missing_jars
+from tidemill.spark.jvm import archive_path, build_archive, why_not_built
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
     from tidemill.cli.options import Output
     from tidemill.cli.projects import Load
-    from tidemill.join.arrivals import Arrivals
+    from tidemill.join.rows import Arrivals
     from tidemill.suggest.advice import Suggestion
 
 

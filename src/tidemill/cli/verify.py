@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tidemill.api.workspace import Workspace
-    from tidemill.changes.check_results import Checked
     from tidemill.cli.options import Output
     from tidemill.cli.projects import Load
     from tidemill.execution.checks import TableChecks
+    from tidemill.model.check import Checked
     from tidemill.verify.result import Sample
 
 DIFFERS = 1

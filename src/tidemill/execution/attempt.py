@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pyspark.sql import functions as F
 
 from tidemill.changes.columns import require
-from tidemill.changes.match import compile_matched, match_rows, small_match
+from tidemill.changes.places import compile_matched, match_rows, small_match
 from tidemill.changes.profile import exact, highest, time_kind
 from tidemill.errors import ArgumentError, SchemaError
 from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
 from tidemill.formats.base import HELD, AppendRows, CommitResult, HeldRows, Requirements, Target
-from tidemill.formats.history import completed
 from tidemill.model.format import Capability
 from tidemill.model.names import of, quote
+from tidemill.model.record import completed
 from tidemill.planning.refusals import missing_variables, refusals, refuse
 from tidemill.planning.windows import known_of
 from tidemill.spark.settings import in_zone_of
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.changes.check_results import Expected
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import Change, Compiled, Operation, Whole
     from tidemill.formats.port import Store
+    from tidemill.model.check import Expected
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.strategy import Strategy

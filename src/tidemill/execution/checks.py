@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.changes.apply import entering
-from tidemill.changes.check_results import Place, Verdict
 from tidemill.changes.checks import Checking
 from tidemill.errors import CheckError, TidemillError
 from tidemill.formats.base import AppendRows, Conflict, UpsertRows
 from tidemill.formats.registry import store_of
-from tidemill.model.check import Relationships, Unique
+from tidemill.model.check import Place, Relationships, Unique, Verdict
 from tidemill.model.names import quoted_name
 from tidemill.model.query import View
 from tidemill.spark.errors import as_tidemill, file_is_gone, is_conflict, one_line
@@ -26,11 +25,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.changes.check_results import Checked
     from tidemill.execution.catalog import Catalog
     from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import Compiled, HeldRows, Operation
-    from tidemill.model.check import Check
+    from tidemill.model.check import Check, Checked
     from tidemill.model.record import Record
     from tidemill.model.table import Table
 

@@ -11,8 +11,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidemill.changes.compile import ALL_COUNTS, compile_change, compile_protected
-from tidemill.changes.small import compile_whole
+from tidemill.changes.apply import compile_whole
+from tidemill.changes.compile import ALL_COUNTS, compile_change
+from tidemill.changes.protect import compile_protected
 from tidemill.execution.attempt import (
     Attempt,
     commit_change,

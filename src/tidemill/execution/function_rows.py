@@ -19,7 +19,7 @@ from tidemill.errors import SchemaError, SourceError
 from tidemill.model.names import quote, spelled
 from tidemill.model.table import SchemaPolicy
 from tidemill.sources.frames import Batches, as_arrow, is_spark_frame
-from tidemill.sources.params import kept
+from tidemill.sources.protocol import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

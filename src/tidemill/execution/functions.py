@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from tidemill.changes.check_results import Expected
 from tidemill.changes.checks import as_row, samples
 from tidemill.changes.columns import require
 from tidemill.changes.profile import decoded, exact, time_kind
@@ -23,6 +22,7 @@ from tidemill.execution.commit import commit
 from tidemill.execution.function_rows import rows_given
 from tidemill.execution.step import RowsRead, gather, plan_on_table, run_parts, table_facts
 from tidemill.formats.base import Conflict
+from tidemill.model.check import Expected
 from tidemill.model.function import OnUnmet
 from tidemill.model.names import quote, rejected_name, spelled
 from tidemill.model.strategy import Merge, MergeStrategy

@@ -11,22 +11,12 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.results import Silent, StepKind
 from tidemill.formats.registry import log_at
-from tidemill.ledger.ledger import (
-    FAILED,
-    INTERRUPTED,
-    NOT_RUN,
-    RUNNING,
-    Ledger,
-    Step,
-    code_of,
-    ledger_file,
-    now,
-)
+from tidemill.ledger.ledger import FAILED, INTERRUPTED, NOT_RUN, RUNNING, Ledger, Step, code_of, ledger_file, now
 from tidemill.ledger.past import step_of
 from tidemill.model.names import absolute
+from tidemill.model.project import Masking
 from tidemill.model.query import Export, View
 from tidemill.model.record import Counts
-from tidemill.model.variables import Masking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

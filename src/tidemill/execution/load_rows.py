@@ -22,11 +22,11 @@ from tidemill.execution.prepare import Prepared, prepare
 from tidemill.execution.step import cursor_of, reading_of
 from tidemill.formats.base import Change
 from tidemill.model.names import quote
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
-from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.planning.gaps import Facts, table_window
+from tidemill.planning.notices import Facts, table_window
 from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from tidemill.formats.base import Change, Profile
 from tidemill.model.names import spelled
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.table import SchemaPolicy
-from tidemill.planning.gaps import NO_FACTS, Facts
 from tidemill.planning.loads import SourcePlan, window_of_all
+from tidemill.planning.notices import NO_FACTS, Facts
 from tidemill.planning.plan import fill
 from tidemill.planning.windows import known_of
 from tidemill.sources.protocol import Reading, bytes_of, sum_of_known

@@ -15,12 +15,12 @@ from tidemill.changes.compare import duplicate_keys, needs_form, newest_versions
 from tidemill.changes.profile import kind_of, profile
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
 from tidemill.formats.base import Change, KeyRange, Profile
-from tidemill.formats.keys import spans_in_order
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.format import Capability, can
-from tidemill.model.names import COLUMN_MAPPING, field_names, needs_mapping, spelled
+from tidemill.model.format import COLUMN_MAPPING, Capability, can, needs_mapping
+from tidemill.model.names import field_names, spelled
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
+from tidemill.planning.work import spans_in_order
 from tidemill.sources.protocol import OfFiles
 from tidemill.spark.errors import one_line
 from tidemill.spark.frames import settle

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.joins import JoinSource
-from tidemill.frontends.sql import output_columns
+from tidemill.frontends.sql.scopes import output_columns
 from tidemill.model.check import Relationships
+from tidemill.model.cursor import WINDOW_PARAMETERS
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import quote
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.query import Loaded, Query, through
 from tidemill.model.source import Loads
-from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.model.window import WINDOW_PARAMETERS
-from tidemill.planning.gaps import Facts
 from tidemill.planning.loads import source_table
+from tidemill.planning.notices import Facts
 from tidemill.planning.starts import literals_of, start_variable
 from tidemill.sources.protocol import bytes_of, sum_of_known
 from tidemill.sources.registry import columns_of, connector_for

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from tidemill.changes.check_results import summed, worst
+from tidemill.model.check import summed, worst
 from tidemill.model.record import Counts
 from tidemill.planning.plan import Mode
 from tidemill.sources.protocol import sum_of_known
@@ -15,9 +15,9 @@ from tidemill.sources.protocol import sum_of_known
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidemill.changes.check_results import Checked, Expected
     from tidemill.errors import TidemillError
     from tidemill.execution.joins import Tally
+    from tidemill.model.check import Checked, Expected
     from tidemill.model.cursor import Cursor
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.execution.catalog import Catalog
-    from tidemill.execution.exports.memory import ExportMemory
+    from tidemill.execution.exports.options import ExportMemory
     from tidemill.execution.results import Listener, StepResult
     from tidemill.model.graph import Graph
     from tidemill.planning.plan import StepPlan

@@ -16,10 +16,10 @@ from tidemill.execution.prepare import prepare, profile_in_order
 from tidemill.execution.results import sum_up
 from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Loads
-from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.planning.gaps import Facts
+from tidemill.planning.notices import Facts
 from tidemill.planning.plan import Mode, fill, plan_step
 from tidemill.planning.refusals import refusals, refuse
 from tidemill.planning.request import USUAL
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.changes.check_results import Expected
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.prepare import Prepared
     from tidemill.execution.results import StepResult
     from tidemill.formats.base import HeldRows, Profile, Whole
     from tidemill.formats.port import Store
+    from tidemill.model.check import Expected
     from tidemill.model.cursor import Cursor, CursorKind
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table

@@ -6,17 +6,18 @@ processes could both believe that they wrote it. HDFS and most object stores gua
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tidemill.errors import ArgumentError, TableError
+from tidemill.errors import ArgumentError, DatasetFileError, TableError
 from tidemill.model.names import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from typing import IO
 
     from pyarrow import fs
@@ -142,3 +143,39 @@ def only_writer(path: str) -> Iterator[None]:
                     "Make its folder writable, or give another path. Nothing was written.",
                 ) from failure
         yield
+
+
+_LOGS = {"_delta_log": "a Delta table", f"{FOLDER}/log": "a Parquet dataset"}  # what makes a folder a table
+
+
+def table_at(folder: str) -> str | None:
+    """What a folder is, if it is a table with a log."""
+    return next((kind for log, kind in _LOGS.items() if os.path.isdir(f"{folder}/{log}")), None)  # noqa: PTH112
+
+
+def check_alone(path: Path | str) -> None:
+    """An error, before anything is made there, if a path is a part of another table."""
+    path = Path(os.path.normpath(path))
+    for folder in path.absolute().parents:
+        if kind := table_at(str(folder)):
+            raise TableError(
+                "table.inside_another",
+                f"{path} lies in {folder}, which is {kind}: what lies there is its own.",
+                f"Give the path of that one, {folder}, or one outside of it.",
+            )
+
+
+def unopened(root: str, why: object) -> DatasetFileError:
+    """The error for a dataset whose folders cannot be looked at."""
+    return DatasetFileError(
+        "dataset.not_readable",
+        f"{root} cannot be read: {first_line(why)}.",
+        "Fix that and run again. The dataset is as it was.",
+        path=root,
+    )
+
+
+def first_line(why: object) -> str:
+    """Without the file, which Arrow names again; damaged bytes may be quoted in it, so only what can be shown is."""
+    line = next(iter(str(why).strip().splitlines()), "").rpartition("': ")[2]
+    return "".join(char for char in line if char.isprintable()).rstrip(" .:")

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError, TableError
-from tidemill.formats.delta.format import DeltaFormat
-from tidemill.formats.filesystem import file_system
-from tidemill.formats.parquet.folder import Folder, unopened
-from tidemill.formats.parquet.format import ParquetFormat
+from tidemill.formats.filesystem import check_alone, file_system, unopened
 from tidemill.model.cursor import CursorKind
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
+from tidemill.model.format import DEFAULT_FORMAT, DELTA, FORMATS, PARQUET, Capability, can, formats_that
 from tidemill.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -31,6 +30,11 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
 
+# Those that come with Tidemill are loaded when a table asks for them.
+_places = {
+    DELTA.name: "tidemill.formats.delta.format:DeltaFormat",
+    PARQUET.name: "tidemill.formats.parquet.format:ParquetFormat",
+}
 _formats: dict[str, TableFormat] = {}
 
 
@@ -46,28 +50,39 @@ def unregister(name: str) -> None:
     FORMATS.pop(name, None)
 
 
-register(DeltaFormat())
-register(ParquetFormat())
-
-
 def format_named(name: str | None) -> TableFormat:
     """The format of this name; the default one where a declaration names none."""
-    return _formats[name or DEFAULT_FORMAT]
+    name = name or DEFAULT_FORMAT
+    if name not in _formats:
+        _formats[name] = resolve_name(_places[name])()
+    return _formats[name]
+
+
+def _all() -> Iterator[TableFormat]:
+    """One after the other, so that those behind the one that is looked for need not be loaded."""
+    return map(format_named, tuple(FORMATS))
 
 
 def recognised(path: str) -> TableFormat | None:
     """The format of what is at a path, by what lies there; None where nothing does that tells."""
-    return next((each for each in _formats.values() if each.is_at(path)), None)
+    if not _is_place(path):
+        return None
+    return next((each for each in _all() if each.is_at(path)), None)
+
+
+def _is_place(path: str) -> bool:
+    """Whether a table may be at a path: it is a folder, or an address."""
+    return "://" in path or Path(path).is_dir()
 
 
 def table_in(files: fs.FileSystem, folder: str) -> str | None:
     """The name of the format whose table a folder of a file system is, as a source; None where it holds files."""
-    return next((name for name, each in _formats.items() if each.is_in(files, folder)), None)
+    return next((each.traits.name for each in _all() if each.is_in(files, folder)), None)
 
 
 def finish_interrupted(path: str) -> None:
     """Finishes an interrupted commit of whatever table is at a path, so that its files can be read."""
-    for each in _formats.values():
+    for each in _all() if _is_place(path) else ():
         each.finish_interrupted(path)
 
 
@@ -108,7 +123,7 @@ def log_of(table: Table) -> TableLog:
     declared.check_place(table.path, table.origin)
     there = format_at(table.path)
     if there is None:
-        Folder(table.path).check_alone()
+        check_alone(table.path)
     elif there != declared.traits.name and format_named(there).is_kept(table.path):
         raise _other_format(table, declared.traits, format_named(there).traits)
     return declared.log(table.path)

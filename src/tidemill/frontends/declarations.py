@@ -18,19 +18,17 @@ from tidemill.frontends.project_file import Filling
 from tidemill.model.graph import Graph, Node, duplicates
 from tidemill.model.mistakes import FileErrors, Mistakes, Wording, in_order, wording_of
 from tidemill.model.names import is_foreign, rejected_name
-from tidemill.model.project import ALONE
+from tidemill.model.project import ALONE, Masking, secrets_in
 from tidemill.model.query import Export
-from tidemill.model.variables import Masking, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from tidemill.errors import TidemillError
     from tidemill.frontends.project import Warehouse
-    from tidemill.model.project import SparkSettings
+    from tidemill.model.project import SparkSettings, Variables
     from tidemill.model.source import Source
     from tidemill.model.table import Table
-    from tidemill.model.variables import Variables
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.clauses import Clause, clause_at, query_end, read_clauses, read_length
 from tidemill.frontends.pipeline.tokens import Kind, cut_at_parameters, lex
-from tidemill.frontends.sql import parse_query, reads_clock
+from tidemill.frontends.sql.scopes import parse_query
+from tidemill.frontends.sql.volatile import reads_clock
 from tidemill.frontends.tables import JOIN
 from tidemill.model import table
-from tidemill.model.cursor import Duration
+from tidemill.model.cursor import WINDOW_PARAMETERS, Duration, StartVariable, Template
 from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
 from tidemill.model.mistakes import FileError, Text, suggestion
 from tidemill.model.names import of
-from tidemill.model.window import WINDOW_PARAMETERS, StartVariable, Template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

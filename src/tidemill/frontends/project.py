@@ -9,18 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError, did_you_mean
-from tidemill.frontends.project_file import check_project, read_dotenv, read_toml
+from tidemill.frontends.project_file import Filling, check_project, read_dotenv, read_toml
 from tidemill.model.mistakes import FileErrors, suggestion
 from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home, naming_remedy
-from tidemill.model.project import ALONE, LOCAL, PROJECT_FILE, SparkSettings, files_alone, find_project
+from tidemill.model.project import (
+    ALONE,
+    LOCAL,
+    PROJECT_FILE,
+    SparkSettings,
+    Variables,
+    as_text,
+    files_alone,
+    files_in,
+    find_project,
+    forbidden,
+)
 from tidemill.model.source import source_of
-from tidemill.model.variables import Variables, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidemill.errors import Origin
-    from tidemill.frontends.project_file import Filling
     from tidemill.frontends.shape import Document, Key
     from tidemill.model.source import Source
 
@@ -106,7 +115,7 @@ class ProjectSettings:
         """The pipeline files, sorted by name."""
         if self.lone_pipeline is not None:
             return (self.lone_pipeline,) if self.lone_pipeline.suffix == ".sql" else ()
-        return tuple(sorted((self.folder / "pipelines").glob("*.sql")))
+        return tuple(file for file in files_in(self.folder / "pipelines") if file.suffix == ".sql")
 
     def table_path(self, name: str) -> str:
         """Where the table of this name is; a name without a schema is in the warehouse's."""
@@ -126,6 +135,10 @@ class ProjectSettings:
         given, at = self.spark, self.spark.origin
         master, remote = filling.fill(given.master, at), filling.fill(given.remote, at)
         return SparkSettings(master, remote, filling.fill(given.conf, at), at)
+
+    def engine_with(self, given: Mapping[str, str] | None = None) -> SparkSettings:
+        """The same, with the values that variables have when these are given."""
+        return self.engine(Filling(self.variables(given)))
 
     def outside(self, filling: Filling) -> dict[str, Source]:
         """Outside data by name, in lower case and with its schema. Relative paths start at the project's folder."""
@@ -172,11 +185,7 @@ def must_exist(target: Path) -> None:
     try:
         is_there = target.exists()
     except PermissionError as failure:
-        raise ArgumentError(
-            "target.forbidden",
-            f"{target} may not be read: permission denied.",
-            "Allow the user who runs this to read it.",
-        ) from failure
+        raise forbidden(target) from failure
     if not is_there:
         close = _meant(target)
         remedy = f"Did you mean {close}?" if close else "Name a pipeline file, or a project's folder."

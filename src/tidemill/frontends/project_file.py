@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_or
 from tidemill.errors import ArgumentError, Origin
 from tidemill.frontends.shape import Document, Places, Style, fit
 from tidemill.model.mistakes import FileError, FileErrors, Text, suggestion
-from tidemill.model.variables import VARIABLE
+from tidemill.model.project import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tidemill.frontends.shape import Key, Mistake
     from tidemill.model.mistakes import Span
-    from tidemill.model.variables import Variables
+    from tidemill.model.project import Variables
 
 _LINE = re.compile(
     r"""[^\S\n]*

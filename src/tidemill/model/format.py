@@ -256,3 +256,12 @@ def known_codec(name: str) -> str:
             f"Use one of {', '.join(CODECS)}.",
         )
     return name.lower()
+
+
+COLUMN_MAPPING = "delta.columnMapping.mode"  # the table property under which `needs_mapping` names may be used
+_NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
+
+
+def needs_mapping(name: str) -> bool:
+    """Whether Parquet cannot hold a column of this name, so that Delta must call it by another."""
+    return bool(_NOT_IN_PARQUET & set(name))

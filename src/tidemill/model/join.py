@@ -13,8 +13,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.model.cursor import Cursor, CursorKind, CursorType, Duration, cursor, duration
-from tidemill.model.window import StartVariable, Template, day_of
+from tidemill.model.cursor import (
+    Cursor,
+    CursorKind,
+    CursorType,
+    Duration,
+    StartVariable,
+    Template,
+    cursor,
+    day_of,
+    duration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,7 +15,7 @@ from tidemill.errors import ArgumentError, Origin, TidemillError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tidemill.model.variables import Masking
+    from tidemill.model.project import Masking
 
 
 def offset_of(word: str, line: str, column: int) -> int:

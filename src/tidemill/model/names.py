@@ -60,9 +60,7 @@ def naming_remedy(full: str) -> str:
 
 
 RESET_ALLOWED = "pipelines.reset.allowed"  # the table property by which others say `reset_allowed`
-COLUMN_MAPPING = "delta.columnMapping.mode"  # the table property under which `needs_mapping` names may be used
 KEPT_FROM_RESET = "tidemill.reset_allowed"  # the table property by which a table that is declared so remembers it
-_NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 
 
 def quote(name: str) -> str:
@@ -77,11 +75,6 @@ def quoted_name(name: str) -> str:
 
 def of(alias: str, name: str) -> str:
     return f"{alias}.{quote(name)}"
-
-
-def needs_mapping(name: str) -> bool:
-    """Whether Parquet cannot hold a column of this name, so that Delta must call it by another."""
-    return bool(_NOT_IN_PARQUET & set(name))
 
 
 def field_names(kind: Any) -> Iterator[str]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidemill.errors import ArgumentError, Origin, did_you_mean
+from tidemill.model.cursor import Template
 from tidemill.model.format import PARQUET
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.mistakes import offset_of
+from tidemill.model.project import Masking, secrets_in
 from tidemill.model.source import Loads
 from tidemill.model.strategy import Replace
-from tidemill.model.variables import Masking, secrets_in
-from tidemill.model.window import Template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

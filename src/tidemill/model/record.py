@@ -1,4 +1,4 @@
-"""What a commit of ours says of itself, and a table as its log shows it."""
+"""What a commit of ours says of itself, what it did to how many rows, and a table as its log shows it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Record:
     is the version that a restore went back to, or the backup. `joined` is what an incremental join has matched, and
     what still waits at its end. `base` is the version that the commit was planned on, and `held` the rows that it held.
     `counts` holds what was known before the commit; the rest comes from the commit's own metrics
-    (`tidemill.formats.history`), and `remainder` names the count that takes the rows which were neither inserted,
+    (`completed`), and `remainder` names the count that takes the rows which were neither inserted,
     updated, nor counted otherwise. `expectations` says how many rows that were fetched did not meet each.
     `same_rows_as` is the version whose rows the table still has, where the commit only notes something. `inputs` has
     what is known of each source, where there are several.
@@ -210,9 +210,10 @@ def _ours(text: str | None) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
+COMPACTS = "OPTIMIZE"  # the operation of a commit that joins files, as Delta calls it
 PREPARES = '{"tidemill_prepares":true}'  # the metadata of our commits that change no rows
 # Those among them that leave the columns alone, and upkeep of files.
-_NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY", "OPTIMIZE", "VACUUM START", "VACUUM END"})
+_NOTES = frozenset({"SET TBLPROPERTIES", "CLUSTER BY", COMPACTS, "VACUUM START", "VACUUM END"})
 
 
 def content_of(table_id: str, version: int, commit_id: str) -> str:
@@ -332,3 +333,34 @@ class Described:
     properties: Mapping[str, str]
     partition_by: tuple[str, ...]
     columns: str = ""
+
+
+def counts_of(commit: Commit) -> Counts:
+    """The counts of a commit of ours; of somebody else's, what its log tells."""
+    return completed(commit.record, commit.seen) if commit.record else Counts(**commit.seen)
+
+
+def completed(record: Record, seen: Mapping[str, int]) -> Counts:
+    """`seen`, with what the record knew before its commit, and the remainder where the record says."""
+    counts = {**seen, **record.counts}
+    counted = sum(counts.get(name, 0) for name in ("inserted", "updated", "unchanged", "ignored"))
+    rest = max(record.rows - counted, 0)
+    counts[record.remainder] = counts.get(record.remainder, 0) + rest
+    return Counts(**counts)
+
+
+RESTORE_BEGINS = "restore begins"
+
+
+def without_parts(commits: Iterable[Commit]) -> Iterator[Commit]:
+    """The commits, newest first, without those that only prepare or carry a later one of the same run."""
+    seen: set[str] = set()
+    for commit in commits:
+        record = commit.record
+        if commit.prepares and commit.operation != COMPACTS:
+            continue
+        if record is not None:
+            if record.strategy == RESTORE_BEGINS or record.run_id in seen:
+                continue
+            seen.add(record.run_id)
+        yield commit

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError
 from tidemill.model.names import spelled
+from tidemill.model.project import Masking, secrets_in
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
-from tidemill.model.variables import Masking, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tidemill.model.window import Condition
+    from tidemill.model.cursor import Condition
 
 
 class MergeStrategy(StrEnum):

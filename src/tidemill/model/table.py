@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.model.check import Check
+    from tidemill.model.cursor import MovingStart
     from tidemill.model.query import Producer
     from tidemill.model.strategy import Strategy
-    from tidemill.model.window import MovingStart
 
 
 def schema_changed(name: str, added: Sequence[str], missing: Sequence[str]) -> SchemaError:

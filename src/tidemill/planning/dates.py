@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, StateError, TableError
 from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
 from tidemill.model.names import quote
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.table import NullTime
-from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.planning.gaps import GapError
+from tidemill.planning.notices import GapError
 from tidemill.planning.windows import WindowPlan, highest_left, lookback_text
 
 if TYPE_CHECKING:

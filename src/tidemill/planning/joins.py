@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, StateError
 from tidemill.formats.registry import log_at, log_of
-from tidemill.model.cursor import Cursor, CursorKind, cursor
+from tidemill.model.cursor import Cursor, CursorKind, StartVariable, cursor, first_behind
 from tidemill.model.join import Join, at_tick, tick_of
 from tidemill.model.table import NullTime
-from tidemill.model.window import StartVariable, first_behind
-from tidemill.planning.gaps import GapError, ask_no_rows
+from tidemill.planning.notices import GapError, ask_no_rows
 from tidemill.planning.windows import WindowPlan, highest_left
 
 if TYPE_CHECKING:

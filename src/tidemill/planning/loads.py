@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import StateError, TidemillError
 from tidemill.model.source import common_cursor
 from tidemill.model.table import NullTime, SchemaPolicy
-from tidemill.planning.gaps import NO_FACTS, table_window
+from tidemill.planning.notices import NO_FACTS, table_window
 from tidemill.planning.windows import FIRST_RUN, NOT_READ_YET, known_of, reason_of_everything
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.source import Load
     from tidemill.model.table import Table
-    from tidemill.planning.gaps import Facts, Gap
+    from tidemill.planning.notices import Facts, Gap
     from tidemill.planning.request import Part
     from tidemill.planning.windows import WindowPlan
 

@@ -10,16 +10,21 @@ import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tidemill.model.join import Join
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.source import Loads
-from tidemill.model.variables import NOTHING_GIVEN
-from tidemill.planning.dates import plan_fetches, whole_of
-from tidemill.planning.gaps import NO_FACTS, Gap, cursor_kind, table_window
-from tidemill.planning.joins import plan_join
-from tidemill.planning.loads import LoadsPlanning, reason_of_all
-from tidemill.planning.notices import changed_query, layout_notices, rebuilt_query
+from tidemill.planning.notices import (
+    NO_FACTS,
+    Gap,
+    changed_query,
+    cursor_kind,
+    layout_notices,
+    rebuilt_query,
+    table_window,
+)
 from tidemill.planning.request import USUAL
 from tidemill.planning.windows import FIRST_RUN, condition_given, reason_of_everything
 
@@ -29,15 +34,20 @@ if TYPE_CHECKING:
     from tidemill.model.query import View
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.dates import Fetch
-    from tidemill.planning.gaps import Facts
-    from tidemill.planning.loads import SourcePlan
+    from tidemill.planning.dates import Fetch, FetchPlan
+    from tidemill.planning.joins import JoinPlan
+    from tidemill.planning.loads import LoadsPlanning, SourcePlan
+    from tidemill.planning.notices import Facts
     from tidemill.planning.request import Part, Request
     from tidemill.planning.windows import WindowPlan
 
 INPUTS_UNCHANGED = "up to date: its inputs are unchanged"
 REFRESHED = "full refresh: everything is read, and the table becomes what a first run gives"
 CALLED_ONCE = "its function is called once"
+# What plans these kinds of tables is loaded when one of them is planned: most commands meet none.
+_OF_FUNCTIONS = "tidemill.planning.dates"
+_OF_JOINS = "tidemill.planning.joins"
+_OF_LOADS = "tidemill.planning.loads"
 
 
 class Mode(StrEnum):
@@ -164,20 +174,22 @@ def _of_window(ground: StepPlan, facts: Facts) -> StepPlan:
 
 
 def _of_join(ground: StepPlan, facts: Facts) -> StepPlan:
-    found = plan_join(ground.table, ground.base, facts.sides, ground.part, ground.variables)
+    found: JoinPlan = import_module(_OF_JOINS).plan_join(
+        ground.table, ground.base, facts.sides, ground.part, ground.variables
+    )
     gap = Gap.JOIN_SIDES if found.window is None else None
     plan = replace(ground, reason=found.reason, window=found.window, notices=found.notices, gap=gap)
     return replace(plan, mode=_mode(plan))
 
 
 def _of_function(ground: StepPlan, facts: Facts) -> StepPlan:
-    table, snapshot = ground.table, ground.base
+    table, snapshot, planning = ground.table, ground.base, import_module(_OF_FUNCTIONS)
     if table.window is None:
         called = f"{FIRST_RUN}: {CALLED_ONCE}" if snapshot is None else CALLED_ONCE
         return replace(ground, reason=called, mode=_mode(ground))
     if ground.request.full_refresh:
-        return replace(ground, fetches=(whole_of(table, ground.now),), reason=FIRST_RUN, mode=Mode.FIRST)
-    found = plan_fetches(table, snapshot, ground.request.backfill, ground.now, facts.highest)
+        return replace(ground, fetches=(planning.whole_of(table, ground.now),), reason=FIRST_RUN, mode=Mode.FIRST)
+    found: FetchPlan = planning.plan_fetches(table, snapshot, ground.request.backfill, ground.now, facts.highest)
     gap = Gap.HIGHEST if found.progress is None else None
     plan = replace(ground, fetches=found.fetches, reason=found.reason, gap=gap)
     return replace(plan, mode=_mode(plan))
@@ -200,13 +212,16 @@ def _of_backfill(ground: StepPlan, facts: Facts) -> StepPlan:
 
 def _of_loads(ground: StepPlan, loads: Loads, facts: Facts) -> StepPlan:
     assert ground.snapshot is not None  # noqa: S101  a first run reads all of them
-    planning = LoadsPlanning(ground.table, ground.snapshot, ground.variables, ground.now, ground.part, facts)
+    of_loads = import_module(_OF_LOADS)
+    planning: LoadsPlanning = of_loads.LoadsPlanning(
+        ground.table, ground.snapshot, ground.variables, ground.now, ground.part, facts
+    )
     rounds = tuple(planning.round(together) for together in loads.rounds)
     sources = [each for together in rounds for each in together]
     said = dict.fromkeys(each.window.notice for each in sources if each.window and each.window.notice)
     notices = tuple(f"{ground.table.name}: {notice}" for notice in said)
     gap = next((each.gap for each in sources if each.gap), None)
-    plan = replace(ground, reason=reason_of_all(sources), rounds=rounds, notices=notices, gap=gap)
+    plan = replace(ground, reason=of_loads.reason_of_all(sources), rounds=rounds, notices=notices, gap=gap)
     return replace(plan, mode=_mode(plan))
 
 

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, did_you_mean
-from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor, duration, present
-from tidemill.model.window import first_behind
+from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor, duration, first_behind, present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -8,12 +8,11 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
+from tidemill.model.cursor import CurrentDate, Cursor, CursorKind, Duration, StartVariable, cursor
 from tidemill.model.names import quote, quoted_text
 from tidemill.model.query import Query
 from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import NullTime
-from tidemill.model.window import CurrentDate, StartVariable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

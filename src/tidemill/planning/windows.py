@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tidemill.errors import StateError
 from tidemill.model.cursor import check_lookback, present
 from tidemill.model.names import quote
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.table import NullTime
-from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.starts import (
     STARTS,
     beginning_of_day,

@@ -21,8 +21,7 @@ from pyspark.sql.types import StructField, StructType
 from tidemill.errors import ArgumentError
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_held, with_held_times
-from tidemill.sources.params import select_columns
-from tidemill.sources.protocol import Connector
+from tidemill.sources.protocol import Connector, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources.params import Params, kept, select_columns
-from tidemill.sources.protocol import Connector, Run
+from tidemill.sources.protocol import Connector, Params, Run, kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.model.cursor import CursorKind
 from tidemill.model.names import quote
-from tidemill.sources.params import Params, find_column, rows_since, select_columns
-from tidemill.sources.protocol import Connector
+from tidemill.sources.protocol import Connector, Params, find_column, rows_since, select_columns
 from tidemill.spark.jars import POSTGRES
 
 if TYPE_CHECKING:

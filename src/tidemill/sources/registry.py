@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from tidemill.errors import Origin
     from tidemill.model.cursor import Cursor
+    from tidemill.model.project import Masking
     from tidemill.model.source import Source
-    from tidemill.model.variables import Masking
     from tidemill.sources.files.source import FileSource
     from tidemill.sources.protocol import Connector, Reading
 
 _UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
-_ANY = "tidemill.sources.params:spark_source"
+_ANY = "tidemill.sources.protocol:spark_source"
 GROUP = "tidemill.sources"  # the entry points of connectors of others
 
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
 from tidemill.model.format import FORMATS
-from tidemill.spark.archive import archive_path, why_not_built
 from tidemill.spark.jars import find_java, jar_paths, missing_jars
-from tidemill.spark.jvm import driver_memory, machine_mib
+from tidemill.spark.jvm import archive_path, driver_memory, machine_mib, why_not_built
 from tidemill.spark.places import cache_folder, jar_folder
 
 if TYPE_CHECKING:

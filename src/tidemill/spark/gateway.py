@@ -22,7 +22,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidemill.errors import EngineError
-from tidemill.model.variables import Masking
+from tidemill.model.project import Masking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

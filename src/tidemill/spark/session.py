@@ -29,8 +29,8 @@ from tidemill.model.format import DEFAULT_FORMAT, FORMATS
 from tidemill.model.names import quoted_text
 from tidemill.model.project import LOCAL, SparkSettings
 from tidemill.spark import gateway, jvm
-from tidemill.spark.archive import archive_options
 from tidemill.spark.jars import drivers_at_hand, ensure_jars, find_java, jar_paths
+from tidemill.spark.jvm import archive_options
 from tidemill.spark.settings import LARGE, SMALL, carried_settings, engine_settings, statement_settings
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tidemill.model.cursor import SESSION_ZONE, zone_named
 from tidemill.model.format import LISTS, spark_support
 from tidemill.model.project import LOCAL, is_local
-from tidemill.model.window import SESSION_ZONE, zone_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

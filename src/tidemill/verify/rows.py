@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidemill.verify.rules import Rule
+    from tidemill.verify.result import Rule
 
     Texts = dict[str, str | None]
 

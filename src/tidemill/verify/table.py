@@ -22,10 +22,10 @@ from tidemill.model.cursor import CursorKind
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import quote, quoted_text, spelled
+from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.query import Loaded
 from tidemill.model.source import Loads
 from tidemill.model.table import SchemaPolicy
-from tidemill.model.variables import NOTHING_GIVEN
 from tidemill.planning.dates import Progress, fetches_of
 from tidemill.planning.loads import lowest_start
 from tidemill.planning.plan import Mode
@@ -35,9 +35,8 @@ from tidemill.sources.protocol import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
 from tidemill.spark.frames import SPARK_FAILURES
 from tidemill.spark.settings import in_zone_of
-from tidemill.verify.result import WRONG, Found, Kind, Verified
+from tidemill.verify.result import WRONG, Found, Kind, Rule, Verified, bounds_of, remedies, rule_for
 from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
-from tidemill.verify.rules import Rule, bounds_of, remedies, rule_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tidemill.formats.port import Store
+    from tidemill.model.project import Masking
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.model.variables import Masking
     from tidemill.planning.dates import Fetch
     from tidemill.planning.request import Backfill
     from tidemill.planning.windows import WindowPlan

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ExportError, TidemillError
 from tidemill.execution.exports.database import write_database
 from tidemill.execution.exports.files import folder_of, write_files
-from tidemill.execution.exports.memory import place_of
-from tidemill.execution.exports.options import Options
+from tidemill.execution.exports.options import Options, place_of
 from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.step import run_step
 from tidemill.model.format import COMPRESSION, FORMATS, known_codec

@@ -17,8 +17,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from tidemill.errors import ExportError, SchemaError
-from tidemill.execution.exports.memory import place_of
-from tidemill.execution.exports.options import Options
+from tidemill.execution.exports.options import Options, place_of
 from tidemill.model.format import DEFAULT_FORMAT
 from tidemill.model.query import FILE_KINDS
 

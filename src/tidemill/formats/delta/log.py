@@ -18,10 +18,10 @@ from pyarrow import fs
 from tidemill.errors import TableError
 from tidemill.formats.delta.opened import newest_version, open_table
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
-from tidemill.formats.history import counts_of
 from tidemill.formats.port import TableLog
-from tidemill.model.names import COLUMN_MAPPING, local_path
-from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of
+from tidemill.model.format import COLUMN_MAPPING
+from tidemill.model.names import local_path
+from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of, counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -28,11 +28,10 @@ from tidemill.formats.delta.format import interval
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog, files_removed
 from tidemill.formats.delta.small import plain_schema, small_table
 from tidemill.formats.filesystem import only_writer
-from tidemill.formats.history import counts_of
 from tidemill.formats.port import Store
-from tidemill.model.format import DELTA
-from tidemill.model.names import COLUMN_MAPPING, field_names, local_path, needs_mapping, of, quote, quoted_text
-from tidemill.model.record import PREPARES
+from tidemill.model.format import COLUMN_MAPPING, DELTA, needs_mapping
+from tidemill.model.names import field_names, local_path, of, quote, quoted_text
+from tidemill.model.record import PREPARES, counts_of
 from tidemill.spark.session import shared_view, statements, version_of
 
 if TYPE_CHECKING:

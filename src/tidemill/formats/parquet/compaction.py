@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from tidemill.errors import FilesGoneError, TableError
 from tidemill.formats.base import Compacted
 from tidemill.formats.parquet.files import columns_of, footers, reading
-from tidemill.formats.parquet.folder import COMPACTS, Added, DataFile, Entry, not_written
+from tidemill.formats.parquet.folder import Added, DataFile, Entry, not_written
 from tidemill.formats.parquet.protocol import Moved, beginning, committing, opening, walk
 from tidemill.formats.parquet.worker.arrow import (
     fitted,
@@ -26,6 +26,7 @@ from tidemill.formats.parquet.worker.arrow import (
     with_times,
     without_notes,
 )
+from tidemill.model.record import COMPACTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemill.errors import DatasetFileError, FilesGoneError, TableError
-from tidemill.formats.parquet.folder import checksum_of, first_line
+from tidemill.formats.filesystem import first_line
+from tidemill.formats.parquet.folder import checksum_of
 from tidemill.formats.parquet.worker.arrow import codec_of
 
 if TYPE_CHECKING:

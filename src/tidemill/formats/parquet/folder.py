@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.errors import DatasetFileError, TableError
-from tidemill.formats.filesystem import FOLDER, held_open, is_held, writer_lock
+from tidemill.errors import TableError
+from tidemill.formats.filesystem import FOLDER, check_alone, held_open, is_held, table_at, writer_lock
 from tidemill.spark.places import disk_full, told_of_room
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import IO
 
 ENTRY_FORMAT = 1
-COMPACTS = "OPTIMIZE"  # the operation of an entry that joins files, as Delta calls it
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,6 @@ def _newer(path: str) -> TableError:
 SUFFIXES = (".parquet", ".parq", ".pq")
 _MAGIC = b"PAR1"
 _ALIVE = "alive"
-_LOGS = {"_delta_log": "a Delta table", f"{FOLDER}/log": "a Parquet dataset"}  # what makes a folder a table
 
 
 @dataclass(slots=True)
@@ -171,13 +169,7 @@ class Folder:
 
     def check_alone(self) -> None:
         """An error, before anything is made here, if the folder is a part of another table."""
-        for folder in self.root.absolute().parents:
-            if kind := _table_in(str(folder)):
-                raise TableError(
-                    "table.inside_another",
-                    f"{self} lies in {folder}, which is {kind}: what lies there is its own.",
-                    f"Give the path of that one, {folder}, or one outside of it.",
-                )
+        check_alone(self.root)
 
     def begin(self) -> Attempt:
         """A staging folder of its own. Called under the lock, so that nobody treats it as a dead writer's."""
@@ -288,7 +280,7 @@ class Folder:
                 children = sorted(entries, key=lambda each: each.name)
         except (FileNotFoundError, NotADirectoryError):
             return
-        if inside and any(is_skipped(child.name) for child in children) and (kind := _table_in(folder)):
+        if inside and any(is_skipped(child.name) for child in children) and (kind := table_at(folder)):
             raise TableError(
                 "dataset.holds_another",
                 f"{folder} is {kind}, so its files are not rows of {self}, in which it lies.",
@@ -325,33 +317,12 @@ def not_written(path: object, why: object) -> TableError:
     )
 
 
-def unopened(root: str, why: object) -> DatasetFileError:
-    """The error for a dataset whose folders cannot be looked at."""
-    return DatasetFileError(
-        "dataset.not_readable",
-        f"{root} cannot be read: {first_line(why)}.",
-        "Fix that and run again. The dataset is as it was.",
-        path=root,
-    )
-
-
-def first_line(why: object) -> str:
-    """Without the file, which Arrow names again; damaged bytes may be quoted in it, so only what can be shown is."""
-    line = next(iter(str(why).strip().splitlines()), "").rpartition("': ")[2]
-    return "".join(char for char in line if char.isprintable()).rstrip(" .:")
-
-
 def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _table_in(folder: str) -> str | None:
-    """What a folder is, if it is a table with a log."""
-    return next((kind for log, kind in _LOGS.items() if os.path.isdir(f"{folder}/{log}")), None)  # noqa: PTH112
 
 
 def checksum_of(file: Path) -> Path:

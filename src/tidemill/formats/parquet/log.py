@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidemill.formats.base import Reach
+from tidemill.formats.filesystem import unopened
 from tidemill.formats.parquet.files import columns_of, footers, holding, is_whole_number, reading, values_of
-from tidemill.formats.parquet.folder import Folder, unopened
+from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.parquet.protocol import opening, walk
 from tidemill.formats.parquet.worker.arrow import fitted, unified
 from tidemill.formats.port import TableLog

@@ -14,7 +14,6 @@ from pyspark.sql import types as t
 from tidemill.errors import TableError
 from tidemill.formats.attempts import attempting
 from tidemill.formats.base import CommitResult, Conflict, DropRows, MatchResult, OverwriteRows, UpsertRows
-from tidemill.formats.history import counts_of
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import footers, unread
 from tidemill.formats.parquet.folder import DataFile, Entry, not_written
@@ -26,6 +25,7 @@ from tidemill.formats.parquet.worker.files import UNREADABLE
 from tidemill.formats.port import Store
 from tidemill.model.format import COMPRESSION, PARQUET
 from tidemill.model.names import quote, quoted_text, spelled
+from tidemill.model.record import counts_of
 from tidemill.spark.errors import file_is_gone, one_line
 from tidemill.spark.frames import SPARK_FAILURES
 

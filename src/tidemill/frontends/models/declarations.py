@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tidemill.errors import ArgumentError
 from tidemill.frontends.joins import read_join_metadata
 from tidemill.frontends.models.metadata import read_constant
-from tidemill.frontends.sql import columns_of, output_columns, syntax_error, volatile_columns
+from tidemill.frontends.sql.binding import syntax_error
+from tidemill.frontends.sql.scopes import columns_of, output_columns
+from tidemill.frontends.sql.volatile import volatile_columns
 from tidemill.frontends.tables import (
     JOIN,
     OF_COLUMNS,

@@ -16,16 +16,16 @@ from tidemill.frontends.models.metadata import read_constant
 from tidemill.frontends.models.reader import find_modules_beside, load_module
 from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.shape import Document, Places, Style, fit
-from tidemill.frontends.sql import columns_of_ddl
+from tidemill.frontends.sql.scopes import columns_of_ddl
 from tidemill.frontends.tables import OF_COLUMNS, SETTINGS, settings_of
 from tidemill.model.cursor import duration
 from tidemill.model.function import UTC, Function, decoration_of
 from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
 from tidemill.model.names import RESET_ALLOWED, naming_remedy, quote, spelled
+from tidemill.model.project import as_text
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Table, Window
-from tidemill.model.variables import as_text
 from tidemill.typing import TableArguments
 
 if TYPE_CHECKING:

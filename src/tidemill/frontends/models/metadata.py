@@ -10,19 +10,18 @@ from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, lex
 from tidemill.frontends.tables import INCREMENTAL, JOIN, SETTINGS, WINDOWED, with_settings
 from tidemill.model import table
+from tidemill.model.cursor import Condition, CurrentDate, StartVariable
 from tidemill.model.mistakes import Text, suggestion
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Window
-from tidemill.model.window import Condition, CurrentDate, StartVariable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidemill.frontends.shape import Document, Key
-    from tidemill.model.cursor import Duration
+    from tidemill.model.cursor import Duration, MovingStart
     from tidemill.model.strategy import Strategy
-    from tidemill.model.window import MovingStart
 
 
 def read_condition(document: Document, key: Key, text: str) -> Condition | None:

@@ -33,9 +33,9 @@ from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.frontends.shape import Document, Places, fit
 from tidemill.model.mistakes import FileError, FileErrors, Reads, in_order, suggestion
+from tidemill.model.project import Masking, files_in
 from tidemill.model.query import View
 from tidemill.model.table import Table
-from tidemill.model.variables import Masking
 from tidemill.typing import ModelMetadata
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from tidemill.model.mistakes import Text
     from tidemill.model.names import Naming
-    from tidemill.model.variables import Variables
+    from tidemill.model.project import Variables
 
 
 def declares_tables(text: Text) -> bool:
@@ -150,7 +150,7 @@ class ModelFiles:
 
 def find_models(project: Path, shown: Callable[[Path], Path]) -> ModelFiles:
     """Looks at names only, but for Python files that stand alone. `shown` gives the path that errors show."""
-    found = [file for file in sorted((project / FOLDER).rglob("*")) if not _is_hidden(file, project)]
+    found = [file for file in files_in(project / FOLDER, deep=True) if not _is_hidden(file, project)]
     queries = [file for file in found if file.suffix == ".sql"]
     models, errors = [], []
     for file in queries:

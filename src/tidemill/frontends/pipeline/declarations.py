@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.sql import volatile_columns
+from tidemill.frontends.sql.volatile import volatile_columns
 from tidemill.frontends.tables import SETTINGS, inputs_in, rows_of_join, rows_of_query, settings_of, with_settings
 from tidemill.model.mistakes import FileError, Reads, suggestion
 from tidemill.model.names import is_foreign, naming_remedy

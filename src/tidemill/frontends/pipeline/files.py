@@ -16,7 +16,7 @@ from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.model.mistakes import FileError, FileErrors, Text, in_order, suggestion
 from tidemill.model.names import Naming
-from tidemill.model.variables import Masking, Variables
+from tidemill.model.project import Masking, Variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence

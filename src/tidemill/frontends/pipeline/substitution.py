@@ -15,7 +15,7 @@ from tidemill.model.mistakes import FileError
 
 if TYPE_CHECKING:
     from tidemill.frontends.pipeline.tokens import Lexed, Token, Variable
-    from tidemill.model.variables import Value, Variables
+    from tidemill.model.project import Value, Variables
 
 _WHOLE = re.compile(r"[^\W\d]\w*(\.\w+)*|-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _PART = re.compile(r"\w+(\.\w+)*")

@@ -14,9 +14,9 @@ from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
+from tidemill.model.cursor import WINDOW_PARAMETERS
 from tidemill.model.mistakes import FileError, Text
-from tidemill.model.variables import VARIABLE
-from tidemill.model.window import WINDOW_PARAMETERS
+from tidemill.model.project import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tidemill.frontends.sql.scopes import parse_query
-from tidemill.model.window import WINDOW_PARAMETERS
+from tidemill.model.cursor import WINDOW_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

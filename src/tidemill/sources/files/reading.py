@@ -1,4 +1,7 @@
-"""Reads files with Spark: text without loss, types that the file itself does not say, and all that a folder holds."""
+"""Reads files with Spark: text without loss, types that the file itself does not say, and all that a folder holds.
+
+Moments in nanoseconds, as pandas before version 3 writes them, Spark does not read: Arrow does.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import json
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import (
     ArrayType,
@@ -20,19 +25,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidemill.errors import ConnectorError
+from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.formats.registry import finish_interrupted, store_at
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
-from tidemill.sources.files.known import fine_columns, first_footers, written_schema
-from tidemill.sources.files.nanoseconds import read_by_arrow
-from tidemill.sources.files.text import (
-    REMEDY,
-    by_header,
-    files_are_documents,
-    lines_are_records,
-)
-from tidemill.sources.params import find_column
+from tidemill.sources.files.source import fine_columns, first_footers, written_schema
+from tidemill.sources.files.text import REMEDY, by_header, files_are_documents, lines_are_records
+from tidemill.sources.frames import FrameSource, as_files_hold
+from tidemill.sources.protocol import find_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +45,29 @@ if TYPE_CHECKING:
     from tidemill.sources.files.source import FileSource
     from tidemill.sources.files.text import Alike, Types
     from tidemill.sources.protocol import Reading
+
+_BY_MICROSECONDS = "Write the files with microseconds (pyarrow and pandas: coerce_timestamps='us')."
+
+
+def read_by_arrow(source: FileSource, found: Listing, reading: Reading, fine: list[str]) -> DataFrame:
+    """All rows, with the types of the same frame in memory; one that is no whole microsecond is an error."""
+    if found.in_partitions or source.options or source.settled:
+        raise _refused(
+            source,
+            f"holds {', '.join(fine)} in nanoseconds, which Spark cannot read, and large sources, options of readers "
+            "and folders of partitions need Spark.",
+        )
+    try:
+        tables = [pq.read_table(file.path, filesystem=root.files, partitioning=None) for root, file in found.placed]
+        rows = as_files_hold(pa.concat_tables(tables, promote_options="permissive"))
+    except (pa.ArrowException, ValueError) as failure:
+        raise _refused(source, f"cannot be read: {'; '.join(map(str, failure.args))}.") from failure
+    return FrameSource(rows).read(reading)
+
+
+def _refused(source: FileSource, problem: str) -> ArgumentError:
+    return ArgumentError("source.nanoseconds", f"{source} {problem}", _BY_MICROSECONDS)
+
 
 # A text that looks like this is a moment; Spark's own guess would take the text "12345" for a year.
 _ISO = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]"

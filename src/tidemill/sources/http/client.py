@@ -14,17 +14,17 @@ import httpx
 import tenacity
 
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError
+from tidemill.model.project import as_text
 from tidemill.model.source import Source
-from tidemill.model.variables import as_text
 from tidemill.sources.http.fetch import Answer, Fetcher, Pace, origin, remembered, with_query, without_secrets
 from tidemill.sources.http.rest import MOST_PAGES, pages, read_pagination
-from tidemill.sources.params import Params
+from tidemill.sources.protocol import Params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
-    from tidemill.sources.http.api import Api, Query
+    from tidemill.sources.http.fetch import Api, Query
 
 LONGEST_PAUSE = 60.0  # seconds
 _DOUBLED = tenacity.wait_exponential(multiplier=0.5, max=LONGEST_PAUSE)

@@ -15,8 +15,7 @@ from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
 from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
-from tidemill.sources.params import Params, kept, select_columns
-from tidemill.sources.protocol import Connector
+from tidemill.sources.protocol import Connector, Params, kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
