@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,12 +26,16 @@ from tidemill.formats.base import (
     UpsertRows,
 )
 from tidemill.formats.delta import guards
+from tidemill.formats.delta.changes import CommitRange
 from tidemill.formats.delta.format import interval
-from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog, files_removed
+from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
+from tidemill.formats.delta.metrics import files_removed
+from tidemill.formats.delta.pointing import point_at
 from tidemill.formats.delta.small import plain_schema, small_table
-from tidemill.formats.filesystem import only_writer
+from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer
 from tidemill.formats.history import counts_of
 from tidemill.formats.port import Store
+from tidemill.formats.row_changes import WEIGHT, CannotTell, RowsBy, net_rows, not_told
 from tidemill.model.format import DELTA
 from tidemill.model.names import COLUMN_MAPPING, field_names, local_path, needs_mapping, of, quote, quoted_text
 from tidemill.model.record import PREPARES
@@ -76,6 +82,7 @@ class DeltaStore(Store):
         self._log = DeltaLog(path)
         self._properties = dict(properties or {})
         self._partition_by = tuple(partition_by)
+        self._scratch: list[str] = []
 
     @property
     def log(self) -> DeltaLog:
@@ -98,6 +105,52 @@ class DeltaStore(Store):
             look += 1  # no cache knows a frame with this option; Delta treats it as one of the file system
             rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
         return rows
+
+    def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
+        """By the change data feed, or by tables of our own that point at the files which came and went."""
+        try:
+            found = CommitRange.of(self.log, since, until)
+            found.told(columns, None)
+        except CannotTell as reason:
+            raise not_told(self.path, reason) from None
+        rows = self._fed_rows(spark, found) if found.how is RowsBy.FEED else self._rows_of_files(spark, found)
+        if rows is None:
+            rows = self.read(spark, until).where("false").withColumn(WEIGHT, F.lit(1))
+        return rows.select(*map(quote, columns), WEIGHT)
+
+    def _fed_rows(self, spark: SparkSession, changes: CommitRange) -> DataFrame | None:
+        if not changes.commits:
+            return None
+        feed = spark.read.format("delta").option("readChangeFeed", "true")
+        rows = feed.option("startingVersion", changes.since + 1).option("endingVersion", changes.until).load(self.path)
+        came = F.col("_change_type").isin("insert", "update_postimage")
+        return rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
+
+    def _rows_of_files(self, spark: SparkSession, changes: CommitRange) -> DataFrame | None:
+        folder = self._new_scratch()
+
+        def rows(sign: int) -> list[DataFrame]:
+            files = [file for file, count in changes.net.items() for _ in range(sign * count)]
+            paths = point_at(folder, files, self.path, changes.layout)
+            return [spark.read.format("delta").load(path) for path in paths]
+
+        return net_rows(rows(1), rows(-1))
+
+    def _new_scratch(self) -> str:
+        """A folder for tables of our own, until the store is closed: beside a table that workers elsewhere read."""
+        if local_path(self.path) is None:
+            folder = f"{self.path}/{FOLDER}/changes/{uuid.uuid4().hex}"
+        else:
+            folder = tempfile.mkdtemp(prefix="tidemill-changes-")
+        self._scratch.append(folder)
+        return folder
+
+    def close(self) -> None:
+        """Row changes that were read as files cannot be read any more."""
+        while self._scratch:
+            files, folder = file_system(self._scratch.pop())
+            if is_folder(files, folder):
+                files.delete_dir(folder)
 
     def register(self, spark: SparkSession, name: str) -> None:
         spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(self.path)}")
