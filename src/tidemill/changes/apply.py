@@ -12,7 +12,17 @@ from pyspark.sql import functions as F
 from tidemill.changes.compare import descending, held_twice, rows_not_in, shown_keys, without_copies
 from tidemill.changes.compile import compile_change
 from tidemill.errors import MergeError
-from tidemill.formats.base import COMING, HELD, AppendRows, OverwriteRows, Reach, ReplaceRows, Target, UpsertRows
+from tidemill.formats.base import (
+    COMING,
+    HELD,
+    AppendRows,
+    OverwriteRows,
+    Reach,
+    ReplaceByKey,
+    ReplaceRows,
+    Target,
+    UpsertRows,
+)
 from tidemill.model.names import quote
 from tidemill.model.record import Snapshot
 from tidemill.model.strategy import Replace
@@ -49,10 +59,18 @@ def entering(operation: Operation, held: DataFrame | None) -> Entering:
             return Entering(rows)
         case ReplaceRows(rows, predicate):
             return Entering(rows, held.where(~F.coalesce(F.expr(predicate), F.lit(False))))  # noqa: FBT003
+        case ReplaceByKey():
+            return _replaced(operation, held.alias(HELD))
         case UpsertRows():
             return _upserted(operation, held.alias(HELD))
         case _:
             raise NotImplementedError(operation)
+
+
+def _replaced(operation: ReplaceByKey, held: DataFrame) -> Entering:
+    if operation.gone is None:
+        return Entering(operation.rows, held)
+    return Entering(operation.rows, held.join(operation.gone.alias(COMING), F.expr(operation.match), "left_anti"))
 
 
 def _upserted(operation: UpsertRows, held: DataFrame) -> Entering:

@@ -21,6 +21,7 @@ from tidemill.formats.base import (
     CommitResult,
     Conflict,
     OverwriteRows,
+    ReplaceByKey,
     ReplaceRows,
     RewriteRows,
     UpsertRows,
@@ -42,7 +43,7 @@ from tidemill.model.record import PREPARES
 from tidemill.spark.session import shared_view, statements, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
@@ -61,6 +62,7 @@ _STATISTICS = "spark.databricks.delta.stats.collect"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _SHORT_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
 _NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
+_GOES = "__tidemill_goes"
 _DEFAULT_RETENTION = timedelta(days=30)
 
 
@@ -348,7 +350,7 @@ class DeltaStore(Store):
         elif replaces and counts and version_of(spark, DELTA.spark) >= _REPLACES_ON:
             self._replace(operation, record)
         else:
-            self._merge(operation, record)
+            self._merge(operation.rows, record, lambda coming: merge_statement(self._name, coming, operation))
 
     def _replace(self, operation: UpsertRows, record: Record) -> None:
         """The rows of the same keys leave their files, and the new ones are written beside them, in one commit.
@@ -371,7 +373,17 @@ class DeltaStore(Store):
         rows = stays.unionByName(operation.rows, allowMissingColumns=True)
         _overwriting(rows, record).option("mergeSchema", "true").save(self.path)
 
-    def _merge(self, operation: UpsertRows, record: Record) -> None:
+    @_write.register(ReplaceByKey)
+    def _(self, operation: ReplaceByKey, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        if operation.gone is None:
+            self._write(AppendRows(operation.rows), spark, record, snapshot)
+            return
+        gone = operation.gone.withColumn(_GOES, F.lit(True))  # noqa: FBT003
+        here = operation.rows.withColumn(_GOES, F.lit(False))  # noqa: FBT003
+        both = gone.unionByName(here, allowMissingColumns=True)
+        self._merge(both, record, lambda coming: replacing_statement(self._name, coming, operation))
+
+    def _merge(self, rows: DataFrame, record: Record, statement: Callable[[str], str]) -> None:
         """A MERGE as SQL, in a session of our own: its settings, which make the commit ours, touch nobody else's."""
         numbered = {
             "spark.databricks.delta.write.txnAppId": APP_ID,
@@ -380,8 +392,8 @@ class DeltaStore(Store):
             "spark.databricks.delta.merge.materializeSource": "none",  # the change is settled already
             "spark.sql.readSideCharPadding": "false",  # Delta cannot resolve what that puts between; we pad ourselves
         }
-        with statements(operation.rows.sparkSession, numbered) as session, shared_view(operation.rows) as coming:
-            session.sql(merge_statement(self._name, coming, operation))
+        with statements(rows.sparkSession, numbered) as session, shared_view(rows) as coming:
+            session.sql(statement(coming))
 
     def _own_commit(self, record: Record, after: int) -> Commit:
         """The commit above version `after` that holds this record and its sequence number."""
@@ -437,6 +449,20 @@ def merge_statement(table: str, coming: str, operation: UpsertRows) -> str:
         lines.append(f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})")
     if operation.delete_missing:
         lines.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    return "\n".join(lines)
+
+
+def replacing_statement(table: str, coming: str, operation: ReplaceByKey) -> str:
+    """The MERGE of rows that replace others by key: what goes meets the table's rows, and what comes meets none."""
+    names = [quote(name) for name in operation.rows.columns]
+    values = ", ".join(f"{COMING}.{name}" for name in names)
+    goes = of(COMING, _GOES)
+    lines = [
+        f"MERGE WITH SCHEMA EVOLUTION INTO {table} AS {HELD} USING {coming} AS {COMING}",
+        f"ON {goes} AND {operation.match}",
+        "WHEN MATCHED THEN DELETE",
+        f"WHEN NOT MATCHED AND NOT {goes} THEN INSERT ({', '.join(names)}) VALUES ({values})",
+    ]
     return "\n".join(lines)
 
 

@@ -13,7 +13,15 @@ from pyspark.sql import types as t
 
 from tidemill.errors import TableError
 from tidemill.formats.attempts import attempting
-from tidemill.formats.base import CommitResult, Conflict, DropRows, MatchResult, OverwriteRows, UpsertRows
+from tidemill.formats.base import (
+    CommitResult,
+    Conflict,
+    DropRows,
+    MatchResult,
+    OverwriteRows,
+    ReplaceByKey,
+    UpsertRows,
+)
 from tidemill.formats.history import counts_of
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import footers, unread
@@ -296,9 +304,11 @@ class ParquetStore(Store):
         )
 
     def _near(self, state: State, operation: Operation) -> list[DataFile]:
-        if isinstance(operation, UpsertRows) and not operation.delete_missing:
-            return self.log.near(state, operation.ranges)
-        return list(state.files.values())
+        match operation:
+            case ReplaceByKey(ranges=ranges) | UpsertRows(ranges=ranges, delete_missing=False):
+                return self.log.near(state, ranges)
+            case _:
+                return list(state.files.values())
 
     def _partitions(self, state: State, operation: Operation) -> tuple[str, ...]:
         wanted = operation.partition_by if isinstance(operation, OverwriteRows) else None
@@ -372,7 +382,7 @@ def _result(entry: Entry, state: State, staged: StagedFiles) -> CommitResult:
 
 
 def _called(operation: Operation) -> str:
-    return "MERGE" if isinstance(operation, UpsertRows | DropRows) else "WRITE"
+    return "MERGE" if isinstance(operation, UpsertRows | ReplaceByKey | DropRows) else "WRITE"
 
 
 def _schema_after(held: t.StructType | None, operation: Operation) -> t.StructType:
