@@ -37,7 +37,7 @@ def store(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     """A table of keys that come twice, and are NULL; made once for each format and copied."""
     register(ArrowFormat())
     kind, by = request.param
-    made = tmp_path.parent / "-".join(["made", kind, *by])
+    made = tmp_path.parent / "-".join(["made-by-key", kind, *by])
     if not made.exists():
         first = format_named(kind).store(str(made), partition_by=by)
         first.commit(spark, AppendRows(rows(spark, HELD)), record(first), None)
