@@ -300,3 +300,17 @@ def test_another_table_at_the_same_path_is_a_reason_why_not(table: Watched) -> N
         "overwriteSchema", "true"
     ).save(str(table.path))
     assert content(2).startswith(content(1).partition("@")[0])  # an overwrite is the same table
+
+
+def test_of_a_file_in_which_rows_were_marked_only_these_are_read(table: Watched) -> None:
+    table.make(MARKS)
+    table.sql("INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, 'p', 'a' FROM range(1000)")
+    table.sql("DELETE FROM {t} WHERE id % 100 = 0")
+    table.sql("DELETE FROM {t} WHERE id % 100 = 1")
+    since, marked = table.version - 1, table.version
+    assert len(table.store.row_changes(table.spark, since, marked, ["id"]).collect()) == 10
+    table.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {since - 1}")
+    assert len(table.store.row_changes(table.spark, marked, table.version, ["id"]).collect()) == 20
+    table.sql("DELETE FROM {t} WHERE id < 7")
+    table.check(marked)
+    table.check(since)

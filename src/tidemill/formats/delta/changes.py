@@ -98,6 +98,10 @@ class DataFile:
         name = f"{marks['storageType']}{marks['pathOrInlineDv']}@{marks.get('offset')}" if marks else ""
         return cls(unquote(said["path"]), name, said)
 
+    def marked_by(self, marks: Action) -> DataFile:
+        """The same file with other marks."""
+        return DataFile.of({**self.said, "deletionVector": marks})
+
     @property
     def size(self) -> int | None:
         return self.said.get("size")
@@ -109,9 +113,14 @@ class DataFile:
 
     @property
     def rows(self) -> int | None:
-        """How many are not, where its statistics say."""
-        count = json.loads(self.said.get("stats") or "{}").get("numRecords")
-        return None if count is None else int(count) - self.marked
+        """How many are not."""
+        return None if self.rows_in_file is None else self.rows_in_file - self.marked
+
+    @property
+    def rows_in_file(self) -> int | None:
+        """Marked or not, where its statistics say."""
+        count: int | None = json.loads(self.said.get("stats") or "{}").get("numRecords")
+        return count
 
 
 @dataclass(frozen=True)

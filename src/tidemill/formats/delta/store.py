@@ -31,7 +31,7 @@ from tidemill.formats.delta.changes import CommitRange
 from tidemill.formats.delta.format import interval
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.formats.delta.metrics import files_removed
-from tidemill.formats.delta.pointing import point_at
+from tidemill.formats.delta.pointing import tables_of
 from tidemill.formats.delta.small import plain_schema, small_table
 from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer
 from tidemill.formats.history import counts_of
@@ -129,14 +129,11 @@ class DeltaStore(Store):
         return rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
 
     def _rows_of_files(self, spark: SparkSession, changes: CommitRange) -> DataFrame | None:
-        folder = self._new_scratch()
-
-        def rows(sign: int) -> list[DataFrame]:
-            files = [file for file, count in changes.net.items() for _ in range(sign * count)]
-            paths = point_at(folder, files, self.path, changes.layout)
-            return [spark.read.format("delta").load(path) for path in paths]
-
-        return net_rows(rows(1), rows(-1))
+        if not changes.net:
+            return None
+        came, went = tables_of(changes.net, self._new_scratch(), self.path, changes.layout)
+        read = spark.read.format("delta").load
+        return net_rows(map(read, came), map(read, went))
 
     def _new_scratch(self) -> str:
         """A folder for tables of our own, until the store is closed: beside a table that workers elsewhere read."""
