@@ -206,6 +206,7 @@ PARQUET = FormatTraits(
     "Parquet dataset",
     frozenset(
         {
+            Capability.ROW_CHANGES,
             Capability.ROWS_BY_PLACE,
             Capability.MATCHING,
             Capability.REHEARSAL,
