@@ -20,6 +20,7 @@ from tidemill.changes.apply import rows_after
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import CommitResult, Conflict, KeyRange, Operation, Reach, Requirements
 from tidemill.formats.port import Store, TableFormat, TableLog
+from tidemill.formats.row_changes import WEIGHT, InputChanges, RowsBy, net_rows
 from tidemill.model.format import Capability, FormatTraits
 from tidemill.model.record import Commit, Described, Record, Snapshot, completed
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from tidemill.model.cursor import Cursor
 
-ARROW = FormatTraits("arrow", "folder of Arrow files", frozenset({Capability.TIME_TRAVEL}))
+ARROW = FormatTraits("arrow", "folder of Arrow files", frozenset({Capability.TIME_TRAVEL, Capability.ROW_CHANGES}))
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,17 @@ class ArrowLog(TableLog):
         del column
         return None
 
+    def changes_since(
+        self,
+        version: int,
+        until: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        content: str | None = None,
+    ) -> InputChanges:
+        del columns, content
+        return InputChanges(version, self.version() if until is None else until, how=RowsBy.VERSIONS)
+
 
 class ArrowStore(Store):
     traits = ARROW
@@ -151,6 +163,11 @@ class ArrowStore(Store):
         entry = self.log.known() if version is None else self.log.entry(version)
         assert entry is not None
         return spark.createDataFrame(self.rows_at(entry), StructType.fromJson(json.loads(entry.schema)))
+
+    def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
+        rows = net_rows([self.read(spark, until)], [self.read(spark, since)])
+        assert rows is not None
+        return rows.select(*columns, WEIGHT)
 
     def rows_at(self, entry: Entry) -> list[dict[str, Any]]:
         with pa.ipc.open_file(str(self.log.folder / f"{entry.rows}.arrow")) as file:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 from formats.arrow_format import ARROW, ArrowFormat
+from pyspark.sql import functions as F
 
 import tidemill
 from tidemill.changes.match import Match
@@ -25,6 +26,7 @@ from tidemill.formats.base import (
     UpsertRows,
 )
 from tidemill.formats.registry import format_at, format_named, log_at, register, some_rows, store_at, unregister
+from tidemill.formats.row_changes import WEIGHT
 from tidemill.model.format import DELTA, FORMATS, PARQUET, Capability
 from tidemill.model.record import Counts, Record, counts_of
 from tidemill.model.strategy import Merge
@@ -32,7 +34,7 @@ from tidemill.model.strategy import Merge
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from tidemill.formats.port import Store
     from tidemill.model.record import Snapshot
@@ -251,6 +253,33 @@ def test_capabilities_are_what_a_store_does(filled: Store, rows: Rows, spark: Sp
     if not filled.can(Capability.REHEARSAL):
         with pytest.raises(TidemillError):
             filled.rehearse(AppendRows(rows((4, "d"))), record(filled), there(filled))
+
+
+def test_row_changes_are_the_difference_of_two_versions_or_the_log_says_why_not(
+    filled: Store, rows: Rows, spark: SparkSession
+) -> None:
+    before = there(filled).version
+    filled.commit(spark, AppendRows(rows((3, "c"), (4, "d"))), record(filled, rows=2), there(filled))
+    told = filled.log.changes_since(before)
+    assert told.how is not None
+    assert told.added in {None, 2}
+    came = filled.row_changes(spark, before, told.until, ["v", "k"])
+    assert sorted(map(tuple, _net(came))) == [("c", 3, 1), ("d", 4, 1)]
+    filled.commit(spark, ReplaceRows(rows((1, "z")), "k <= 2"), record(filled, rows=1), there(filled))
+    told = filled.log.changes_since(before, columns=["k"])
+    if told.refusal is None:
+        changes = filled.row_changes(spark, before, told.until, ["k"])
+        assert sorted(map(tuple, _net(changes))) == [(2, -1), (3, 1), (4, 1)]
+    else:
+        with pytest.raises(TidemillError, match=told.refusal):
+            filled.row_changes(spark, before, told.until, ["k"])
+    assert _net(filled.row_changes(spark, told.until, told.until, ["k"])) == []
+    filled.close()
+
+
+def _net(changes: DataFrame) -> list[Row]:
+    columns = [name for name in changes.columns if name != WEIGHT]
+    return changes.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0).collect()
 
 
 def test_a_copy_elsewhere_is_of_the_same_format(filled: Store, kind: str, tmp_path: Path, spark: SparkSession) -> None:

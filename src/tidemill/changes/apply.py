@@ -29,6 +29,7 @@ from tidemill.formats.base import (
     Compiled,
     OverwriteRows,
     Reach,
+    ReplaceByKey,
     ReplaceRows,
     RewriteRows,
     Target,
@@ -70,10 +71,18 @@ def entering(operation: Operation, held: DataFrame | None) -> Entering:
             return Entering(rows)
         case ReplaceRows(rows, predicate):
             return Entering(rows, held.where(~F.coalesce(F.expr(predicate), F.lit(False))))  # noqa: FBT003
+        case ReplaceByKey():
+            return _replaced(operation, held.alias(HELD))
         case UpsertRows():
             return _upserted(operation, held.alias(HELD))
         case _:
             raise NotImplementedError(operation)
+
+
+def _replaced(operation: ReplaceByKey, held: DataFrame) -> Entering:
+    if operation.gone is None:
+        return Entering(operation.rows, held)
+    return Entering(operation.rows, held.join(operation.gone.alias(COMING), F.expr(operation.match), "left_anti"))
 
 
 def _upserted(operation: UpsertRows, held: DataFrame) -> Entering:

@@ -224,8 +224,7 @@ class Match:
 
     def _as_read(self, name: str) -> str:
         """A stored column as whoever reads the table has it: to a MERGE a CHAR is as its file has it."""
-        length = self._chars.get(name)
-        return f"rpad({of(HELD, name)}, {length}, ' ')" if length else of(HELD, name)
+        return as_read(name, self._chars.get(name, 0))
 
     @property
     def _held_keys(self) -> list[Column]:
@@ -270,6 +269,11 @@ class Judged:
         if NEW in fates:  # such rows met none
             return self.match.having(self.fates.where(~among), met=False)
         return self.match.having(self.fates.where(among), met=True)
+
+
+def as_read(name: str, char_length: int) -> str:
+    """A stored column, a CHAR of this length or none, as whoever reads the table has it."""
+    return f"rpad({of(HELD, name)}, {char_length}, ' ')" if char_length else of(HELD, name)
 
 
 def _within(ranges: Iterable[KeyRange]) -> list[str]:

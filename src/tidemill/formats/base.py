@@ -75,6 +75,22 @@ class ReplaceRows:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceByKey:
+    """The table's rows of the keys in `gone` leave, and `rows` enter as they are: many of a key, or of other keys.
+
+    `match` is SQL that holds where the table's row, called HELD, has a key of `gone`, called COMING; NULL is a key as
+    any other. `gone` has each key once, all of them within `ranges`; a column that is NULL in one has no range. Without
+    `gone`, no row leaves. Both frames may be read more than once.
+    """
+
+    keys: tuple[str, ...]
+    gone: DataFrame | None
+    rows: DataFrame
+    match: str
+    ranges: tuple[KeyRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OverwriteRows:
     """The table becomes `rows`, columns included; it keeps its partitions unless others are given."""
 
@@ -100,7 +116,7 @@ class DropRows:
     rows: DataFrame
 
 
-Operation = AppendRows | UpsertRows | ReplaceRows | OverwriteRows | RewriteRows | DropRows
+Operation = AppendRows | UpsertRows | ReplaceRows | ReplaceByKey | OverwriteRows | RewriteRows | DropRows
 
 
 @dataclass(frozen=True, slots=True)

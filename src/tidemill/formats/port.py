@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.base import Requirements
+from tidemill.formats.row_changes import InputChanges
 from tidemill.model.format import FORMATS, Capability, FormatTraits, formats_that
 
 if TYPE_CHECKING:
@@ -81,6 +82,23 @@ class TableLog(Protocol):
     def times(self, column: str) -> tuple[Cursor, Cursor] | None:
         """The lowest and highest value of a column, where the log tells; rows that were deleted may count."""
 
+    def changes_since(
+        self,
+        version: int,
+        until: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        content: str | None = None,
+    ) -> InputChanges:
+        """What is known of the rows that came and went after a version, until another or the last one.
+
+        With ROW_CHANGES `Store.row_changes` gives these rows, unless this has a reason why not: that other `columns` of
+        these, or any, are not what they were, or that the table held other `content` then, as `content_of` says it.
+        """
+        del columns, content
+        last = self.version() if until is None else until
+        return InputChanges(version, last, refusal="a table of its format does not tell which rows came and went")
+
     def some_rows(self, limit: int) -> pa.Table | None:
         """A few rows of the last commit; None where only Spark can read the table."""
         del limit
@@ -118,6 +136,15 @@ class Store(Protocol):
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
         """The rows of the last commit, or of the one given: of an older one with TIME_TRAVEL only."""
+
+    def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
+        """With ROW_CHANGES: these columns of rows that came (WEIGHT 1) and went (-1) between two versions.
+
+        As bags they add up to the difference of the versions, and need not be its shortest form. A column that was
+        added between is NULL in rows of before. The rows can be read until the store is closed.
+        """
+        del spark, since, until, columns
+        raise cannot(self.traits, self.path, "asked which rows came and went")
 
     def schema(self, spark: SparkSession) -> StructType:
         """The columns of the table."""
@@ -185,7 +212,7 @@ class Store(Protocol):
         raise cannot(self.traits, self.path, "rehearsed")
 
     def close(self) -> None:
-        """What is staged and not committed is given up."""
+        """What is staged and not committed is given up, and so is what row changes are read from."""
         return
 
     # commits that change no rows

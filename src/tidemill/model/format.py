@@ -21,6 +21,7 @@ class Capability(StrEnum):
     """What not every table format can do."""
 
     TIME_TRAVEL = "reads and restores older versions"
+    ROW_CHANGES = "tells the rows that came and went between two versions, while it keeps their files"
     CLUSTERING = "lays files out by columns that can be changed"
     ANCHORS = "cleans its log up, so that the last record is copied into a property"
     SMALL_TABLES = "hands over and takes small tables, and small parts of tables, in memory"
@@ -189,6 +190,7 @@ DELTA = FormatTraits(
     frozenset(
         {
             Capability.TIME_TRAVEL,
+            Capability.ROW_CHANGES,
             Capability.CLUSTERING,
             Capability.ANCHORS,
             Capability.SMALL_TABLES,
@@ -204,6 +206,7 @@ PARQUET = FormatTraits(
     "Parquet dataset",
     frozenset(
         {
+            Capability.ROW_CHANGES,
             Capability.ROWS_BY_PLACE,
             Capability.MATCHING,
             Capability.REHEARSAL,

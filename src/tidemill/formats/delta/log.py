@@ -16,62 +16,22 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from tidemill.errors import TableError
-from tidemill.formats.delta.opened import newest_version, open_table
+from tidemill.formats.delta.changes import CommitRange
+from tidemill.formats.delta.metrics import rows_seen
+from tidemill.formats.delta.opened import newest_version, open_table, opened_at
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.port import TableLog
+from tidemill.formats.row_changes import CannotTell, InputChanges
 from tidemill.model.format import COLUMN_MAPPING
 from tidemill.model.names import local_path
 from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of, counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tidemill.formats.base import KeyRange, Reach
     from tidemill.formats.delta.statistics import FileStatistics
     from tidemill.model.cursor import Cursor
-
-_METRICS = {
-    "MERGE": {
-        "inserted": "numTargetRowsInserted",
-        "updated": "numTargetRowsUpdated",
-        "deleted": "numTargetRowsDeleted",
-    },
-    "DELETE": {"deleted": "numDeletedRows"},
-    "UPDATE": {"updated": "numUpdatedRows"},
-}
-_WRITES = {
-    "WRITE",
-    "CREATE TABLE AS SELECT",
-    "REPLACE TABLE AS SELECT",
-    "CREATE OR REPLACE TABLE AS SELECT",
-    "STREAMING UPDATE",
-}
-_CAPITAL = re.compile("([A-Z])")
-
-
-def rows_seen(operation: str, metrics: Mapping[str, str], *, keyed: bool) -> dict[str, int]:
-    """What a commit did to rows; of a write by keys, a row that came for one that left has changed."""
-    if operation not in _WRITES:
-        return {count: _metric(metrics, metric) for count, metric in _METRICS.get(operation, {}).items()}
-    came, gone = _written(metrics)
-    return {"inserted": came - gone, "updated": gone} if keyed else {"inserted": came, "deleted": gone}
-
-
-def files_removed(metrics: Mapping[str, str]) -> int:
-    names = ("numTargetFilesRemoved", "numRemovedFiles", "num_removed_files")  # the last is delta-rs's
-    return next((int(metrics[name]) for name in names if name in metrics), 0)
-
-
-def _written(metrics: Mapping[str, str]) -> tuple[int, int]:
-    """Rows that came and rows that left. Delta counts those that stay, in a file with marked ones, as copies."""
-    came = _metric(metrics, "numOutputRows") - _metric(metrics, "numCopiedRows")
-    return came or _metric(metrics, "numAddedRows"), _metric(metrics, "numDeletedRows")
-
-
-def _metric(metrics: Mapping[str, str], name: str) -> int:
-    """A metric by Spark's name for it, or by that of delta-rs, which writes num_deleted_rows."""
-    return int(metrics.get(name) or metrics.get(_CAPITAL.sub(r"_\1", name).lower()) or 0)
-
 
 APP_ID = "tidemill"
 ANCHOR = "tidemill.record"
@@ -150,7 +110,7 @@ class DeltaLog(TableLog):
     def commit(self, version: int) -> Commit | None:
         """One commit, or None when it is not there, or no longer."""
         if version not in self._commits:
-            actions = self._actions(version)
+            actions = self.actions(version)
             if actions is None:
                 return None
             self._commits[version] = _commit_of(version, actions)
@@ -191,6 +151,21 @@ class DeltaLog(TableLog):
     def times(self, column: str) -> tuple[Cursor, Cursor] | None:
         """By the statistics of its files, which still know rows that were deleted."""
         return self._statistics().times(column)
+
+    def changes_since(
+        self,
+        version: int,
+        until: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        content: str | None = None,
+    ) -> InputChanges:
+        """By the actions of its commits, and the change data feed where it has one."""
+        last = self.version() if until is None else until
+        try:
+            return CommitRange.of(self, version, last).told(columns, content)
+        except CannotTell as reason:
+            return InputChanges(version, last, refusal=str(reason))
 
     def some_rows(self, limit: int) -> pa.Table | None:
         """Without those that the commit marks as deleted."""
@@ -267,8 +242,15 @@ class DeltaLog(TableLog):
         return any(entry.base_name.endswith((".json", ".parquet")) for entry in log)
 
     def _open(self) -> deltalake.DeltaTable:
+        return self._read(lambda: open_table(self.path, local_path(self.path)))
+
+    def opened(self, version: int) -> deltalake.DeltaTable:
+        """The table as it was at a version, for its columns and its protocol."""
+        return self._read(lambda: opened_at(self.path, version))
+
+    def _read(self, opening: Callable[[], deltalake.DeltaTable]) -> deltalake.DeltaTable:
         try:
-            return open_table(self.path, local_path(self.path))
+            return opening()
         except DeltaError as failure:
             raise TableError(
                 "table.unreadable",
@@ -276,7 +258,8 @@ class DeltaLog(TableLog):
                 "Put its _delta_log back from a copy; or move the table away, and restore a backup or run it again.",
             ) from failure
 
-    def _actions(self, version: int) -> list[dict[str, Any]] | None:
+    def actions(self, version: int) -> list[dict[str, Any]] | None:
+        """What a commit says, line by line; None when it is not there, or no longer."""
         files, root = file_system(self.path)
         try:
             with files.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:

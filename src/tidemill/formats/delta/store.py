@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,23 +21,28 @@ from tidemill.formats.base import (
     CommitResult,
     Conflict,
     OverwriteRows,
+    ReplaceByKey,
     ReplaceRows,
     RewriteRows,
     UpsertRows,
 )
 from tidemill.formats.delta import guards
+from tidemill.formats.delta.changes import CommitRange
 from tidemill.formats.delta.format import interval
-from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog, files_removed
+from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
+from tidemill.formats.delta.metrics import files_removed
+from tidemill.formats.delta.pointing import tables_of
 from tidemill.formats.delta.small import plain_schema, small_table
-from tidemill.formats.filesystem import only_writer
+from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer
 from tidemill.formats.port import Store
+from tidemill.formats.row_changes import WEIGHT, CannotTell, RowsBy, net_rows, not_told
 from tidemill.model.format import COLUMN_MAPPING, DELTA, needs_mapping
 from tidemill.model.names import field_names, local_path, of, quote, quoted_text
 from tidemill.model.record import PREPARES, counts_of
 from tidemill.spark.session import shared_view, statements, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
@@ -54,6 +61,7 @@ _STATISTICS = "spark.databricks.delta.stats.collect"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _SHORT_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
 _NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
+_GOES = "__tidemill_goes"
 _DEFAULT_RETENTION = timedelta(days=30)
 
 
@@ -75,6 +83,7 @@ class DeltaStore(Store):
         self._log = DeltaLog(path)
         self._properties = dict(properties or {})
         self._partition_by = tuple(partition_by)
+        self._scratch: list[str] = []
 
     @property
     def log(self) -> DeltaLog:
@@ -97,6 +106,49 @@ class DeltaStore(Store):
             look += 1  # no cache knows a frame with this option; Delta treats it as one of the file system
             rows = spark.read.format("delta").option("fs.tidemill.look", look).load(self.path)
         return rows
+
+    def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
+        """By the change data feed, or by tables of our own that point at the files which came and went."""
+        try:
+            found = CommitRange.of(self.log, since, until)
+            found.told(columns, None)
+        except CannotTell as reason:
+            raise not_told(self.path, reason) from None
+        rows = self._fed_rows(spark, found) if found.how is RowsBy.FEED else self._rows_of_files(spark, found)
+        if rows is None:
+            rows = self.read(spark, until).where("false").withColumn(WEIGHT, F.lit(1))
+        return rows.select(*map(quote, columns), WEIGHT)
+
+    def _fed_rows(self, spark: SparkSession, changes: CommitRange) -> DataFrame | None:
+        if not changes.commits:
+            return None
+        feed = spark.read.format("delta").option("readChangeFeed", "true")
+        rows = feed.option("startingVersion", changes.since + 1).option("endingVersion", changes.until).load(self.path)
+        came = F.col("_change_type").isin("insert", "update_postimage")
+        return rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
+
+    def _rows_of_files(self, spark: SparkSession, changes: CommitRange) -> DataFrame | None:
+        if not changes.net:
+            return None
+        came, went = tables_of(changes.net, self._new_scratch(), self.path, changes.layout)
+        read = spark.read.format("delta").load
+        return net_rows(map(read, came), map(read, went))
+
+    def _new_scratch(self) -> str:
+        """A folder for tables of our own, until the store is closed: beside a table that workers elsewhere read."""
+        if local_path(self.path) is None:
+            folder = f"{self.path}/{FOLDER}/changes/{uuid.uuid4().hex}"
+        else:
+            folder = tempfile.mkdtemp(prefix="tidemill-changes-")
+        self._scratch.append(folder)
+        return folder
+
+    def close(self) -> None:
+        """Row changes that were read as files cannot be read any more."""
+        while self._scratch:
+            files, folder = file_system(self._scratch.pop())
+            if is_folder(files, folder):
+                files.delete_dir(folder)
 
     def register(self, spark: SparkSession, name: str) -> None:
         spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted_text(self.path)}")
@@ -294,7 +346,7 @@ class DeltaStore(Store):
         elif replaces and counts and version_of(spark, DELTA.spark) >= _REPLACES_ON:
             self._replace(operation, record)
         else:
-            self._merge(operation, record)
+            self._merge(operation.rows, record, lambda coming: merge_statement(self._name, coming, operation))
 
     def _replace(self, operation: UpsertRows, record: Record) -> None:
         """The rows of the same keys leave their files, and the new ones are written beside them, in one commit.
@@ -317,7 +369,17 @@ class DeltaStore(Store):
         rows = stays.unionByName(operation.rows, allowMissingColumns=True)
         _overwriting(rows, record).option("mergeSchema", "true").save(self.path)
 
-    def _merge(self, operation: UpsertRows, record: Record) -> None:
+    @_write.register(ReplaceByKey)
+    def _(self, operation: ReplaceByKey, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
+        if operation.gone is None:
+            self._write(AppendRows(operation.rows), spark, record, snapshot)
+            return
+        gone = operation.gone.withColumn(_GOES, F.lit(True))  # noqa: FBT003
+        here = operation.rows.withColumn(_GOES, F.lit(False))  # noqa: FBT003
+        both = gone.unionByName(here, allowMissingColumns=True)
+        self._merge(both, record, lambda coming: replacing_statement(self._name, coming, operation))
+
+    def _merge(self, rows: DataFrame, record: Record, statement: Callable[[str], str]) -> None:
         """A MERGE as SQL, in a session of our own: its settings, which make the commit ours, touch nobody else's."""
         numbered = {
             "spark.databricks.delta.write.txnAppId": APP_ID,
@@ -326,8 +388,8 @@ class DeltaStore(Store):
             "spark.databricks.delta.merge.materializeSource": "none",  # the change is settled already
             "spark.sql.readSideCharPadding": "false",  # Delta cannot resolve what that puts between; we pad ourselves
         }
-        with statements(operation.rows.sparkSession, numbered) as session, shared_view(operation.rows) as coming:
-            session.sql(merge_statement(self._name, coming, operation))
+        with statements(rows.sparkSession, numbered) as session, shared_view(rows) as coming:
+            session.sql(statement(coming))
 
     def _own_commit(self, record: Record, after: int) -> Commit:
         """The commit above version `after` that holds this record and its sequence number."""
@@ -383,6 +445,20 @@ def merge_statement(table: str, coming: str, operation: UpsertRows) -> str:
         lines.append(f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})")
     if operation.delete_missing:
         lines.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    return "\n".join(lines)
+
+
+def replacing_statement(table: str, coming: str, operation: ReplaceByKey) -> str:
+    """The MERGE of rows that replace others by key: what goes meets the table's rows, and what comes meets none."""
+    names = [quote(name) for name in operation.rows.columns]
+    values = ", ".join(f"{COMING}.{name}" for name in names)
+    goes = of(COMING, _GOES)
+    lines = [
+        f"MERGE WITH SCHEMA EVOLUTION INTO {table} AS {HELD} USING {coming} AS {COMING}",
+        f"ON {goes} AND {operation.match}",
+        "WHEN MATCHED THEN DELETE",
+        f"WHEN NOT MATCHED AND NOT {goes} THEN INSERT ({', '.join(names)}) VALUES ({values})",
+    ]
     return "\n".join(lines)
 
 

@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from tidemill.formats.base import Reach
 from tidemill.formats.filesystem import unopened
+from tidemill.formats.parquet.changes import EntryRange
 from tidemill.formats.parquet.files import columns_of, footers, holding, is_whole_number, reading, values_of
 from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.parquet.protocol import opening, walk
 from tidemill.formats.parquet.worker.arrow import fitted, unified
 from tidemill.formats.port import TableLog
+from tidemill.formats.row_changes import CannotTell, InputChanges
 from tidemill.model.record import Commit, Described, Record, Snapshot
 
 if TYPE_CHECKING:
@@ -125,6 +127,22 @@ class DatasetLog(TableLog):
         """Only its rows tell."""
         del column
         return None
+
+    def changes_since(
+        self,
+        version: int,
+        until: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        content: str | None = None,
+    ) -> InputChanges:
+        """By the files that came and went; those that went are gone."""
+        state = self.state()
+        last = state.number if until is None else until
+        try:
+            return EntryRange.of(self.folder, state, version, last).told(columns, content)
+        except CannotTell as reason:
+            return InputChanges(version, last, refusal=str(reason))
 
     def some_rows(self, limit: int) -> pa.Table:
         """Rows of the last commit; which come first is up to its files."""

@@ -14,7 +14,16 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidemill.errors import TableError
-from tidemill.formats.base import COMING, HELD, AppendRows, DropRows, OverwriteRows, ReplaceRows, UpsertRows
+from tidemill.formats.base import (
+    COMING,
+    HELD,
+    AppendRows,
+    DropRows,
+    OverwriteRows,
+    ReplaceByKey,
+    ReplaceRows,
+    UpsertRows,
+)
 from tidemill.formats.parquet import worker
 from tidemill.formats.parquet.files import footers, values_of
 from tidemill.formats.parquet.folder import Added, DataFile
@@ -107,6 +116,17 @@ class Staging:
         gone = self._placed(spark, self.state.files.values()).where(operation.predicate)
         self._splice(gone.select(FILE, ROW, F.lit(DROP).alias(FATE)), spark, staged)
         self._write(operation.rows, staged)
+
+    @_stage.register(ReplaceByKey)
+    def _(self, operation: ReplaceByKey, staged: StagedFiles) -> None:
+        spark = operation.rows.sparkSession
+        self._splice(None if operation.gone is None else self._leaving(operation, operation.gone), spark, staged)
+        self._write(operation.rows, staged)
+
+    def _leaving(self, operation: ReplaceByKey, gone: DataFrame) -> DataFrame:
+        held = self._placed(gone.sparkSession, self.near).alias(HELD)
+        leaving = held.join(gone.alias(COMING), F.expr(operation.match), "left_semi")
+        return leaving.select(*self._place, F.lit(DROP).alias(FATE))
 
     @_stage.register(DropRows)
     def _(self, operation: DropRows, staged: StagedFiles) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from contextlib import contextmanager
@@ -9,11 +10,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.errors import TableError
 from tidemill.formats.attempts import attempting
-from tidemill.formats.base import CommitResult, Conflict, DropRows, MatchResult, OverwriteRows, UpsertRows
+from tidemill.formats.base import (
+    CommitResult,
+    Conflict,
+    DropRows,
+    MatchResult,
+    OverwriteRows,
+    ReplaceByKey,
+    UpsertRows,
+)
+from tidemill.formats.parquet.changes import EntryRange
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import footers, unread
 from tidemill.formats.parquet.folder import DataFile, Entry, not_written
@@ -23,6 +34,7 @@ from tidemill.formats.parquet.reading import rows_of, schema_of, watch
 from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging
 from tidemill.formats.parquet.worker.files import UNREADABLE
 from tidemill.formats.port import Store
+from tidemill.formats.row_changes import WEIGHT, CannotTell, not_told
 from tidemill.model.format import COMPRESSION, PARQUET
 from tidemill.model.names import quote, quoted_text, spelled
 from tidemill.model.record import counts_of
@@ -75,6 +87,17 @@ class ParquetStore(Store):
         if version is not None and version != state.number:
             raise self.no_older_versions()
         return rows_of(spark, self.log.folder.root, state.files.values(), self.schema(spark))
+
+    def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
+        """By the files that came, where none went."""
+        try:
+            found = EntryRange.of(self.log.folder, self._state, since, until)
+            found.told(columns, None)
+            found.check_columns(json.loads(self.schema(spark).json())["fields"], columns)
+        except CannotTell as reason:
+            raise not_told(self.path, reason) from None
+        rows = rows_of(spark, self.log.folder.root, found.came, self.schema(spark))
+        return rows.select(*map(quote, columns), F.lit(1).alias(WEIGHT))
 
     def count(self, spark: SparkSession) -> int:
         """How many rows there are, as the footers tell."""
@@ -296,9 +319,11 @@ class ParquetStore(Store):
         )
 
     def _near(self, state: State, operation: Operation) -> list[DataFile]:
-        if isinstance(operation, UpsertRows) and not operation.delete_missing:
-            return self.log.near(state, operation.ranges)
-        return list(state.files.values())
+        match operation:
+            case ReplaceByKey(ranges=ranges) | UpsertRows(ranges=ranges, delete_missing=False):
+                return self.log.near(state, ranges)
+            case _:
+                return list(state.files.values())
 
     def _partitions(self, state: State, operation: Operation) -> tuple[str, ...]:
         wanted = operation.partition_by if isinstance(operation, OverwriteRows) else None
@@ -372,7 +397,7 @@ def _result(entry: Entry, state: State, staged: StagedFiles) -> CommitResult:
 
 
 def _called(operation: Operation) -> str:
-    return "MERGE" if isinstance(operation, UpsertRows | DropRows) else "WRITE"
+    return "MERGE" if isinstance(operation, UpsertRows | ReplaceByKey | DropRows) else "WRITE"
 
 
 def _schema_after(held: t.StructType | None, operation: Operation) -> t.StructType:

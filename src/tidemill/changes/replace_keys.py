@@ -1,0 +1,235 @@
+"""Rows that replace others by keys which need not be unique, or by their whole content; what is the same stays.
+
+All comparison is of bags of rows, null-safe, and by canonical forms (`changes/compare.py`).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, Window
+from pyspark.sql import functions as F
+
+from tidemill.changes.columns import char_length
+from tidemill.changes.compare import canonical, comparable
+from tidemill.changes.compile import ALL_COUNTS
+from tidemill.changes.match import FEW_KEYS, FEW_ROWS, as_read, within
+from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of
+from tidemill.errors import StateError
+from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, ReplaceByKey
+from tidemill.formats.row_changes import WEIGHT
+from tidemill.model.cursor import CursorKind
+from tidemill.model.names import of, quote, spelled
+from tidemill.model.record import Counts
+from tidemill.spark.frames import settle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.types import StructType
+
+    from tidemill.formats.base import KeyRange, Profile
+
+_STORED, _GIVEN, _SAME = "__tidemill_stored", "__tidemill_given", "__tidemill_same"
+_NUMBER, _COPIES, _ROW = "__tidemill_number", "__tidemill_copies", "__tidemill_row"
+
+
+def replacing(
+    held: StructType,
+    keys: Sequence[str],
+    gone: DataFrame | None,
+    rows: DataFrame,
+    ranges: Sequence[KeyRange] = (),
+) -> ReplaceByKey:
+    """The operation by which `rows` replace those of a table with columns `held` that have a key of `gone`."""
+    lengths = {field.name: char_length(field) for field in held.fields}
+    sure = tuple(span for span in ranges if not lengths[spelled(span.column, held.names) or span.column])
+    pairs = [_same(as_read(key, lengths[key]), of(COMING, key), held, key) for key in keys]
+    near = [within(of(HELD, span.column), span) for span in sure]
+    return ReplaceByKey(tuple(keys), gone, rows, " AND ".join([*pairs, *near]), sure)
+
+
+def replace_keys(
+    held: DataFrame,
+    new: DataFrame,
+    keys: DataFrame,
+    on: Sequence[str],
+    known: Profile,
+    *,
+    volatile: frozenset[str] = frozenset(),
+) -> Compiled:
+    """The rows of some keys, as they are `held`, become the `new` ones; keys whose rows are the same stay.
+
+    `keys` has each of them once, and `known` is its profile; the columns of `held` and `new` are aligned. A row is
+    updated where its key is unique on both sides. Three Spark actions, of which the first computes `new`.
+    """
+    new = settle(new)
+    ranges = () if known.null_keys else known.ranges
+    near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
+    few = F.broadcast(keys) if known.rows <= FEW_KEYS else keys
+    stored = _among(held.where(near), few, on)
+    judged = settle(_judged(stored, new, on, volatile))
+    counts, leaving, coming = _totals(judged)
+    if not leaving and not coming:
+        return Compiled(None, counts, ALL_COUNTS)
+    gone = judged.where(_differs() & (F.col(_STORED) > 0)).select(*map(quote, on)) if leaving else None
+    changed = judged.where(_differs() & (F.col(_GIVEN) > 0)).select(*map(quote, on))
+    rows = _among(new, F.broadcast(changed) if coming <= FEW_KEYS else changed, on)
+    return Compiled(replacing(held.schema, on, gone, rows, ranges), counts, ALL_COUNTS)
+
+
+def change_contents(
+    held: DataFrame, signed: DataFrame, name: str, *, volatile: frozenset[str] = frozenset()
+) -> Compiled:
+    """Rows with a WEIGHT enter the table `name` and leave it, each as often as their weights add up to.
+
+    Columns that are `volatile` are no part of a row's content, and of rows that are equal but for them any leave. One
+    that should leave and is not held is an error. Four Spark actions, of which the first computes `signed`; two where
+    no row leaves.
+    """
+    net = settle(_net(signed.select(*map(quote, held.columns), WEIGHT), volatile))
+    leaves = F.col(WEIGHT) < 0
+    ranged = _ranged(held.schema, volatile)
+    found = _weighed(net, ranged)
+    coming, leaving, contents = found["coming"] or 0, found["leaving"] or 0, found["contents"] or 0
+    counts = Counts(inserted=coming, deleted=leaving)
+    entering = _repeated(net.where(~leaves), held.columns)
+    if not contents:
+        return Compiled(AppendRows(entering) if coming else None, counts, ALL_COUNTS)
+    ranges = [span for item in ranged if not found[f"nulls {item.column}"] and (span := range_of(found, item))]
+    near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
+    met = settle(_met(held.where(near), net.where(leaves), volatile, few=contents <= FEW_ROWS))
+    first = F.col(_NUMBER) == 1
+    short = first & (F.col(_COPIES) + F.col(WEIGHT) < 0)
+    seen = _one(met.agg(F.count_if(first).alias("contents"), F.count_if(short).alias("short")))
+    if missing := contents - seen["contents"] + seen["short"]:
+        raise not_as_recorded(name, missing)
+    keys = [each for each in held.columns if each.lower() not in volatile]
+    stays = met.where(F.col(_NUMBER) <= F.col(_COPIES) + F.col(WEIGHT)).select(*map(quote, held.columns))
+    gone = met.where(first).select(*map(quote, keys))
+    rows = stays.unionByName(entering)
+    few = F.broadcast(gone) if contents <= FEW_ROWS else gone
+    return Compiled(replacing(held.schema, keys, few, rows, ranges), counts, ALL_COUNTS)
+
+
+def not_as_recorded(name: str, missing: int) -> StateError:
+    rows = "1 row that leaves it is" if missing == 1 else f"{missing:,} rows that leave it are"
+    return StateError(
+        "state.not_as_recorded",
+        f"{name} is not what its record says: {rows} not there.",
+        "Somebody else may have changed it. Run it with --full-refresh, which computes it whole. It is unchanged.",
+    )
+
+
+def _same(stored: str, given: str, held: StructType, name: str) -> str:
+    kind = held[name].dataType
+    return f"{canonical(stored, kind)} <=> {canonical(given, kind)}"
+
+
+def _among(rows: DataFrame, keys: DataFrame, on: Sequence[str]) -> DataFrame:
+    """The rows that have one of these keys."""
+    same = " AND ".join(f"{of(HELD, key)} <=> {of(COMING, key)}" for key in on)
+    return rows.alias(HELD).join(keys.alias(COMING), F.expr(same), "left_semi")
+
+
+def _judged(stored: DataFrame, new: DataFrame, on: Sequence[str], volatile: frozenset[str]) -> DataFrame:
+    """Of each key, how many rows are stored and how many are given, and how many of them are the same."""
+
+    def marked(rows: DataFrame, mark: str) -> DataFrame:
+        sides = [F.lit(int(side == mark)).alias(side) for side in (_STORED, _GIVEN)]
+        compared = comparable(rows, volatile | {key.lower() for key in on})
+        return rows.select(*map(quote, on), *compared, *sides)
+
+    both = marked(stored, _STORED).unionByName(marked(new, _GIVEN), allowMissingColumns=True)
+    columns = [quote(each) for each in both.columns if each not in {_STORED, _GIVEN}]
+    by_row = both.groupBy(*columns).agg(*[F.sum(side).alias(side) for side in (_STORED, _GIVEN)])
+    same = F.least(_STORED, _GIVEN)
+    return by_row.groupBy(*map(quote, on)).agg(
+        F.sum(same).alias(_SAME), F.sum(_STORED).alias(_STORED), F.sum(_GIVEN).alias(_GIVEN)
+    )
+
+
+def _differs() -> Column:
+    return (F.col(_SAME) < F.col(_STORED)) | (F.col(_SAME) < F.col(_GIVEN))
+
+
+def _totals(judged: DataFrame) -> tuple[Counts, int, int]:
+    """The counts, and how many keys have rows that leave, and how many have rows that come."""
+    updated = (F.col(_STORED) == 1) & (F.col(_GIVEN) == 1) & (F.col(_SAME) == 0)
+    found = _one(
+        judged.agg(
+            F.count_if(updated).alias("updated"),
+            F.sum(F.when(~updated, F.col(_GIVEN) - F.col(_SAME))).alias("inserted"),
+            F.sum(F.when(~updated, F.col(_STORED) - F.col(_SAME))).alias("deleted"),
+            F.sum(_SAME).alias("unchanged"),
+            F.count_if(_differs() & (F.col(_STORED) > 0)).alias("leaving"),
+            F.count_if(_differs() & (F.col(_GIVEN) > 0)).alias("coming"),
+        )
+    )
+    counts = Counts(**{each: found[each] or 0 for each in ("inserted", "updated", "deleted", "unchanged")})
+    return counts, found["leaving"], found["coming"]
+
+
+def _net(signed: DataFrame, volatile: frozenset[str]) -> DataFrame:
+    """One row of each content, and by how many copies it comes or leaves."""
+    rows = signed.drop(WEIGHT)
+    marks = _marks(rows, volatile)
+    whole = F.struct(*[F.col(quote(each)) for each in rows.columns]).alias(_ROW)
+    net = signed.select(*marks.values(), whole, WEIGHT).groupBy(*marks)
+    return net.agg(F.first(_ROW).alias(_ROW), F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
+
+
+def _marks(rows: DataFrame, volatile: frozenset[str]) -> dict[str, Column]:
+    """What makes the content of a row, under names that no column has."""
+    compared = comparable(rows, volatile)
+    return {
+        f"__tidemill_mark_{number}": each.alias(f"__tidemill_mark_{number}") for number, each in enumerate(compared)
+    }
+
+
+def _met(held: DataFrame, leaving: DataFrame, volatile: frozenset[str], *, few: bool) -> DataFrame:
+    """The stored rows of the contents that leave, numbered within each, with how many there are."""
+    marks = _marks(held, volatile)
+    stored = held.select("*", *marks.values()).alias(HELD)
+    given = (F.broadcast(leaving) if few else leaving).alias(COMING)
+    same = [F.col(f"{HELD}.{mark}").eqNullSafe(F.col(f"{COMING}.{mark}")) for mark in marks]
+    met = stored.join(given, reduce(lambda a, b: a & b, same)).select(f"{HELD}.*", f"{COMING}.{WEIGHT}")
+    alike = Window.partitionBy(*marks)
+    number = F.row_number().over(alike.orderBy(F.lit(1)))
+    return met.withColumns({_NUMBER: number, _COPIES: F.count(F.lit(1)).over(alike)}).drop(*marks)
+
+
+def _repeated(net: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Each row as often as its weight says."""
+    copies = F.explode(F.array_repeat(F.col(_ROW), F.col(WEIGHT).cast("int"))).alias(_ROW)
+    return net.select(copies).select(*[F.col(of(_ROW, each)).alias(each) for each in columns])
+
+
+def _ranged(held: StructType, volatile: frozenset[str]) -> list[Ranged]:
+    """Columns by which files that cannot hold a content are not read; texts may be long."""
+    kinds = [(field.name, kind_of(field.dataType)) for field in held.fields if field.name.lower() not in volatile]
+    return [Ranged(name, kind) for name, kind in kinds if kind and kind is not CursorKind.STRING]
+
+
+def _weighed(net: DataFrame, ranged: Sequence[Ranged]) -> Row:
+    """How many rows come and leave, how many contents leave, and between which values they lie."""
+    leaves = F.col(WEIGHT) < 0
+    leaving = [F.when(leaves, F.col(of(_ROW, item.column))).alias(item.column) for item in ranged]
+    nulls = [F.count_if(leaves & F.col(quote(item.column)).isNull()).alias(f"nulls {item.column}") for item in ranged]
+    return _one(
+        net.select(WEIGHT, *leaving).agg(
+            F.sum(F.when(~leaves, F.col(WEIGHT))).alias("coming"),
+            F.sum(F.when(leaves, -F.col(WEIGHT))).alias("leaving"),
+            F.count_if(leaves).alias("contents"),
+            *nulls,
+            *[part for item in ranged for part in range_columns(item)],
+        )
+    )
+
+
+def _one(totals: DataFrame) -> Row:
+    found = totals.first()
+    assert found is not None  # noqa: S101  a global aggregate has one row
+    return found
