@@ -19,10 +19,11 @@ setup:
 test:
 	@$(MAKE) --no-print-directory -j2 lint pytest
 
-# Tests call make themselves, which must not take itself for a part of this one.
+# Tests call make themselves, which must not take itself for a part of this one. They start many Pythons:
+# without bytecode, which some environments forbid, each would compile Tidemill again.
 pytest: setup
 	@echo '· pytest'
-	@env -u MAKEFLAGS -u MAKELEVEL $(bin)/pytest $(ARGS)
+	@env -u MAKEFLAGS -u MAKELEVEL -u PYTHONDONTWRITEBYTECODE $(bin)/pytest $(ARGS)
 
 lint: setup
 	@echo '· ruff'

@@ -49,10 +49,10 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
             for columns, folder in folders.items()
             for name, screen in _commands(folder, partial(terminal, folder, columns=columns))
         }
-    for columns, folder in folders.items():  # the engine does not outlive it
-        _write(folder / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
-        keys = ("slow  first run", CTRL_C)
-        seen["ctrl-c", columns] = on_terminal(folder, "run", "slow.sql", columns=columns, type_when=keys)
+    narrow = WIDTHS[0]  # its lines fit there: nothing is left for the wide one to show
+    _write(folders[narrow] / "slow.sql", f"CREATE TABLE slow AS SELECT max(hash(id)) AS h FROM range({1 << 50});")
+    keys = ("slow  first run", CTRL_C)  # in a process of its own: the engine does not outlive it
+    seen["ctrl-c", narrow] = on_terminal(folders[narrow], "run", "slow.sql", columns=narrow, type_when=keys)
     return seen
 
 
@@ -208,13 +208,10 @@ SHOWN = {
   catches       60.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 80.0% 100%
   a look forward of 10 days catches 80.0% of the matches, 300 days 100%; with the look back of 6 days it is 80.0%
 """,
-    **dict.fromkeys(
-        [("ctrl-c", 80), ("ctrl-c", 120)],
-        """\
+    ("ctrl-c", 80): """\
   Tidemill 0.1 · shop · embedded Spark · 1 step   first run
 interrupted: nothing is half written, and the same command again takes it up
 """,
-    ),
 }
 CODES = {"test": 1, "failure": 1, "ctrl-c": 130}
 
@@ -243,11 +240,11 @@ def test_a_command_displays_what_it_is_doing(screens: Screens, columns: int):
     assert displayed["verify"] == {"verifying shop"}
     assert displayed["merge"] == {"merging data/orders/day2.csv into lake/orders"}
     assert displayed["join-stats"] == {"counting the matches of payments"}
-    assert "slow  first run" in displayed["ctrl-c"]
 
 
 def test_the_first_command_displays_that_spark_starts(screens: Screens):
     assert "starting Spark" in screens["first run", WIDTHS[0]].displayed
+    assert "slow  first run" in screens["ctrl-c", WIDTHS[0]].displayed
 
 
 WORK = """
