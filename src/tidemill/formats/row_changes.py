@@ -1,4 +1,4 @@
-"""Which rows came and went between two versions of a table: what its log tells of them, or why nothing can."""
+"""Which rows came and went between two versions of a table: what its log knows about them, or why it does not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RowsBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputChanges:
-    """What a table's log tells of the rows that came and went after version `since`, until version `until`.
+    """What a table's log knows about the rows that came and went after version `since`, until version `until`.
 
     `how` they can be read; where that is None, `refusal` says why not, in words that follow "TABLE: ". At most
     `added` rows came and `removed` went, and `size` bytes of files are read for them, where the log tells. `commits`
@@ -51,7 +51,7 @@ def not_told(path: str, reason: object) -> TableError:
     """The error for who asks for rows all the same."""
     return TableError(
         "table.no_row_changes",
-        f"The rows of {path} that came and went cannot be told: {reason}.",
+        f"The rows of {path} that came and went are not known: {reason}.",
         "Read the table whole.",
     )
 
