@@ -38,12 +38,13 @@ from datetime import date
 from typing import Literal, Required, TypeAlias, TypedDict
 
 TableFormat: TypeAlias = Literal["delta", "parquet"]
-Materialization: TypeAlias = Literal["table", "view", "incremental", "incremental_join"]
+Materialization: TypeAlias = Literal["table", "view", "materialized_view", "incremental", "incremental_join"]
 JoinType: TypeAlias = Literal["inner", "left", "right", "full", "left_anti", "right_anti"]
 Strategy: TypeAlias = Literal["append", "merge", "full_merge", "delete_insert"]
 OnSchemaChange: TypeAlias = Literal["fail", "ignore", "append_new_columns", "sync_all_columns"]
 NullTime: TypeAlias = Literal["fail", "include", "skip"]
 KeptRows: TypeAlias = Literal["intended"]
+Refresh: TypeAlias = Literal["auto", "incremental", "full"]
 Severity: TypeAlias = Literal["error", "warn"]
 Names: TypeAlias = str | list[str]
 
@@ -194,8 +195,11 @@ class ModelMetadata(TypedDict, total=False):
 
     description: str
     materialization: Materialization
-    """What it becomes: a "table" (the default), which each run rebuilds, a "view", "incremental", or
-    "incremental_join"."""
+    """What it becomes: a "table" (the default), which each run rebuilds, a "materialized_view", which follows its
+    inputs by what changed in them, a "view", "incremental", or "incremental_join"."""
+    refresh: Refresh
+    """How a materialized view follows its inputs: "auto" (the default) takes the cheaper way, "incremental" stops
+    where a run would have to compute it whole, "full" always computes it whole."""
     incremental: Incremental
     incremental_join: IncrementalJoin
     """What it joins, for the materialization of that name."""

@@ -109,7 +109,8 @@ class RunStep:
     `status` is created, changed, unchanged or up to date; exported; failed, with the `error`; or not run, because
     of `waits_for`. `total` is how many rows the table holds, `watermark` how far it has read its source, `batches` in
     how many commits a backfill came, `checks` how those fared that were run before a commit, or on a view,
-    `expectations` how the rows of a function fared, `joined` what an incremental join has matched.
+    `expectations` how the rows of a function fared, `joined` what an incremental join has matched,
+    `refresh` how a materialized view followed its inputs.
 
     >>> step = tidemill.Project.load("shop").run(select="daily").steps[0]
     >>> step.table, step.status, step.ok
@@ -139,6 +140,7 @@ class RunStep:
     checks: tuple[Checked, ...] = ()
     expectations: tuple[Expected, ...] = ()
     joined: Mapping[str, int | str] | None = None
+    refresh: Mapping[str, object] | None = None
     error: TidemillError | None = None
     waits_for: str | None = None
 
@@ -242,6 +244,7 @@ def _done(name: str, result: StepResult, masking: Masking) -> RunStep:
         checks=result.checks,
         expectations=result.expectations,
         joined=result.joined.to_json() if result.joined else None,
+        refresh=result.refresh.to_json() if result.refresh else None,
     )
 
 

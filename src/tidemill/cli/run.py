@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidemill.cli.projects import Load
     from tidemill.errors import TidemillError
     from tidemill.execution.journal import KeptRun
-    from tidemill.execution.results import Outcome, RunOutcome, StepResult
+    from tidemill.execution.results import Outcome, RefreshReport, RunOutcome, StepResult
     from tidemill.ledger.ledger import Run
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.request import Request
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 STARTING = "starting Spark"
 _VERBS = {
     "replace": "replaced",
+    "materialized_view": "refreshed",
     "append": "appended",
     "delete_insert": "replaced",
     "incremental_join": "joined",
@@ -206,6 +207,8 @@ class Shown:
         facts = [f"{getattr(result.counts, name):,} {name}" for name in COUNTS if getattr(result.counts, name)]
         if result.joined is not None:
             return _verb(result), render.rows(result.rows_read), self._met(result, facts)
+        if result.refresh is not None and not result.first_run:
+            return _verb(result), render.rows(result.rows_read), [*self._refresh(result.refresh), *facts]
         shown = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
         return _verb(result), render.rows(result.rows_read), shown
 
@@ -218,6 +221,16 @@ class Shown:
         redone = facts if result.counts.deleted else []
         why = result.window.reason if result.window else ""
         return [self.workspace.masking.mask(why), *met_rows, *redone, *_checks(result)]
+
+    def _refresh(self, refresh: RefreshReport) -> list[str]:
+        """What of the inputs of a view has changed, and how much of it was computed again."""
+        if refresh.mode != "incremental":
+            return [self.workspace.masking.mask(refresh.reason)]
+        inputs = [
+            f"{_count(rows, 'changed row')} of {self.workspace.short(name)}" for name, rows in refresh.changed.items()
+        ]
+        keys = [f"{_count(refresh.keys, 'value')} of {refresh.key} computed again"] if refresh.keys is not None else []
+        return [*inputs, *keys]
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
@@ -260,7 +273,7 @@ _NOTHING = "nothing read, nothing written"
 
 
 def _count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _checked(result: StepResult) -> str:
@@ -319,6 +332,7 @@ def _data(workspace: Workspace, outcome: Outcome) -> dict[str, Any]:
         "checks": [_masked(workspace, each.to_json()) for each in step.checks],
         "expectations": [_masked(workspace, each.to_json()) for each in step.expectations],
         "joined": step.joined,
+        "refresh": step.refresh,
         "error": _masked(workspace, render.error_data(outcome.error)) if outcome.error else None,
         "waits_for": step.waits_for,
     }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
+    from tidemill.execution.results import RefreshReport
     from tidemill.formats.base import Change, Compiled, Operation, Whole
     from tidemill.formats.port import Store
     from tidemill.model.check import Expected
@@ -163,13 +164,22 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Refreshed:
+    """How a view followed its inputs, and what that comes to; it is compiled later where its query was read whole."""
+
+    report: RefreshReport
+    compiled: Compiled | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
     """The change of an attempt, the rows that the table holds, and the plan without gaps that they were read by.
 
     `window` is what was read as one. `input_version` and `read_versions` were asked before any rows were; `reads` and
     `versions` are of the sources of several LOADs. `met` are the rows of the table that appended ones may be the same
     as. `compared` is the same change with the keys that it is compared by, where its strategy has none. `adopted`: how
-    far a function's table was fetched, its rows say. `tally` is what a join has met.
+    far a function's table was fetched, its rows say. `tally` is what a join has met. `refreshed` is what the inputs of
+    a view have changed in it.
     """
 
     plan: StepPlan
@@ -187,6 +197,7 @@ class Gathered:
     compared: Prepared | None = None
     tally: Tally | None = None
     bytes_read: int | None = None
+    refreshed: Refreshed | None = None
 
 
 def whole_table(attempt: Attempt) -> Whole | None:

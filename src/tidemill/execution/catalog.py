@@ -14,10 +14,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.execution.producers import QuerySource
+from tidemill.execution.pins import Pins
+from tidemill.execution.query_source import QuerySource
 from tidemill.execution.views import drop_view, make_view
 from tidemill.formats.registry import format_at, log_at, store_at
 from tidemill.model.format import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
@@ -131,6 +133,7 @@ def _nothing() -> None:
 
 
 NAMES = Names()
+NO_PATHS: Mapping[str, str] = MappingProxyType({})
 
 
 _OURS = "outside data of a Tidemill run"  # how a table that a killed run has left is known
@@ -211,7 +214,8 @@ class Catalog:
 
     `outside` has the data that others keep, `views` the declared views, by name in lower case; a name there is not
     looked for anywhere else. `tables` are those that are declared, whether a run is about them or not. `bind` puts the
-    paths of tables into the text of a query. `user` is the run, where it and others use the same names.
+    paths of tables into the text of a query. `user` is the run, where it and others use the same names, and `pins` are
+    the versions at which it reads tables that views follow.
     """
 
     path_of: Callable[[str], str | None]
@@ -221,15 +225,38 @@ class Catalog:
     tables: Mapping[str, Table] = field(default_factory=dict)
     bind: Bind = by_name
     user: NameUser = field(default_factory=NameUser)
+    pins: Pins = field(default_factory=Pins)
     _reserved: set[str] = field(default_factory=set)
     _schemas: set[str] = field(default_factory=set)
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
-    def query(self, spark: SparkSession, text: str, inputs: Iterable[str], named: Iterable[str] = ()) -> DataFrame:
-        """The rows of a query over these inputs. Those that are `named` have their names in its session, too."""
-        found = self.bind(text, self.table_path)
+    def query(
+        self,
+        spark: SparkSession,
+        text: str,
+        inputs: Iterable[str],
+        named: Iterable[str] = (),
+        at: Mapping[str, str] = NO_PATHS,
+    ) -> DataFrame:
+        """The rows of a query over these inputs. Those that are `named` have their names in its session, too.
+
+        `at` are paths, by names, in the place of those at which tables are.
+        """
+        session, bound = self.bound(spark, text, inputs, named, at)
+        return session.sql(bound)
+
+    def bound(
+        self,
+        spark: SparkSession,
+        text: str,
+        inputs: Iterable[str],
+        named: Iterable[str] = (),
+        at: Mapping[str, str] = NO_PATHS,
+    ) -> tuple[SparkSession, str]:
+        """The query with the paths of tables in it, and a session that knows all its other names."""
+        found = self.bind(text, lambda name: at.get(self.naming.key(name)) or self.table_path(name))
         rest = [name for name in inputs if self.naming.key(name) not in found.paths]
-        return self.session(spark, [*rest, *named]).sql(found.text)
+        return self.session(spark, [*rest, *named]), found.text
 
     def frames(self, spark: SparkSession, names: Sequence[str]) -> list[DataFrame]:
         """The rows of tables and views, all in one session for one step."""
@@ -271,6 +298,13 @@ class Catalog:
             return self._version_of(self.views[key])
         outside = self.outside.get(key)
         return outside.version() if outside else _version_at(self.path_of(name))
+
+    def place(self, name: str) -> str | None:
+        """Where a table is, of whatever format; None for all else."""
+        key = self.naming.key(name)
+        if key in self.views:
+            return None
+        return self.outside[key].table_path if key in self.outside else self.path_of(key)
 
     def table_path(self, name: str) -> str | None:
         """Where a table is that queries can read by its path; None for all else."""

@@ -100,6 +100,8 @@ def _drop(attempt: Attempt, columns: Sequence[str]) -> None:
 
 def _compile(attempt: Attempt, gathered: Gathered) -> Compiled:
     prepared, held, merges = gathered.prepared, gathered.held, bool(attempt.table.strategy.keys)
+    if gathered.refreshed is not None and gathered.refreshed.compiled is not None:
+        return gathered.refreshed.compiled
     if attempt.snapshot is None or held is None:
         return Compiled(AppendRows(prepared.change.rows), unique=merges)
     if attempt.plan.rebuilds:
@@ -224,6 +226,7 @@ def _result(
         commit_id=record.run_id if committed else None,
         expectations=gathered.expected,
         joined=gathered.tally,
+        refresh=gathered.refreshed.report if gathered.refreshed else None,
         notices=(*prepared.notices, *compiled.notices, *((window.notice,) if window and window.notice else ())),
     )
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidemill.errors import ArgumentError, TidemillError
+from tidemill.errors import TidemillError
 from tidemill.execution.joins import JoinSource
+from tidemill.execution.query_source import QuerySource, ViewSource, all_known
 from tidemill.frontends.sql.scopes import output_columns
 from tidemill.model.check import Relationships
-from tidemill.model.cursor import WINDOW_PARAMETERS
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.names import quote
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.query import Loaded, Query, through
+from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Loads
 from tidemill.planning.loads import source_table
 from tidemill.planning.notices import Facts
-from tidemill.planning.starts import literals_of, start_variable
+from tidemill.planning.starts import start_variable
 from tidemill.sources.protocol import bytes_of, sum_of_known
 from tidemill.sources.registry import columns_of, connector_for
-from tidemill.spark.errors import one_line, unparsed_at
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,6 +59,8 @@ def source_of(
             variable = start_variable(table)
             name = variable.name if variable else None
             named = tuple(check.to for check in table.checks if isinstance(check, Relationships))
+            if table.strategy.refresh is not None:
+                return ViewSource(table.name, query, table.inputs, catalog, now, given, name, named, table.input)
             return QuerySource(table.name, query, table.inputs, catalog, now, given, name, named)
         case Function() as function:
             return FunctionRows(table, function, catalog, variables)
@@ -69,82 +68,6 @@ def source_of(
             return JoinSource(table, join, catalog, given)
         case _:
             raise NotImplementedError(table.producer)
-
-
-@dataclass(frozen=True)
-class QuerySource:
-    """The rows of a query over tables of the catalog.
-
-    `now` is the start of the run, `given` are literals for the query's @names; of these, `variable` is the start of
-    the window. `named` are tables that others look for by their names in the session of the rows.
-    """
-
-    name: str
-    query: Query
-    inputs: tuple[str, ...]
-    catalog: Catalog
-    now: datetime
-    given: Mapping[str, str] = field(default_factory=dict)
-    variable: str | None = None
-    named: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"The query of {self.name}"
-
-    @property
-    def settled(self) -> bool:
-        return False
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether its text depends on the bounds of a window; the rows of others are filtered."""
-        return not {*WINDOW_PARAMETERS, self.variable}.isdisjoint(self.query.parameters)
-
-    def schema(self, reading: Reading) -> StructType:
-        return self.read(reading).schema
-
-    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        return self._rows(reading, None, columns)
-
-    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
-        del column
-        return self._rows(reading, value, columns)
-
-    def version(self) -> str | None:
-        """The versions of the tables that it reads; None where one is not ours to know, or the clock has a say."""
-        if self.query.clock or self.query.parameters or not self.inputs:
-            return None
-        return _all_known({name: self.catalog.version(name) for name in self.inputs})
-
-    def versions(self) -> dict[str, str]:
-        """The versions of the tables that it reads, through views too, where they are several and known."""
-        names = [name for name in through(self.inputs, self.catalog.views) if name.lower() not in self.catalog.views]
-        known = {name.lower(): self.catalog.version(name) for name in names} if len(names) > 1 else {}
-        return {name: version for name, version in known.items() if version is not None}
-
-    def bytes_read(self, start: Cursor | None) -> int | None:
-        """The size of all tables that it reads; of a window, nobody knows which of their files Spark opens."""
-        return None if start else sum_of_known(self.catalog.size(name) for name in self.inputs)
-
-    def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
-        now = in_zone_of(reading.spark, self.now)
-        text = self.query.filled(literals_of(start, reading.until, now, self.given, self.variable))
-        try:
-            rows = self.catalog.query(reading.spark, text, self.inputs, self.named)
-        except Exception as failure:
-            if wrong := self._misread(failure):
-                raise wrong from failure
-            raise
-        return rows.select(*columns) if columns else rows
-
-    def _misread(self, failure: Exception) -> ArgumentError | None:
-        """The error for a query that Spark cannot parse, at the place where it stopped."""
-        place = unparsed_at(failure)
-        if place is None:
-            return None
-        problem = f"{self} cannot be parsed: {one_line(failure)}"
-        remedy = "Correct the query and run again."
-        return ArgumentError("query.syntax", problem, remedy, origin=self.query.at(*place))
 
 
 @dataclass(frozen=True)
@@ -228,7 +151,7 @@ class LoadsSource:
 
     def version(self) -> str | None:
         """The same as one; None where one of them cannot tell."""
-        return _all_known(self.versions())
+        return all_known(self.versions())
 
     def bytes_read(self, start: Cursor | None) -> int | None:
         """Of all sources, which are read whole."""
@@ -254,28 +177,28 @@ class LoadsSource:
         return LoadRows(self, reading)
 
 
-def _all_known(versions: Mapping[str, str | None]) -> str | None:
-    """Versions as one text; None where one is not known."""
-    return None if None in versions.values() else json.dumps(versions, sort_keys=True)
-
-
 def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None) -> Facts:
     """What logs and declarations say about a step; no rows are asked."""
     parts = source.parts if isinstance(source, LoadsSource) else ()
     return replace(
-        facts_by_version(source),
+        facts_by_version(source, snapshot),
         columns=_columns(table),
         sides=source.facts_by_log(snapshot) if isinstance(source, JoinSource) else None,
         sources={part.load.input: Facts(columns=_columns(part.table)) for part in parts},
     )
 
 
-def facts_by_version(source: Connector) -> Facts:
-    """The versions of what a step reads: all that decides whether Spark has to be asked."""
+def facts_by_version(source: Connector, snapshot: Snapshot | None = None) -> Facts:
+    """The versions of what a step reads: all that decides whether Spark has to be asked.
+
+    Of a view, what its inputs' logs tell of the rows since its `snapshot`, too.
+    """
+    if isinstance(source, ViewSource):
+        return Facts(version=source.version(), inputs=source.view_inputs(snapshot))
     if not isinstance(source, LoadsSource):
         return Facts(version=source.version())
     versions = source.versions()
-    return Facts(version=_all_known(versions), versions=versions)
+    return Facts(version=all_known(versions), versions=versions)
 
 
 def _columns(table: Table) -> Sequence[str] | None:

@@ -72,6 +72,7 @@ class Recording:
             base=snapshot.version if snapshot else None,
             held=held,
             joined=self._joined(gathered.tally),
+            refresh=gathered.refreshed.report.to_json() if gathered.refreshed else {},
             expectations={each.expectation.name: each.unmet for each in gathered.expected},
         )
         return record_of_loads(attempt, gathered, made) if gathered.versions else made
@@ -145,7 +146,8 @@ def explained(record: Record, table: Table) -> tuple[object, ...]:
     """What a record says that bounds or explains the runs after it."""
     columns = {name.lower() for name in record.columns} if table.strategy.appends else set()
     inputs = {name: (each.floor, each.config_hash) for name, each in record.inputs.items()}
-    return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs
+    versions = record.input_versions if table.strategy.refresh else None
+    return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs, versions
 
 
 _SHARE = 4  # a copy older than a quarter of the retention is replaced

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +13,7 @@ from tidemill.planning.plan import Mode
 from tidemill.sources.protocol import sum_of_known
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tidemill.errors import TidemillError
     from tidemill.execution.joins import Tally
@@ -24,6 +24,25 @@ if TYPE_CHECKING:
 
 UP_TO_DATE = "up to date"
 _NO_COUNTS = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshReport:
+    """How a materialized view followed its inputs: by what changed in them, or whole, and for which reason.
+
+    `changed` are the rows that came and went, by input, net; `keys` is how many pieces of the view were computed again.
+    """
+
+    mode: str
+    reason: str
+    rule: str | None = None
+    key: str | None = None
+    changed: Mapping[str, int] = field(default_factory=dict)
+    keys: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in found.items() if value not in (None, {})}
 
 
 class StepKind(StrEnum):
@@ -69,6 +88,7 @@ class StepResult:
     checks: tuple[Checked, ...] = field(default=())
     expectations: tuple[Expected, ...] = field(default=())
     joined: Tally | None = None
+    refresh: RefreshReport | None = None
     kind: StepKind = StepKind.TABLE
     columns: tuple[str, ...] = field(default=())
     path: str | None = None

@@ -14,8 +14,10 @@ from tidemill.errors import TidemillError
 from tidemill.execution.exports.export import unwritten, write_export
 from tidemill.execution.functions import run_function
 from tidemill.execution.loads import commit_loads
-from tidemill.execution.producers import FunctionRows, LoadsSource, QuerySource, facts_by_version, source_of
+from tidemill.execution.producers import FunctionRows, LoadsSource, facts_by_version, source_of
+from tidemill.execution.query_source import QuerySource, ViewSource
 from tidemill.execution.record import described
+from tidemill.execution.refresh import commit_refresh
 from tidemill.execution.results import Outcome, RunOutcome, Silent, up_to_date
 from tidemill.execution.step import commit_source, run_commits
 from tidemill.execution.views import run_view
@@ -124,6 +126,7 @@ class Runner:
                 missed = self._missed(node)
                 made = described(self.session, node, self._table(node, self.source_of(node)))
                 forget_view(node.path)
+                self.catalog.pins.release(node.path)
                 unmet = [each.describe(node.name) for each in made.expectations if each.unmet]
                 notices = (*self.notices.get(node.name, ()), *missed, *made.notices, *unmet)
                 return replace(made, notices=self.wording.texts(notices))
@@ -155,6 +158,8 @@ class Runner:
         match source:
             case FunctionRows():
                 return run_function(spark, plan, source, report)
+            case ViewSource():
+                return run_commits(spark, plan, source, commit_refresh, report)
             case LoadsSource():
                 return run_commits(spark, plan, source, commit_loads, report)
             case _:
@@ -164,7 +169,7 @@ class Runner:
         """What the run does to a table, on the table as it is; starts no Spark."""
         snapshot = known_of(table, log_of(table).snapshot())
         try:
-            facts = facts_by_version(source)
+            facts = facts_by_version(source, snapshot)
         except TidemillError:  # the step fails, and is kept with what the log of its table tells
             self._plans[table.name] = plan_step(table, snapshot, self.request, self.variables, self.now)
             raise

@@ -19,15 +19,16 @@ from tidemill.model.graph import Graph, Node, duplicates
 from tidemill.model.mistakes import FileErrors, Mistakes, Wording, in_order, wording_of
 from tidemill.model.names import is_foreign, rejected_name
 from tidemill.model.project import ALONE, Masking, secrets_in
-from tidemill.model.query import Export
+from tidemill.model.query import Export, Query
+from tidemill.model.strategy import MaterializedView, Refresh
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from tidemill.errors import TidemillError
-    from tidemill.frontends.project import Warehouse
     from tidemill.model.project import SparkSettings, Variables
     from tidemill.model.source import Source
+    from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
 
 
@@ -127,7 +128,7 @@ def _read(
         found.append(Declared(MODELS, (*modelled.tables, *kept), views=modelled.views, secrets=modelled.secrets))
     if wrong.errors:
         raise FileErrors(in_order([*wrong.errors, *_unknown_tables(wrong, found, known)]))
-    found = [_in_warehouse(each, project.warehouse) for each in found]
+    found = [_in_project(each, project) for each in found]
     return tuple(found), frozenset().union(*(each.secrets for each in found))
 
 
@@ -147,13 +148,29 @@ def _line(error: TidemillError) -> tuple[str, int | None] | None:
     return (error.origin.file, error.origin.line) if error.origin else None
 
 
-def _in_warehouse(found: Declared, warehouse: Warehouse) -> Declared:
-    """Tables have the format of the warehouse, unless they name another, and the promise about its writers."""
+def _in_project(found: Declared, project: ProjectSettings) -> Declared:
+    """Tables have the format of the warehouse, unless they name another, and the promise about its writers.
+
+    Those that a query replaces follow their inputs, where the project says how.
+    """
+    warehouse, refresh = project.warehouse, project.flags.table_refresh
     tables = (
-        replace(table, format=table.format or warehouse.format, single_writer=warehouse.single_writer)
+        replace(
+            table,
+            format=table.format or warehouse.format,
+            single_writer=warehouse.single_writer,
+            strategy=_following(table, Refresh(refresh)) if refresh else table.strategy,
+        )
         for table in found.tables
     )
     return replace(found, tables=tuple(tables))
+
+
+def _following(table: Table, refresh: Refresh) -> Strategy:
+    strategy = table.strategy
+    if not strategy.replaces or strategy.refresh is not None or not isinstance(table.producer, Query):
+        return strategy
+    return MaterializedView(strategy.max_shrink, refresh=refresh)
 
 
 def _of_file(found: Declared, file: Path) -> Declared:

@@ -77,6 +77,7 @@ class OutsideSource:
 @dataclass(frozen=True, slots=True)
 class Flags:
     materialization_change_behavior: str = "warn"
+    table_refresh: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,7 @@ class SparkKeys(TypedDict, total=False):
 
 class FlagKeys(TypedDict, total=False):
     materialization_change_behavior: Literal["warn", "error", "ignore"]
+    table_refresh: Literal["auto", "incremental", "full"]
 
 
 class ProfileKeys(TypedDict, total=False):

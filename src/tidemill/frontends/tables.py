@@ -14,7 +14,15 @@ from tidemill.model.format import FORMATS
 from tidemill.model.names import OF_WAREHOUSE
 from tidemill.model.query import Query
 from tidemill.model.source import as_names
-from tidemill.model.strategy import DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import (
+    DeleteInsert,
+    IncrementalJoin,
+    MaterializedView,
+    Merge,
+    MergeStrategy,
+    Refresh,
+    Replace,
+)
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
@@ -102,9 +110,10 @@ _COLUMN_OR_FLAG: Read[str | bool] = (
 )
 
 JOIN = "incremental_join"
+MATERIALIZED_VIEW = "materialized_view"
 WINDOWED = ("append", "merge", "delete_insert")
 INCREMENTAL = (*WINDOWED, "full_merge")
-_KEPT = ("table", *INCREMENTAL, JOIN)
+_KEPT = ("table", MATERIALIZED_VIEW, *INCREMENTAL, JOIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +141,11 @@ SETTINGS: Mapping[str, Setting] = {
     "cluster_by": Setting(NAMES, _KEPT, has_columns=True),
     "format": Setting(_one_of(FORMATS), _KEPT),
     "max_shrink": Setting(
-        (_share, "a share from 0 to 1, such as 0.1"), ("table", "full_merge", "delete_insert", JOIN), of_load=True
+        (_share, "a share from 0 to 1, such as 0.1"),
+        ("table", MATERIALIZED_VIEW, "full_merge", "delete_insert", JOIN),
+        of_load=True,
     ),
+    "refresh": Setting(_one_of(Refresh), (MATERIALIZED_VIEW,)),
     "kept_rows": Setting(_one_of(KeptRows), ("merge",)),
     "reset_allowed": Setting(_FLAG, _KEPT),
     "description": Setting(TEXT),
@@ -158,6 +170,12 @@ def with_settings(
 @with_settings.register(IncrementalJoin)
 def _(strategy: Replace | DeleteInsert | IncrementalJoin, given: Mapping[str, Any], *_: str | None) -> Strategy:
     return replace(strategy, max_shrink=given.get("max_shrink"))
+
+
+@with_settings.register(MaterializedView)
+def _(strategy: MaterializedView, given: Mapping[str, Any], *_: str | None) -> Strategy:
+    refresh = Refresh(given.get("refresh", strategy.refresh))
+    return replace(strategy, max_shrink=given.get("max_shrink"), refresh=refresh)
 
 
 @with_settings.register(Merge)

@@ -26,6 +26,18 @@ class MergeStrategy(StrEnum):
     DEDUPLICATE = "deduplicate"
 
 
+class Refresh(StrEnum):
+    """How a materialized view follows its inputs. Wherever one is expected, its name as a text will do.
+
+    >>> tidemill.Refresh("incremental")
+    <Refresh.INCREMENTAL: 'incremental'>
+    """
+
+    AUTO = "auto"
+    INCREMENTAL = "incremental"
+    FULL = "full"
+
+
 class _Strategy:
     """What holds of a strategy unless its class says otherwise.
 
@@ -116,6 +128,11 @@ class _Strategy:
         return False
 
     @property
+    def refresh(self) -> Refresh | None:
+        """How a view follows its inputs by what changed in them; None for all else."""
+        return None
+
+    @property
     def label(self) -> str:
         """The strategy and its keys, as people read them and records hold them."""
         return f"{self} on {', '.join(self.keys)}" if self.keys else str(self)
@@ -141,6 +158,19 @@ class Replace(_Strategy):
 
     def __str__(self) -> str:
         return "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializedView(Replace):
+    """The table is what its query gives at the versions of its inputs that its record names.
+
+    `refresh` decides how it comes to be that, not what it is, so that it is left out of the hash of a declaration.
+    """
+
+    refresh: Refresh = field(default=Refresh.AUTO, repr=False)
+
+    def __str__(self) -> str:
+        return "materialized_view"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table, Window
     from tidemill.planning.joins import JoinFacts
+    from tidemill.planning.refresh import ViewInputs
     from tidemill.planning.request import Part, Request
 
 WATERMARK = "<watermark>"
@@ -33,6 +34,7 @@ class Gap(StrEnum):
     CURSOR_TYPE = "the type of the time column, which the schema of the source has"
     HIGHEST = "the highest value of the time column, which the rows of the table have"
     JOIN_SIDES = "how far both sides of a join go, which their rows have"
+    INPUT_CHANGES = "what has changed in the inputs of a view, which their logs tell when it runs"
 
 
 class GapError(Exception):
@@ -50,7 +52,8 @@ class Facts:
     `kind` is the type of the time column, `columns` are those of the source; None where they are not known. `highest`
     asks a version of the table for its highest time, or raises `GapError`. `sides` is what is known of a join's inputs.
     `version` is that of the source, or of all sources; of a table that has several, `versions` are those of each, by
-    input, and `sources` the facts of each.
+    input, and `sources` the facts of each. `inputs` are those of a materialized view; `unsafe` is why Spark says that
+    its query must not be rewritten.
     """
 
     kind: CursorKind | None = None
@@ -60,6 +63,8 @@ class Facts:
     version: str | None = None
     versions: Mapping[str, str | None] = field(default_factory=dict)
     sources: Mapping[str, Facts] = field(default_factory=dict)
+    inputs: ViewInputs | None = None
+    unsafe: str | None = None
 
 
 NO_FACTS = Facts()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tidemill.planning.joins import JoinPlan
     from tidemill.planning.loads import LoadsPlanning, SourcePlan
     from tidemill.planning.notices import Facts
+    from tidemill.planning.refresh import RefreshPlan
     from tidemill.planning.request import Part, Request
     from tidemill.planning.windows import WindowPlan
 
@@ -48,6 +49,7 @@ CALLED_ONCE = "its function is called once"
 _OF_FUNCTIONS = "tidemill.planning.dates"
 _OF_JOINS = "tidemill.planning.joins"
 _OF_LOADS = "tidemill.planning.loads"
+_OF_VIEWS = "tidemill.planning.refresh"
 
 
 class Mode(StrEnum):
@@ -68,7 +70,8 @@ class StepPlan:
     `window` is what is read of its source, `fetches` are the calls of a function, `batches` those of a backfill, and
     `rounds` the sources of several LOADs that enter as one change; each call, batch and round is a commit of its own,
     and `part` is the batch that this plan is for. `batches_done` are those of an earlier try of the same. `notes`
-    explain what stands in the place of a `gap`. A `dry_run` counts, and commits nothing.
+    explain what stands in the place of a `gap`. `refresh` is how a materialized view follows its inputs. A `dry_run`
+    counts, and commits nothing.
     """
 
     table: Table
@@ -87,6 +90,7 @@ class StepPlan:
     notices: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     gap: Gap | None = None
+    refresh: RefreshPlan | None = None
     dry_run: bool = field(default=False, kw_only=True)
 
     @property
@@ -149,6 +153,8 @@ def _of_producer(ground: StepPlan, facts: Facts) -> StepPlan:
     """The plan by what gives the table its rows."""
     if ground.table.function:
         return _of_function(ground, facts)
+    if ground.table.strategy.refresh is not None:
+        return _of_view(ground, facts)
     if _is_backfill(ground) and ground.part is None:
         return _of_backfill(ground, facts)
     match ground.table.producer:
@@ -171,6 +177,13 @@ def _of_window(ground: StepPlan, facts: Facts) -> StepPlan:
     notices = () if _is_backfill(ground) else (*changed, *gap_in_time)
     plan = replace(ground, reason=reason, window=window, notices=notices, notes=found.notes, gap=found.gap)
     return replace(plan, mode=_mode(plan))
+
+
+def _of_view(ground: StepPlan, facts: Facts) -> StepPlan:
+    found: RefreshPlan = import_module(_OF_VIEWS).plan_refresh(ground.table, ground.base, facts.inputs, facts.unsafe)
+    gap = Gap.INPUT_CHANGES if facts.inputs is None and ground.base is not None else None
+    mode = Mode.FIRST if ground.base is None else Mode.INCREMENTAL if found.rule else Mode.FULL
+    return replace(ground, reason=found.reason, refresh=found, gap=gap, mode=mode)
 
 
 def _of_join(ground: StepPlan, facts: Facts) -> StepPlan:

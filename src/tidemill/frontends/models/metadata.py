@@ -13,7 +13,15 @@ from tidemill.model import table
 from tidemill.model.cursor import Condition, CurrentDate, StartVariable
 from tidemill.model.mistakes import Text, suggestion
 from tidemill.model.source import as_names
-from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace
+from tidemill.model.strategy import (
+    Append,
+    DeleteInsert,
+    IncrementalJoin,
+    MaterializedView,
+    Merge,
+    MergeStrategy,
+    Replace,
+)
 from tidemill.model.table import NullTime, Window
 
 if TYPE_CHECKING:
@@ -217,6 +225,8 @@ class Metadata:
         match self.kind:
             case "table":
                 return Replace()
+            case "materialized_view":
+                return MaterializedView()
             case "append":
                 return Append()
             case "merge":

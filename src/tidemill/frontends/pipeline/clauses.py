@@ -48,6 +48,8 @@ def starts_statement(reader: TokenReader, index: int) -> bool:
     match here:
         case ["SET", _, "=", *_] | ["CREATE", "TABLE", *_] | ["CREATE", "OR", "REPLACE", "TABLE", *_]:
             return True
+        case ["CREATE", "MATERIALIZED", "VIEW", *_] | ["CREATE", "OR", "REPLACE", "MATERIALIZED", "VIEW", *_]:
+            return True
         case ["IF", _, "==" | "!=", *_] | ["END", "IF", *_]:
             return True
         case ["INCLUDE", *_]:

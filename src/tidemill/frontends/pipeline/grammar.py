@@ -17,12 +17,13 @@ from tidemill.frontends.pipeline.clauses import (
     read_options,
     read_source_params,
 )
-from tidemill.frontends.pipeline.declarations import LoadStatement
+from tidemill.frontends.pipeline.declarations import LoadStatement, Mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind, template_in
 from tidemill.frontends.tables import query_of
 from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.source import source_of
+from tidemill.model.strategy import MaterializedView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,11 +80,14 @@ def read_load(reader: TokenReader, names: Names, into: DeclarationCollector, ori
 
 def read_create_table(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
     reader.take("OR", "REPLACE")
-    reader.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …;")
+    if reader.take("MATERIALIZED"):
+        _read_materialized_view(reader, names, into, origin)
+        return
+    reader.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …; or CREATE MATERIALIZED VIEW name AS SELECT …;")
     table = _declared_table(reader, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
     mode, given = read_mode_and_options(reader, "CREATE TABLE", TABLE_MODES)
     options = _options(given, "CREATE TABLE")
-    _expect_as(reader)
+    _expect_as(reader, "CREATE TABLE", CLAUSES)
     if reader.at("INCREMENTAL"):
         refuse_mode(mode.span)
         into.add_join(table.text, *read_join_statement(reader, names.naming, origin), options)
@@ -91,6 +95,20 @@ def read_create_table(reader: TokenReader, names: Names, into: DeclarationCollec
     expect_query(reader, "AS")
     query = reader.query(query_end(reader))
     reader.end()
+    into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
+
+
+def _read_materialized_view(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
+    statement = "CREATE MATERIALIZED VIEW"
+    reader.expect("VIEW", "CREATE MATERIALIZED", f"{statement} name AS SELECT …;")
+    table = _declared_table(reader, names.declare_table, statement, f"write {statement} daily AS SELECT …;")
+    given = read_object(reader, "OPTIONS") if reader.take("OPTIONS") else None
+    options = _options(given, statement)
+    _expect_as(reader, statement, ("OPTIONS",))
+    expect_query(reader, "AS")
+    query = reader.query(query_end(reader))
+    reader.end()
+    mode = Mode(MaterializedView(), text="MATERIALIZED VIEW")
     into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
 
 
@@ -162,15 +180,14 @@ def _incremental_by(reader: TokenReader) -> tuple[str | None, Duration | int | N
     return column, read_lookback(reader)
 
 
-def _expect_as(reader: TokenReader) -> None:
+def _expect_as(reader: TokenReader, statement: str, clauses: tuple[str, ...]) -> None:
     if reader.take("AS"):
         return
     token = reader.token
-    words = (*CLAUSES, "AS")
     remedy = "write AS and a query"
     if token is not None and token.kind is Kind.WORD:
-        remedy = suggestion(token.raw, words, remedy)
-    reader.fail_here("CREATE TABLE needs AS and a query", remedy)
+        remedy = suggestion(token.raw, (*clauses, "AS"), remedy)
+    reader.fail_here(f"{statement} needs AS and a query", remedy)
 
 
 def expect_query(reader: TokenReader, after: str) -> None:

@@ -1,0 +1,62 @@
+"""One refresh of a materialized view: by what changed in its inputs, where plan and Spark agree on that, or whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidemill.errors import ArgumentError
+from tidemill.execution.attempt import Gathered, Refreshed, Task
+from tidemill.execution.commit import commit
+from tidemill.execution.query_source import ViewSource
+from tidemill.execution.results import RefreshReport
+from tidemill.execution.same_plan import why_unsafe
+from tidemill.execution.step import RowsRead, gather
+from tidemill.execution.view_changes import refresh_by_changes
+from tidemill.formats.base import Conflict
+from tidemill.planning.notices import Facts
+from tidemill.planning.plan import fill
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.execution.attempt import Attempt
+    from tidemill.execution.results import StepResult
+    from tidemill.planning.plan import StepPlan
+    from tidemill.planning.refresh import RefreshPlan
+
+
+def commit_refresh(spark: SparkSession, plan: StepPlan, source: ViewSource) -> StepResult:
+    """Executes the plan of a materialized view in one commit or none."""
+    return commit(Task(spark, plan, source, gather_refresh))
+
+
+def gather_refresh(attempt: Attempt) -> Gathered:
+    """What the view becomes by the versions to which its inputs are pinned."""
+    source = attempt.source
+    assert isinstance(source, ViewSource)  # noqa: S101  made for views only
+    facts = Facts(version=source.version(), inputs=source.view_inputs(attempt.base))
+    plan = fill(attempt.plan, facts)
+    if plan.refresh and plan.refresh.rule and (unsafe := why_unsafe(attempt, source, plan.refresh)):
+        plan = fill(attempt.plan, replace(facts, unsafe=unsafe))
+    refresh = _accepted(plan)
+    if refresh.rule is not None:
+        return refresh_by_changes(attempt, source, plan)
+    gathered = gather(attempt, lambda attempt, reading: RowsRead(attempt.source.read(reading), plan, None))
+    if source.has_moved():
+        raise Conflict(f"an input of {attempt.table.name} was changed while it was read")
+    return replace(gathered, refreshed=Refreshed(RefreshReport("full", refresh.reason)))
+
+
+def _accepted(plan: StepPlan) -> RefreshPlan:
+    """How it is done; an error where its declaration wants no such run."""
+    refresh = plan.refresh
+    assert refresh is not None  # noqa: S101  planned for views only
+    if refresh.refused:
+        raise ArgumentError(
+            "view.not_incremental",
+            f"{plan.table.name} cannot be refreshed incrementally: {refresh.why}.",
+            f'Allow full refreshes ("refresh": "auto"), or change its query. {plan.table.name} is unchanged.',
+            origin=refresh.place or plan.table.origin,
+        )
+    return refresh

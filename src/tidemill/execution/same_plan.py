@@ -1,0 +1,52 @@
+"""The guard of rewritten queries: what sqlglot has read and written again means to Spark what its author wrote.
+
+Both texts have the same optimised plan, or the query is computed whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tidemill.spark.session import statements
+
+if TYPE_CHECKING:
+    from tidemill.execution.attempt import Attempt
+    from tidemill.execution.query_source import ViewSource
+    from tidemill.planning.refresh import RefreshPlan
+
+_MOST_FIELDS = "spark.sql.debug.maxToStringFields"
+_OPTIMISED = re.compile(r"== Optimized Logical Plan ==\n(.*?)\n\n== Physical Plan ==", re.DOTALL)
+_NUMBERED = re.compile(r"#(\d+)L?")
+_ALIAS = re.compile(r" AS (.*?)#(\d+)")  # the rewritten text has names of its own where its author gave none
+_DIFFERENT = "Spark would plan its rewritten text otherwise, so that it cannot be rewritten safely"
+_NOT_REPEATABLE = re.compile(r"\b(rand|randn|uuid|shuffle|monotonically_increasing_id|PythonUDF|ScalaUDF)\(")
+
+
+def why_unsafe(attempt: Attempt, source: ViewSource, refresh: RefreshPlan) -> str | None:
+    """Why the query must not be rewritten; None where it may be."""
+    assert refresh.inputs is not None  # noqa: S101  a rule was found for them
+    assert refresh.view is not None  # noqa: S101
+    original, rewritten = (optimised_plan(attempt, source, text) for text in (refresh.inputs.text, refresh.view.text))
+    if original is None or original != rewritten:
+        return _DIFFERENT
+    if found := _NOT_REPEATABLE.search(original):
+        return f"{found.group(1)} gives other values in each run"
+    return None
+
+
+def optimised_plan(attempt: Attempt, source: ViewSource, text: str) -> str | None:
+    """What Spark makes of a query, its columns numbered in the order in which they come."""
+    session, bound = source.bound(attempt.spark, text)
+    with statements(session, {_MOST_FIELDS: "10000"}) as own:
+        row = own.sql(f"EXPLAIN EXTENDED {bound}").first()
+    found = _OPTIMISED.search(str(row[0])) if row else None
+    return _numbered(found.group(1)) if found else None
+
+
+def _numbered(plan: str) -> str:
+    for name, number in {(each[1], each[2]) for each in _ALIAS.finditer(plan)}:
+        plan = plan.replace(f"{name}#{number}", f"#{number}")
+    numbers: dict[str, int] = {}
+    plan = _NUMBERED.sub(lambda match: f"#{numbers.setdefault(match.group(1), len(numbers))}", plan)
+    return plan.replace("Join Cross", "Join Inner")
