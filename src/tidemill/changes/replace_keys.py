@@ -5,6 +5,7 @@ All comparison is of bags of rows, null-safe, and by canonical forms (`changes/c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,16 @@ from pyspark.sql import functions as F
 
 from tidemill.changes.columns import char_length
 from tidemill.changes.compare import canonical, comparable
-from tidemill.changes.compile import ALL_COUNTS
+from tidemill.changes.compile import ALL_COUNTS, EMPTIED, column_types, compile_change, refuse_shrink
 from tidemill.changes.match import FEW_KEYS, FEW_ROWS, as_read, within
 from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of
 from tidemill.errors import StateError
-from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, ReplaceByKey
+from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, OverwriteRows, ReplaceByKey
 from tidemill.formats.row_changes import WEIGHT
 from tidemill.model.cursor import CursorKind
 from tidemill.model.names import of, quote, spelled
 from tidemill.model.record import Counts
+from tidemill.model.strategy import MaterializedView, Replace
 from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import StructType
 
-    from tidemill.formats.base import KeyRange, Profile
+    from tidemill.formats.base import Change, KeyRange, Profile, Target
 
 _STORED, _GIVEN, _SAME = "__tidemill_stored", "__tidemill_given", "__tidemill_same"
+_MOST_DIFFERENT = 0.5  # of the rows of both sides: from there on the table is written whole
 _NUMBER, _COPIES, _ROW = "__tidemill_number", "__tidemill_copies", "__tidemill_row"
 
 
@@ -112,6 +115,24 @@ def change_contents(
     rows = stays.unionByName(entering)
     few = F.broadcast(gone) if contents <= FEW_ROWS else gone
     return Compiled(replacing(held.schema, keys, few, rows, ranges), counts, ALL_COUNTS)
+
+
+@compile_change.register(MaterializedView)
+def _(strategy: MaterializedView, change: Change, target: Target) -> Compiled:
+    """Only what differs is written, so that views of this one have little to follow; all of it where most differs."""
+    if column_types(change.rows.schema) != column_types(target.rows.schema):
+        return compile_change.dispatch(Replace)(strategy, change, target)
+    rows, held = change.rows, target.rows.select(*map(quote, change.rows.columns))
+    signed = rows.withColumn(WEIGHT, F.lit(1)).unionAll(held.withColumn(WEIGHT, F.lit(-1)))
+    compiled = change_contents(target.rows, signed, target.name, volatile=change.volatile)
+    counts = replace(compiled.counts, unchanged=change.profile.rows - compiled.counts.inserted)
+    before = counts.unchanged + counts.deleted
+    if strategy.max_shrink is not None:
+        refuse_shrink(strategy.max_shrink, before - change.profile.rows, before, target.name)
+    notices = EMPTIED if change.profile.rows == 0 and before else ()
+    differs = counts.inserted + counts.deleted > (before + change.profile.rows) * _MOST_DIFFERENT
+    operation = OverwriteRows(rows) if differs else compiled.operation
+    return Compiled(operation, counts, ALL_COUNTS, notices=notices)
 
 
 def not_as_recorded(name: str, missing: int) -> StateError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.formats.registry import format_at, log_at
 from tidemill.model.format import Capability, can
+from tidemill.model.record import content_of
 
 if TYPE_CHECKING:
     from tidemill.formats.port import TableLog
@@ -16,15 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A table at the version that a run reads."""
+    """A table at the version that a run reads. `content` is what it holds, whatever is noted on it since."""
 
     path: str
     log: TableLog
     snapshot: Snapshot
-
-    @property
-    def version(self) -> int:
-        return self.snapshot.version
+    version: int
+    content: str
 
     @property
     def is_read_by_path(self) -> bool:
@@ -32,15 +31,25 @@ class Pin:
         kind = format_at(self.path)
         return kind is not None and can(kind, Capability.READ_BY_PATH) and can(kind, Capability.TIME_TRAVEL)
 
-    @property
-    def content(self) -> str:
-        """What it holds, whatever is noted on it since."""
-        return self.snapshot.content
+    def before(self, content: str | None) -> Pin | None:
+        """The same table when it held this content; None where its log no longer knows that."""
+        version = version_in(content)
+        if content is None or version is None or content == self.content:
+            return self if content == self.content else None
+        commit = self.log.commit(version)
+        is_same = commit is not None and content == content_of(self.snapshot.table_id, version, commit.id)
+        return replace(self, version=version, content=content) if is_same else None
 
     def content_now(self) -> str | None:
         """The same of the table as it has come to be since."""
         snapshot = log_at(self.path).snapshot()
         return snapshot.content if snapshot else None
+
+
+def version_in(content: str | None) -> int | None:
+    """The version of a table that had this content."""
+    number = (content or "").rpartition("@")[2].partition(".")[0]
+    return int(number) if number.isdecimal() else None
 
 
 @dataclass
@@ -56,7 +65,7 @@ class Pins:
             if path not in self._pins:
                 log = log_at(path)
                 snapshot = log.snapshot()
-                self._pins[path] = Pin(path, log, snapshot) if snapshot else None
+                self._pins[path] = Pin(path, log, snapshot, snapshot.version, snapshot.content) if snapshot else None
             return self._pins[path]
 
     def release(self, path: str) -> None:

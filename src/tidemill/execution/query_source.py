@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+from tidemill.execution.pins import version_in
 from tidemill.frontends.sql.inlining import inline_views
 from tidemill.frontends.sql.scopes import inputs_of
 from tidemill.model.cursor import WINDOW_PARAMETERS
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tidemill.execution.pins import Pin
     from tidemill.model.cursor import Cursor
     from tidemill.model.query import Query
-    from tidemill.model.record import Snapshot
+    from tidemill.model.record import Record, Snapshot
     from tidemill.sources.protocol import Reading
 
 
@@ -113,9 +114,10 @@ _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "
 
 @dataclass(frozen=True)
 class ViewSource(QuerySource):
-    """The rows of the query of a materialized view."""
+    """The rows of the query of a materialized view, over tables as the run has pinned them, or as `pins` say."""
 
     input_name: str = ""
+    pins: Mapping[str, Pin] = field(default_factory=dict)
 
     @property
     def is_bounded(self) -> bool:
@@ -140,6 +142,8 @@ class ViewSource(QuerySource):
 
     def pin(self, name: str) -> Pin | None:
         """The version of a table that the run reads; None where it has none that could be read again."""
+        if name in self.pins:
+            return self.pins[name]
         path = self.catalog.place(name)
         return self.catalog.pins.at(path) if path else None
 
@@ -181,6 +185,13 @@ class ViewSource(QuerySource):
         pins = {name: self.pin(name) for name in self.inputs}
         return {name: f"{pin.path}@v{pin.version}" for name, pin in pins.items() if pin and pin.is_read_by_path}
 
+    def as_recorded(self, record: Record | None) -> ViewSource:
+        """The same over its tables as the last run saw them, as far as they can still be read so."""
+        recorded = recorded_versions(record, self.input_name)
+        pins = {name: pin for name in self.read_tables if (pin := self.pin(name)) and not self._read_views}
+        found = {name: older for name, pin in pins.items() if (older := pin.before(recorded.get(name)))}
+        return replace(self, pins=found)
+
     def _content(self, name: str) -> str | None:
         pin = self.pin(name)
         return pin.content if pin else None
@@ -205,14 +216,6 @@ class ViewSource(QuerySource):
             return state
         changes = pin.log.changes_since(since, pin.version, content=state.recorded)
         return replace(state, changes=changes)
-
-
-def version_in(content: str | None) -> int | None:
-    """The version of a table that had this content."""
-    if content is None or "@" not in content:
-        return None
-    number = content.rpartition("@")[2].partition(".")[0]
-    return int(number) if number.isdecimal() else None
 
 
 def _types(pin: Pin) -> dict[str, str]:

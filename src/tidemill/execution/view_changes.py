@@ -14,8 +14,8 @@ from tidemill.changes.match import within
 from tidemill.changes.profile import profile
 from tidemill.changes.replace_keys import change_contents, replace_keys
 from tidemill.execution.attempt import Gathered, Refreshed, held_rows
+from tidemill.execution.pins import version_in
 from tidemill.execution.prepare import Prepared
-from tidemill.execution.query_source import version_in
 from tidemill.execution.results import RefreshReport
 from tidemill.formats.base import Change, Compiled, Profile
 from tidemill.formats.registry import store_at

@@ -15,6 +15,7 @@ from tidemill.execution.functions import Expecting
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.prepare import Prepared, prepare
 from tidemill.execution.producers import LoadsSource
+from tidemill.execution.query_source import ViewSource
 from tidemill.execution.step import window_of
 from tidemill.formats.registry import store_of
 from tidemill.ledger.ledger import Ledger, Step, ledger_file, now
@@ -164,6 +165,28 @@ class Verification:
         return tuple(notes)
 
 
+class ViewVerification(Verification):
+    """A materialized view, against its query over the tables as its last run saw them, where they still are."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: ViewSource,
+        store: Store,
+        snapshot: Snapshot,
+        now: datetime,
+        variables: Mapping[str, str],
+    ) -> None:
+        super().__init__(spark, table, source.as_recorded(snapshot.record), store, snapshot, now, variables)
+        self.has_moved = self.source.version() != source.version()
+
+    def _notes(self, prepared: Prepared, sides: Sides, held: Sequence[str]) -> tuple[str, ...]:
+        notes = super()._notes(prepared, sides, held)
+        moved = "compared with its inputs as of its last run: they have changed since"
+        return (*notes, moved) if self.has_moved else notes
+
+
 class LoadsVerification(Verification):
     """Sources that have progress of their own; a table that is computed whole each run is verified as a query is."""
 
@@ -286,6 +309,10 @@ def verify_table(
         snapshot = known_of(table, store.snapshot())
         if snapshot is None:
             return Verified(table.name, against, there=False)
+        if table.strategy.refresh is not None:
+            source = source_of(table)
+            assert isinstance(source, ViewSource)  # noqa: S101  made for views only
+            return ViewVerification(spark, table, source, store, snapshot, now, variables).verify(against)
         if table.function is None:
             kind = LoadsVerification if len(table.parts) > 1 else Verification
             return kind(spark, table, source_of(table), store, snapshot, now, variables).verify(against)
