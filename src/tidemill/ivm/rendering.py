@@ -116,7 +116,7 @@ def taken_back(now: exp.Select, changes: str, used: Sequence[str], keep: exp.Exp
     if keep is not None:
         gone.set("where", exp.Where(this=keep))
     both = exp.union(here, gone, distinct=False, copy=False)
-    summed = exp.alias_(exp.Sum(this=exp.column(COUNT, quoted=True)), COUNT, quoted=True)
+    summed = exp.alias_(exp.cast(exp.Sum(this=exp.column(COUNT, quoted=True)), "bigint"), COUNT, quoted=True)
     netted = select_from(both, plain, summed)
     netted.set("group", exp.Group(expressions=[each.copy() for each in plain]))
     held = select_from(netted, plain, exp.column(COUNT, quoted=True))

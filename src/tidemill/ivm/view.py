@@ -14,13 +14,14 @@ from tidemill.ivm.linear import check_linear, is_linear
 from tidemill.ivm.pieces import Locality
 from tidemill.ivm.reading import own_nodes, read_query
 from tidemill.ivm.refusal import NotIncremental
-from tidemill.ivm.rendering import fill, render
+from tidemill.ivm.rendering import fill, relation, render
 from tidemill.ivm.rules import Body, Linear, Local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tidemill.ivm.blocks import Block
+    from tidemill.ivm.pieces import Pieces
     from tidemill.ivm.reading import Occurrence
 
 Rule = Linear | Local
@@ -71,8 +72,13 @@ class ViewQuery:
         """The query as it was understood, over the tables as they are called in the original."""
         return self.render("spark")
 
-    def render(self, dialect: str) -> str:
-        return render(fill(self.block.node, {number: each.written for number, each in self.by_number.items()}), dialect)
+    def render(self, dialect: str, names: Mapping[str, str] | None = None) -> str:
+        """The same in another dialect, and over other relations where `names` has some for tables."""
+        places = {
+            number: relation(names[each.table]) if names and each.table in names else each.written
+            for number, each in self.by_number.items()
+        }
+        return render(fill(self.block.node, places), dialect)
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -125,8 +131,9 @@ class ViewQuery:
             raise ValueError(f"the query reads none of {', '.join(sorted(changed))}")
         return numbers
 
-    def _pieces(self, numbers: frozenset[int]) -> list:
-        found = [each for each in Locality(self.types, numbers).pieces(self.block) if numbers <= each.cuts.keys()]
+    def _pieces(self, numbers: frozenset[int]) -> list[Pieces]:
+        used = {n: {name: self.types[n][name] for name in each.used} for n, each in self.by_number.items()}
+        found = [each for each in Locality(used, numbers).pieces(self.block) if numbers <= each.cuts.keys()]
         return sorted(found, key=lambda each: (-len(each.cuts), -len(set(each.cuts.values()))))
 
     def _refusal(self, numbers: frozenset[int]) -> NotIncremental:
