@@ -1,0 +1,37 @@
+"""Incremental view maintenance: from a query, and which of its tables changed, to the SQL that brings it up to date.
+
+This is the door; nothing behind it knows Spark.
+
+    view = analyse(text, {"orders": {"o_orderkey": "bigint", …}, …})      # raises NotIncremental
+    rule = view.rule(frozenset({"orders"}))                               # raises NotIncremental
+
+`NotIncremental` has `reason` (a part of a sentence), `line`, `column`, `word` (a place in the text, or None).
+
+`view` has `text` (the query as it was understood, for the guard), `output` (its columns as `text` names them: those
+without an alias are `_col_2`, where Spark says `count(1)`; compare by place), `occurrences` (`number`, `table`,
+`used`), `tables`, `used(table)`, `blocks` (a tree of `kind`, `text`, `tables`, `children`), `volatile` (output columns
+that are made by the clock and the like alone), `rule(changed)`, `rules(changed)` (all that fit, best first; they
+differ in their key, so the execution may choose the one with the fewest keys).
+
+A rule has `name`, `key` and `why` for people, `on` and `by_content`, and SQL texts made from `names` (`Names`):
+
+    Linear   signed(names)                                   view.output + __w
+    Local    keys(names)                                     distinct k0, k1, … of the changed rows, settled as names.keys
+             new(names, near)                                the rows of these keys; on[i] is the output column of k_i
+             signed(names, near)                             view.output + __w; for by_content (on is empty)
+
+`near(column, n)` gives a condition in Spark SQL on the column (its SQL, such as "`_u`.`l_orderkey`") that all values
+of the key n meet, NULL included, or None. All texts take `dialect="spark"`. Names of relations are one identifier each.
+The columns of `names.changes(table)` are `view.used(table)` and `__w`.
+
+Cut tables are never needed for exactness where they did not change, but pieces outside of the keys are computed from
+parts only: an error of arithmetic that only these raise calls for a full refresh.
+"""
+
+from tidemill.ivm.reading import Occurrence
+from tidemill.ivm.refusal import NotIncremental
+from tidemill.ivm.rendering import Names
+from tidemill.ivm.rules import Linear, Local
+from tidemill.ivm.view import BlockText, Rule, ViewQuery, analyse
+
+__all__ = ["BlockText", "Linear", "Local", "Names", "NotIncremental", "Occurrence", "Rule", "ViewQuery", "analyse"]

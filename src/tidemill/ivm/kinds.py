@@ -1,0 +1,132 @@
+"""Types as far as the rules need them: the declared type of a column that is only passed on, and what is exact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from sqlglot import exp
+
+from tidemill.ivm.blocks import SelectBlock, SetBlock, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidemill.ivm.blocks import Block, Source
+
+Kind = Literal["whole", "decimal", "float", "other", "null"]
+Types = "Mapping[int, Mapping[str, str]]"  # the declared types of each occurrence's columns
+
+_WHOLE = {"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"}
+_SMALL = {"tinyint", "byte", "smallint", "short", "int", "integer"}
+_SPELLINGS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}
+_KEYS = {"tinyint", "smallint", "int", "bigint", "string", "date", "timestamp", "timestamp_ntz", "boolean", "binary"}
+
+
+def declared(text: str) -> str:
+    """A type in one spelling."""
+    short = "".join(text.lower().split())
+    return _SPELLINGS.get(short, short)
+
+
+def can_be_key(text: str | None) -> bool:
+    """Whether equal means the same for values of this type: not for floats, nor under a collation."""
+    if text is None:
+        return False
+    base = text.split("(")[0]
+    return base in _KEYS or base in {"decimal", "varchar"}
+
+
+def type_of(source: Source, name: str, types: Mapping[int, Mapping[str, str]]) -> str | None:
+    """The declared type of a column, where no expression has changed it on the way."""
+    if source.number is not None:
+        found = types[source.number].get(name)
+        return declared(found) if found else None
+    return output_type(source.block, name, types) if source.block else None
+
+
+def output_type(block: Block, name: str, types: Mapping[int, Mapping[str, str]]) -> str | None:
+    if isinstance(block, SetBlock):
+        place = block.left.names.index(name)
+        left = output_type(block.left, name, types)
+        return left if left == output_type(block.right, block.right.names[place], types) else None
+    value = block.value(name)
+    return type_of(owner_of(value, block), value.name, types) if isinstance(value, exp.Column) else None
+
+
+def kind_of(node: exp.Expr | None, block: SelectBlock, types: Mapping[int, Mapping[str, str]]) -> Kind | None:
+    """What arithmetic on this value means; None where that is not known, so that it may be a float."""
+    match node:
+        case exp.Column():
+            return _kind_of_column(owner_of(node, block), node.name, types)
+        case exp.Paren() | exp.Neg() | exp.Abs() | exp.Sum() | exp.Min() | exp.Max() | exp.Alias() | exp.Filter():
+            return kind_of(node.this, block, types)
+        case exp.Distinct():
+            return kind_of(node.expressions[0], block, types) if len(node.expressions) == 1 else None
+        case exp.Literal():
+            return _kind_of_literal(node)
+        case exp.Null():
+            return "null"
+        case exp.Count() | exp.CountIf():
+            return "whole"
+        case exp.Cast():
+            return kind_of_type(node.to.sql("spark"))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
+            return _joined(kind_of(node.left, block, types), kind_of(node.right, block, types))
+        case exp.Div():
+            both = _joined(kind_of(node.left, block, types), kind_of(node.right, block, types))
+            return both if both == "decimal" else "float"
+        case exp.Avg():
+            return "decimal" if kind_of(node.this, block, types) == "decimal" else "float"
+        case exp.Coalesce():
+            return _joined(*(kind_of(each, block, types) for each in (node.this, *node.expressions)))
+        case exp.Case():
+            values = [each.args["true"] for each in node.args["ifs"]]
+            return _joined(*(kind_of(each, block, types) for each in (*values, node.args.get("default") or exp.Null())))
+        case exp.If():
+            values = [node.args["true"], node.args.get("false") or exp.Null()]
+            return _joined(*(kind_of(each, block, types) for each in values))
+    return None
+
+
+def _kind_of_column(source: Source, name: str, types: Mapping[int, Mapping[str, str]]) -> Kind | None:
+    if source.number is not None:
+        found = types[source.number].get(name)
+        return kind_of_type(found) if found else None
+    return _kind_of_output(source.block, name, types) if source.block else None
+
+
+def _kind_of_output(block: Block, name: str, types: Mapping[int, Mapping[str, str]]) -> Kind | None:
+    if isinstance(block, SetBlock):
+        other = block.right.names[block.left.names.index(name)]
+        return _joined(_kind_of_output(block.left, name, types), _kind_of_output(block.right, other, types))
+    return kind_of(block.value(name), block, types)
+
+
+def kind_of_type(text: str) -> Kind:
+    base = declared(text).split("(")[0]
+    if base in _WHOLE:
+        return "whole"
+    if base in {"decimal", "dec", "numeric"}:
+        return "decimal"
+    return "float" if base in {"float", "double", "real"} else "other"
+
+
+def _kind_of_literal(node: exp.Literal) -> Kind:
+    if node.is_string:
+        return "other"
+    written = node.name.lower()
+    if written.isdigit():
+        return "whole"
+    return "decimal" if written.replace(".", "", 1).isdigit() else "float"
+
+
+def _joined(*kinds: Kind | None) -> Kind | None:
+    """Of several values that become one; numbers beside anything else are not known."""
+    known = {each for each in kinds if each != "null"}
+    if None in known:
+        return None
+    if "float" in known:
+        return "float"
+    if "other" in known:
+        return "other" if known == {"other"} else None
+    return "decimal" if "decimal" in known else "whole"

@@ -1,0 +1,127 @@
+"""Views kept up to date on DuckDB, as an execution would: pinned tables, signed changes, settled keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from tidemill.ivm import Rule
+
+Rows = list[tuple[Any, ...]]
+Schema = dict[str, dict[str, str]]
+_DUCK = {"string": "varchar", "int": "integer", "timestamp_ntz": "timestamp"}
+
+
+@dataclass
+class Names:
+    """Relations in DuckDB; each term of a rule has keys of its own."""
+
+    keys: str = "keys"
+
+    def now(self, table: str) -> str:
+        return f"{table}_now"
+
+    def before(self, table: str) -> str:
+        return f"{table}_before"
+
+    def changes(self, table: str) -> str:
+        return f"{table}_changes"
+
+
+@dataclass
+class Duck:
+    """Tables with their rows as they were at the last refresh, and as they are now."""
+
+    schema: Schema
+    before: dict[str, Rows]
+    now: dict[str, Rows] = field(default_factory=dict)
+    connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
+
+    def __post_init__(self) -> None:
+        self.connection.execute("PRAGMA threads=1")
+        for table in self.schema:
+            for state in ("before", "now", "changes"):
+                self._create(f"{table}_{state}", self.schema[table], state == "changes")
+            self._fill(f"{table}_before", self.before[table])
+            self.now[table] = list(self.before[table])
+            self._fill(f"{table}_now", self.now[table])
+            self.connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {table}_now")
+
+    def _create(self, name: str, columns: dict[str, str], is_signed: bool) -> None:
+        types = [f'"{each}" {_DUCK.get(kind, kind)}' for each, kind in columns.items()]
+        signs = ["__w integer"] if is_signed else []
+        self.connection.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(types + signs)})")
+
+    def _fill(self, name: str, rows: Rows) -> None:
+        self.connection.execute(f"DELETE FROM {name}")
+        if rows:
+            marks = ", ".join("?" for _ in rows[0])
+            values = ", ".join(f"({marks})" for _ in rows)
+            self.connection.execute(f"INSERT INTO {name} VALUES {values}", [each for row in rows for each in row])
+
+    def change(self, inserted: dict[str, Rows], deleted: dict[str, Rows]) -> frozenset[str]:
+        """The tables that changed."""
+        for table in self.schema:
+            come, go = inserted.get(table, []), deleted.get(table, [])
+            held = Counter(self.now[table])
+            assert not Counter(go) - held
+            self.now[table] = list((held - Counter(go) + Counter(come)).elements())
+            self._fill(f"{table}_now", self.now[table])
+            self._fill(f"{table}_changes", [(*row, 1) for row in come] + [(*row, -1) for row in go])
+        return frozenset(each for each in self.schema if inserted.get(each) or deleted.get(each))
+
+    def advance(self) -> None:
+        """What is there now becomes what was there before."""
+        for table in self.schema:
+            self._fill(f"{table}_before", self.now[table])
+            self._fill(f"{table}_changes", [])
+
+    def full(self, text: str) -> Counter[tuple[Any, ...]]:
+        """The user's own text over the tables as they are now."""
+        return Counter(self.rows(sqlglot.transpile(text, read="spark", write="duckdb")[0]))
+
+    def rows(self, text: str) -> Rows:
+        return [tuple(_comparable(each) for each in row) for row in self.connection.execute(text).fetchall()]
+
+    def settle(self, name: str, text: str) -> None:
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
+
+    def refreshed(self, rule: Rule, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+        """What a target holds after the rule was applied to it."""
+        return _REFRESH[rule.name](self, rule, held, output)
+
+    def _by_content(self, held: Counter[tuple[Any, ...]], signed: Rows) -> Counter[tuple[Any, ...]]:
+        result = Counter(held)
+        for *row, sign in signed:
+            result[tuple(row)] += sign
+        assert all(count >= 0 for count in result.values()), "a row went that was not there"
+        return +result
+
+    def _linear(self, rule: Any, held: Counter[tuple[Any, ...]], _output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+        return self._by_content(held, self.rows(rule.signed(Names(), dialect="duckdb")))
+
+    def _local(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+        self.settle("keys", rule.keys(Names(), dialect="duckdb"))
+        if rule.by_content:
+            return self._by_content(held, self.rows(rule.signed(Names(), dialect="duckdb")))
+        return self._by_key(rule, held, output)
+
+    def _by_key(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+        keys = set(self.rows("SELECT * FROM keys"))
+        places = [output.index(each) for each in rule.on]
+        kept = Counter({row: n for row, n in held.items() if tuple(row[each] for each in places) not in keys})
+        return kept + Counter(self.rows(rule.new(Names(), dialect="duckdb")))
+
+
+def _comparable(value: Any) -> Any:
+    """Floats up to what another order of adding changes; lists can be counted."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+_REFRESH: dict[str, Any] = {"linear": Duck._linear, "local": Duck._local}
