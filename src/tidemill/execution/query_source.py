@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.execution.pins import version_in
+from tidemill.formats.registry import log_at
 from tidemill.frontends.sql.inlining import inline_views
 from tidemill.frontends.sql.scopes import inputs_of
 from tidemill.model.cursor import WINDOW_PARAMETERS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from tidemill.execution.catalog import Catalog
     from tidemill.execution.pins import Pin
+    from tidemill.formats.row_changes import InputChanges
     from tidemill.model.cursor import Cursor
     from tidemill.model.query import Query
     from tidemill.model.record import Record, Snapshot
@@ -157,7 +159,17 @@ class ViewSource(QuerySource):
         names = self.read_tables
         states = [self._state(name, tuple(written.get(self.catalog.naming.key(name), ())), recorded) for name in names]
         views = {name: self.catalog.views[name.lower()].sql_hash for name in self._read_views}
-        return ViewInputs(text, tuple(states), tuple(name for name in views if views[name] != recorded.get(name)))
+        changed = tuple(name for name in views if views[name] != recorded.get(name))
+        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot))
+
+    def _own_changes(self, snapshot: Snapshot | None) -> InputChanges | None:
+        """The rows that others changed in the table of the view itself."""
+        path = self.catalog.path_of(self.name)
+        if path is None or snapshot is None or snapshot.record_version is None:
+            return None
+        if not snapshot.foreign_adds and not snapshot.robbed:
+            return None
+        return log_at(path).changes_since(snapshot.record_version, snapshot.version)
 
     def bound(self, spark: SparkSession, text: str) -> tuple[SparkSession, str]:
         """A query over these tables with their paths at the pinned versions, and a session for it."""

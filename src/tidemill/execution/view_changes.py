@@ -189,6 +189,15 @@ class RefreshWork:
         rows = self.relations.session.sql(statement).toDF(*self.output, *more)
         return rows.select(*[F.col(quote(name)) for name in self.held.columns], *more)
 
+    def with_foreign_keys(self, keys: DataFrame, on: Sequence[str]) -> DataFrame:
+        """These keys, and those of rows that others changed in the view: they are computed again too."""
+        inputs = self.relations.refresh.inputs
+        own = inputs.own if inputs else None
+        if own is None:
+            return keys
+        rows = self.attempt.store.row_changes(self.relations.session, own.since, own.until, on)
+        return keys.union(rows.select(*map(quote, on))).distinct()
+
     def named(self, columns: Sequence[str]) -> list[str]:
         """Columns of the rewritten query as the view calls them."""
         view = self.relations.refresh.view
@@ -211,12 +220,12 @@ def _(rule: Linear, work: RefreshWork) -> Found:
 @refreshed_rows.register
 def _(rule: Local, work: RefreshWork) -> Found:
     relations = work.relations
-    keys = relations.settle_keys(relations.session.sql(rule.keys(relations)))
+    on = work.named(rule.on)
+    keys = relations.settle_keys(work.with_foreign_keys(relations.session.sql(rule.keys(relations)), on))
     known = profile(keys, keys=keys.columns, listed=keys.columns)
     near = partial(_near, known)
     if not rule.on:
         return Found(_by_content(work, rule.signed(relations, near)), known.rows)
-    on = work.named(rule.on)
     replaced = keys.toDF(*on)
     names = dict(zip(keys.columns, on, strict=True))
     named = replace(known, ranges=tuple(replace(span, column=names[span.column]) for span in known.ranges))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
 
+_DISTURBED = "somebody else changed its rows since the last run"
 DECLARED_FULL = "refresh = full: its query is computed whole, and what differs is written"
 _MOST_CHANGED = 0.2  # of the rows of an input that is not small; then all of it is read as soon
 _FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner than changes are looked for
@@ -51,12 +52,14 @@ class InputState:
 class ViewInputs:
     """What a view reads, as it is pinned for a run; `text` is its query with the views of the project inside.
 
-    `changed_views` are those whose queries are not what they were.
+    `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself tells of
+    rows that others changed in it since its last run; None where nobody did.
     """
 
     text: str
     states: tuple[InputState, ...]
     changed_views: tuple[str, ...] = ()
+    own: InputChanges | None = None
 
     @property
     def changed(self) -> tuple[InputState, ...]:
@@ -115,12 +118,16 @@ def _whole(table: Table, inputs: ViewInputs, why: NotIncremental) -> RefreshPlan
 def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan:
     record = base.record
     _check_declaration(table, base, record)
+    if inputs.own is not None and inputs.own.how is None:
+        raise NotIncremental(f"{_DISTURBED}: {inputs.own.refusal}")
     _check_inputs(inputs)
     view = analyse(inputs.text, _types(inputs.states))
     rule = view.rule(frozenset(name for each in inputs.changed for name in each.written))
+    if inputs.own is not None and not rule.on:
+        raise NotIncremental(f"{_DISTURBED}, and no key tells which of them to compute again")
     if table.strategy.refresh is Refresh.AUTO:
         _check_cost(inputs)
-    return RefreshPlan(_reason(inputs.changed, rule), inputs, view=view, rule=rule)
+    return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
 
 
 def _check_declaration(table: Table, base: Snapshot, record: Record | None) -> None:
@@ -133,8 +140,6 @@ def _check_declaration(table: Table, base: Snapshot, record: Record | None) -> N
         raise NotIncremental("its query changed")
     if record.config_hash != table.config_hash:
         raise NotIncremental("its declaration changed")
-    if base.foreign_adds or base.robbed:
-        raise NotIncremental("somebody else changed its rows since the last run")
     if not table.reset_allowed or base.resists_reset:
         raise NotIncremental("its history is protected (reset_allowed = false), which only a whole result can keep")
     if table.checks:
@@ -178,13 +183,14 @@ def _changed_rows(state: InputState) -> int | None:
     return changes.added + changes.removed
 
 
-def _reason(changed: Sequence[InputState], rule: Rule) -> str:
+def _reason(inputs: ViewInputs, rule: Rule) -> str:
     parts = []
-    for each in changed:
+    for each in inputs.changed:
         rows = _changed_rows(each)
         parts.append(f"changes of {each.name}" if rows is None else f"at most {rows:,} changed rows of {each.name}")
-    key = f" · by {rule.key}" if rule.key else ""
-    return f"incremental: {', '.join(parts)}{key}"
+    key = [f"by {rule.key}"] if rule.key else []
+    repaired = ["rows that somebody else changed are computed again"] if inputs.own is not None else []
+    return f"incremental: {' · '.join([', '.join(parts), *key, *repaired])}"
 
 
 def _types(states: Sequence[InputState]) -> dict[str, Mapping[str, str]]:
