@@ -32,13 +32,13 @@ class Pin:
         return kind is not None and can(kind, Capability.READ_BY_PATH) and can(kind, Capability.TIME_TRAVEL)
 
     def before(self, content: str | None) -> Pin | None:
-        """The same table when it held this content; None where its log no longer knows that."""
+        """The same table when it held this content; None where that cannot be read any more."""
         version = version_in(content)
         if content is None or version is None or content == self.content:
             return self if content == self.content else None
         commit = self.log.commit(version)
         is_same = commit is not None and content == content_of(self.snapshot.table_id, version, commit.id)
-        return replace(self, version=version, content=content) if is_same else None
+        return replace(self, version=version, content=content) if is_same and self.is_read_by_path else None
 
     def content_now(self) -> str | None:
         """The same of the table as it has come to be since."""
