@@ -73,6 +73,16 @@ def refresh_by_changes(attempt: Attempt, source: ViewSource, plan: StepPlan) -> 
     )
 
 
+def nothing_to_refresh(attempt: Attempt, source: ViewSource, plan: StepPlan) -> Gathered:
+    """No change of a view whose record names the very versions that the run reads."""
+    held = held_rows(attempt, attempt.spark)
+    assert held is not None  # noqa: S101  it has a record
+    done = Compiled(None)
+    report = RefreshReport("incremental", plan.reason)
+    prepared, version = _prepared(attempt, held, done, 0), source.version()
+    return Gathered(plan, prepared, held, None, input_version=version, refreshed=Refreshed(report, done))
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the change of a view comes to, and how many keys were computed again."""
