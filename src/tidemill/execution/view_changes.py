@@ -245,7 +245,8 @@ def _(rule: Local, work: RefreshWork) -> Found:
 
 def _by_content(work: RefreshWork, statement: str) -> Compiled:
     signed = work.rows(statement, WEIGHT)
-    return change_contents(work.held.rows, signed, work.attempt.table.name, volatile=work.volatile)
+    table = work.attempt.table
+    return change_contents(work.held.rows, signed, table.name, volatile=work.volatile, row_key=table.strategy.row_key)
 
 
 def _near(known: Profile, column: str, number: int) -> str | None:

@@ -219,7 +219,10 @@ def _name_columns(tree: exp.Expr) -> None:
     """One name for each column: all branches of a set operation take the names of the first."""
     for operation in tree.find_all(exp.SetOperation):
         _rename(operation.right, operation.left.named_selects)
-    for query in [tree, *(each.this for each in tree.find_all(exp.Subquery) if isinstance(each.parent, _SOURCE_PLACES))]:
+    for query in [
+        tree,
+        *(each.this for each in tree.find_all(exp.Subquery) if isinstance(each.parent, _SOURCE_PLACES)),
+    ]:
         names = query.named_selects if isinstance(query, exp.Query) else []
         if len(set(names)) < len(names):
             twice = next(each for each in names if names.count(each) > 1)
@@ -234,7 +237,9 @@ def _rename(query: exp.Expr, names: list[str]) -> None:
     elif isinstance(query, exp.Select):
         if len(query.expressions) != len(names):
             raise NotIncremental("the branches of a set operation have different numbers of columns", query)
-        named = [exp.alias_(each.unalias(), name, quoted=True) for each, name in zip(query.expressions, names, strict=True)]
+        named = [
+            exp.alias_(each.unalias(), name, quoted=True) for each, name in zip(query.expressions, names, strict=True)
+        ]
         query.set("expressions", named)
 
 
