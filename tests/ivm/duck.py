@@ -101,13 +101,27 @@ class Duck:
         assert all(count >= 0 for count in result.values()), "a row went that was not there"
         return +result
 
-    def _linear(self, rule: Any, held: Counter[tuple[Any, ...]], _output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-        return self._by_content(held, self.rows(rule.signed(Names(), dialect="duckdb")))
+    def _signed(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+        del output
+        names = self._names_of_terms(rule)
+        text = rule.signed(names if rule.name == "telescoped" else names[0], dialect="duckdb")
+        return self._by_content(held, self.rows(text))
+
+    def _names_of_terms(self, rule: Any) -> list[Names]:
+        found = [Names(f"keys_{n}") for n, _ in enumerate(rule.terms)]
+        for names, term in zip(found, rule.terms, strict=True):
+            if term.name == "local":
+                self.settle(names.keys, term.keys(names, dialect="duckdb"))
+        return found
 
     def _local(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-        self.settle("keys", rule.keys(Names(), dialect="duckdb"))
         if rule.by_content:
-            return self._by_content(held, self.rows(rule.signed(Names(), dialect="duckdb")))
+            return self._signed(rule, held, output)
+        self.settle("keys", rule.keys(Names(), dialect="duckdb"))
+        return self._by_key(rule, held, output)
+
+    def _grouped(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+        self.settle("keys", rule.keys(self._names_of_terms(rule), dialect="duckdb"))
         return self._by_key(rule, held, output)
 
     def _by_key(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
@@ -124,4 +138,9 @@ def _comparable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-_REFRESH: dict[str, Any] = {"linear": Duck._linear, "local": Duck._local}
+_REFRESH: dict[str, Any] = {
+    "linear": Duck._signed,
+    "telescoped": Duck._signed,
+    "local": Duck._local,
+    "grouped": Duck._grouped,
+}
