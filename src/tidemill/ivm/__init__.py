@@ -22,6 +22,11 @@ A rule has `name`, `key` and `why` for people, `on` and `by_content`, and SQL te
     Telescoped  signed([names, …], [near, …])                one for each of its `terms`, which are Linear or Local
     Grouped  keys([names, …], [near, …])                     one for each of its `terms`: the groups, to be settled
              new(names, near)                                the rows of the groups that are names.keys here
+    Summed   initial(names)                                  the whole state (`state` are its columns), at a full refresh
+             change([names, …], [near, …])                   what comes to the state; to be settled
+             merged(state, change)                           new rows of its groups (`key_columns`), n = 0 where gone
+             beyond(state)                                   None, or SQL that has to count 0, else another rule is due
+             groups(change), visible(state, keys)            the view's keys and rows; all rows where `on` is empty
 
 Linear and Local have `terms` too, themselves. So for every rule: for each term that is local, settle `term.keys(names)`
 and give it names with these keys.
@@ -39,6 +44,7 @@ from tidemill.ivm.reading import Occurrence
 from tidemill.ivm.refusal import NotIncremental
 from tidemill.ivm.rendering import Names
 from tidemill.ivm.rules import Linear, Local, Telescoped
+from tidemill.ivm.sums import Summed
 from tidemill.ivm.view import BlockText, Rule, ViewQuery, analyse
 
 __all__ = [
@@ -50,6 +56,7 @@ __all__ = [
     "NotIncremental",
     "Occurrence",
     "Rule",
+    "Summed",
     "Telescoped",
     "ViewQuery",
     "analyse",

@@ -16,6 +16,7 @@ from tidemill.ivm.reading import own_nodes, read_query
 from tidemill.ivm.refusal import NotIncremental
 from tidemill.ivm.rendering import fill, relation, render
 from tidemill.ivm.rules import Body, Linear, Local, Telescoped
+from tidemill.ivm.sums import Summed, totals_of
 from tidemill.ivm.telescope import Chooser
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tidemill.ivm.blocks import Block
     from tidemill.ivm.reading import Occurrence
 
-Rule = Linear | Local | Grouped | Telescoped
+Rule = Linear | Local | Summed | Grouped | Telescoped
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,19 @@ class ViewQuery:
             yield Linear(body, numbers)
         pieces = chooser.pieces(numbers)
         yield from (Local(body, numbers, (each,), _first_of(body.output, each.out)) for each in pieces if each.out)
+        if summed := self._summed(body, numbers):
+            yield summed
         if grouped := self._grouped(body, numbers, is_firm=firm):
             yield grouped
         if firm:
             yield from (Local(body, numbers, (each,)) for each in pieces if not each.out)
             if telescoped := chooser.telescoped(numbers):
                 yield telescoped
+
+    def _summed(self, body: Body, numbers: frozenset[int]) -> Summed | None:
+        totals = totals_of(self.block, self.types)
+        rows = totals and Chooser(totals.body(), self.by_number, self.types).signed(numbers)
+        return Summed(body, totals, rows) if totals and rows else None
 
     def _grouped(self, body: Body, numbers: frozenset[int], *, is_firm: bool) -> Grouped | None:
         grouping = grouping_of(self.block, numbers, self.types, is_firm=is_firm)
