@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidemill.model.table import Table
 
 _DISTURBED = "somebody else changed its rows since the last run"
+_WITH_STATE = "summed"
 DECLARED_FULL = "refresh = full: its query is computed whole, and what differs is written"
 _MOST_CHANGED = 0.2  # of the rows of an input that is not small; then all of it is read as soon
 _FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner than changes are looked for
@@ -122,12 +123,21 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
         raise NotIncremental(f"{_DISTURBED}: {inputs.own.refusal}")
     _check_inputs(inputs)
     view = analyse(inputs.text, _types(inputs.states))
-    rule = view.rule(frozenset(name for each in inputs.changed for name in each.written))
+    rule = _rule_of(view, frozenset(name for each in inputs.changed for name in each.written))
     if inputs.own is not None and not rule.on:
         raise NotIncremental(f"{_DISTURBED}, and no key tells which of them to compute again")
     if table.strategy.refresh is Refresh.AUTO:
         _check_cost(inputs)
     return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
+
+
+def _rule_of(view: ViewQuery, changed: frozenset[str]) -> Rule:
+    """The best rule for a change of these tables, of those that keep nothing beside the view."""
+    best = view.rule(changed)
+    found = next((each for each in view.rules(changed) if each.name != _WITH_STATE), None)
+    if found is None:
+        raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
+    return found
 
 
 def _check_declaration(table: Table, base: Snapshot, record: Record | None) -> None:
