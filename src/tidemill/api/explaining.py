@@ -18,7 +18,6 @@ from tidemill.frontends.tables import inputs_in, query_of
 from tidemill.ivm import Local, NotIncremental
 from tidemill.model.mistakes import FileError, Text
 from tidemill.model.names import is_foreign
-from tidemill.model.query import Query
 from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation, NextRun, Prevented, reworded
 from tidemill.planning.plan import Mode
 from tidemill.planning.refresh import check_declaration, check_repeatable, place_of, view_of
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from tidemill.api.planning import Planned
     from tidemill.api.workspace import Workspace
     from tidemill.execution.catalog import Catalog
-    from tidemill.ivm import Rule, ViewQuery
+    from tidemill.ivm import BlockText, Rule, ViewQuery
+    from tidemill.model.query import Query
     from tidemill.model.table import Table
     from tidemill.planning.plan import StepPlan
     from tidemill.planning.refresh import InputState, ViewInputs
@@ -61,7 +61,9 @@ def explain_query(workspace: Workspace, text: str) -> Explanation:
     for name in inputs:
         _check_known(workspace, catalog, name)
     source = ViewSource(QUERY, query, inputs, catalog, datetime.now(workspace.spark.zone))
-    analysed = Analysis.of(query, source.view_inputs(None))
+    read = source.view_inputs(None)
+    _check_made(workspace, read)
+    analysed = Analysis.of(query, read)
     blocks = analysed.view.blocks if analysed.view else None
     found = Explanation(prevented=analysed.prevented, inputs=analysed.explained_inputs(source), query=blocks)
     return _worded(workspace, found)
@@ -83,7 +85,8 @@ class Analysis:
         try:
             view = view_of(inputs)
         except NotIncremental as why:
-            prevented = Prevented(why.reason, place_of(query, inputs, why))
+            known = not any(each.is_missing for each in inputs.states)  # else it will be, once they are there
+            prevented = Prevented(why.reason, place_of(query, inputs, why)) if known else None
         try:
             check_repeatable(query)
             if table is not None:
@@ -112,7 +115,7 @@ class Analysis:
             added=counted.added if counted else None,
             removed=counted.removed if counted else None,
             read_by=changes.how if changes else None,
-            refusal=changes.refusal if changes else "it has no versions",
+            refusal=changes.refusal if changes else None if state.is_missing else "it has no versions",
             rules=rules,
             prevented=prevented,
         )
@@ -164,7 +167,16 @@ def _next_run(plan: StepPlan) -> NextRun:
 
 def _worded(workspace: Workspace, found: Explanation) -> Explanation:
     """As users read it: short names, and no secrets."""
-    return reworded(found, lambda text: workspace.masking.mask(workspace.wording.text(text)))
+    found = reworded(found, lambda text: workspace.masking.mask(workspace.wording.text(text)))
+    inputs = tuple(replace(each, table=workspace.short(each.table)) for each in found.inputs)
+    table, query = found.table and workspace.short(found.table), found.query and _shortened(workspace, found.query)
+    return replace(found, table=table, inputs=inputs, query=query)
+
+
+def _shortened(workspace: Workspace, block: BlockText) -> BlockText:
+    """The block with its tables as all else calls them."""
+    tables, children = map(workspace.short, block.tables), (_shortened(workspace, each) for each in block.children)
+    return replace(block, tables=tuple(tables), children=tuple(children))
 
 
 def _read(text: str) -> Query:
@@ -186,3 +198,15 @@ def _check_known(workspace: Workspace, catalog: Catalog, name: str) -> None:
     known += workspace.outside
     if name not in map(str.lower, known) and catalog.place(name) is None and not is_foreign(name):
         raise unknown_table(workspace.short(name), [workspace.short(each) for each in known])
+
+
+def _check_made(workspace: Workspace, inputs: ViewInputs) -> None:
+    """Of a table that no run has made nobody knows the columns."""
+    missing = next((each for each in inputs.states if each.is_missing), None)
+    if missing is not None:
+        name = workspace.short(missing.name)
+        raise ArgumentError(
+            "explain.not_made",
+            f"{name} has not been made yet, so that its columns are not known.",
+            f"Make it first: {workspace.command('run')} --select +{name}",
+        )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _INPUTS = ("input", "recorded", "now", "rows", "changes", "if it changes")
 _INPUT_LOOKS = Looks(
     frozenset({"recorded", "now", "rows"}),
-    {"changes": ("wrap", 16), "if it changes": ("wrap", 16), "rows": ("last", 0), "input": ("cut", 16)},
+    {"if it changes": ("wrap", 26), "changes": ("wrap", 16), "rows": ("last", 0), "input": ("cut", 16)},
 )
 _QUERY = ("query", "")
 _QUERY_LOOKS = Looks(gives={"": ("wrap", 20), "query": ("cut", 16)})
@@ -97,20 +97,19 @@ def _sentences(found: Explanation) -> Iterator[tuple[str, str]]:
     if found.rule is not None:
         yield "rule", f"{found.rule.name}: {found.rule.why}"
     if found.table is None:
-        yield (
-            "refresh",
-            f"full, always: {found.prevented}" if found.prevented else "incremental, as far as stands below",
-        )
+        yield "refresh", _refresh(found)
     elif found.prevented and found.next_run not in {NextRun.FULL, NextRun.FAILS}:
         yield "later", f"full refresh: {found.prevented}"
 
 
 def _refresh(found: Explanation) -> str:
     """How a query that nobody runs yet would be."""
-    without = [each.table for each in found.inputs if each.prevented or each.refusal]
     if found.prevented:
         return f"full refresh: {found.prevented}"
-    return f"incremental, except for changes of {', '.join(without)}" if without else "incremental"
+    without = [each.table for each in found.inputs if each.prevented or each.refusal]
+    if len(without) == len(found.inputs):
+        return "full refresh, whichever input changes"
+    return f"incremental, but for changes of {', '.join(without)}" if without else "incremental"
 
 
 def _input_line(each: ExplainedInput) -> tuple[str, ...]:
@@ -122,6 +121,8 @@ def _changes(each: ExplainedInput) -> str:
     """What is known of its changes, and how they can be read."""
     if each.refusal is not None:
         return f"cannot be read: {each.refusal}"
+    if each.version is None:
+        return "not there yet"
     how = f"by {each.read_by}"
     if each.pending:
         return f"made by this run · {how}"
@@ -129,10 +130,10 @@ def _changes(each: ExplainedInput) -> str:
         return how
     if not each.changed:
         return f"none · {how}"
-    came = "" if each.added is None else f"{each.added:,} came"
-    went = "" if each.removed is None else f"{each.removed:,} went"
-    counted = ", ".join(part for part in (came, went) if part)
-    return f"at most {counted} · {how}" if counted else f"changed · {how}"
+    if each.added is None and each.removed is None:
+        return f"changed · {how}"
+    came, went = ("an unknown number" if count is None else f"{count:,}" for count in (each.added, each.removed))
+    return f"at most {came} came, {went} went · {how}"
 
 
 def _rules(each: ExplainedInput) -> str:

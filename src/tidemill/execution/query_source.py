@@ -216,7 +216,7 @@ class ViewSource(QuerySource):
         pin = self.pin(name)
         state = InputState(name, written, pin.content if pin else None, recorded.get(name))
         if pin is None:
-            return state
+            return replace(state, pending=self.catalog.naming.key(name) in self.catalog.tables)
         state = replace(
             state,
             rows=pin.snapshot.rows,

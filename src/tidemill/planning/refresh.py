@@ -35,7 +35,7 @@ class InputState:
 
     `written` are the names by which the query calls it, `types` those of its columns. `changes` is None where nothing
     has changed, or where `recorded` is None: nobody knows what the view has read of it. One that is `pending` is
-    brought up to date by an earlier step of the run that is planned.
+    brought up to date by an earlier step of the run that is planned; it may not be there yet.
     """
 
     name: str
@@ -52,6 +52,11 @@ class InputState:
     def shown(self) -> str:
         """The name that people know it by: that of the query."""
         return next(iter(self.written), self.name)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether a run has to make it first."""
+        return self.pending and self.content is None
 
     @property
     def is_changed(self) -> bool:
@@ -84,7 +89,7 @@ class ViewInputs:
 
     def after(self, earlier: Collection[str]) -> ViewInputs:
         """The same in a run whose earlier steps bring these tables up to date, by their names in lower case."""
-        states = (replace(each, pending=each.name.lower() in earlier) for each in self.states)
+        states = (replace(each, pending=each.pending or each.name.lower() in earlier) for each in self.states)
         return replace(self, states=tuple(states))
 
 
@@ -207,7 +212,7 @@ def _check_inputs(inputs: ViewInputs) -> None:
 
 def _without_columns(state: InputState) -> str:
     """Why an input has no columns that could be known without Spark."""
-    if state.pending:
+    if state.is_missing:
         return f"{state.shown} is not there yet"
     if state.content is None:
         return f"{state.shown} has no versions: LOAD it into a table to follow its changes"
