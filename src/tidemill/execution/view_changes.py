@@ -73,6 +73,16 @@ def refresh_by_changes(attempt: Attempt, source: ViewSource, plan: StepPlan) -> 
     )
 
 
+def nothing_to_refresh(attempt: Attempt, source: ViewSource, plan: StepPlan) -> Gathered:
+    """No change of a view whose record names the very versions that the run reads."""
+    held = held_rows(attempt, attempt.spark)
+    assert held is not None  # noqa: S101  it has a record
+    done = Compiled(None)
+    report = RefreshReport("incremental", plan.reason)
+    prepared, version = _prepared(attempt, held, done, 0), source.version()
+    return Gathered(plan, prepared, held, None, input_version=version, refreshed=Refreshed(report, done))
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the change of a view comes to, and how many keys were computed again."""
@@ -235,7 +245,8 @@ def _(rule: Local, work: RefreshWork) -> Found:
 
 def _by_content(work: RefreshWork, statement: str) -> Compiled:
     signed = work.rows(statement, WEIGHT)
-    return change_contents(work.held.rows, signed, work.attempt.table.name, volatile=work.volatile)
+    table = work.attempt.table
+    return change_contents(work.held.rows, signed, table.name, volatile=work.volatile, row_key=table.strategy.row_key)
 
 
 def _near(known: Profile, column: str, number: int) -> str | None:

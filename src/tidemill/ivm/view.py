@@ -30,7 +30,8 @@ Rule = Linear | Local
 @dataclass(frozen=True, slots=True)
 class BlockText:
     """A block for people: its kind ("join", "aggregate", "window", "distinct", "union all", …), what it is by, what it
-    reads."""
+    reads.
+    """
 
     kind: str
     text: str
