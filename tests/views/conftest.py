@@ -122,7 +122,7 @@ class Lake:
         self.models[name] = query
 
     def project(self, flags: str = "") -> tidemill.Project:
-        sources = "".join(f'[sources.{each}]\ntype = "delta"\npath = "lake/{each}"\n' for each in self.tables)
+        sources = "".join(f'[sources."{each}"]\ntype = "delta"\npath = "lake/{each}"\n' for each in self.tables)
         (self.folder / "tidemill.toml").write_text(f'name = "p"\n[warehouse]\npath = "warehouse"\n{sources}{flags}')
         pipelines = self.folder / "pipelines"
         pipelines.mkdir(exist_ok=True)
@@ -166,12 +166,13 @@ class Lake:
         return session.read.format("delta").option("versionAsOf", version).load(self.path(table))
 
     def _answer(self, name: str, versions: Mapping[str, int]) -> Bag:
-        session = self.spark.newSession()
+        session, query = self.spark.newSession(), self.queries[name]
         for table, version in versions.items():
-            self._at(session, table, version).createOrReplaceTempView(table)
+            quoted = f"`{table}`" if "." in table else table
+            query = query.replace(table, quoted)
+            self._at(session, table, version).createOrReplaceTempView(quoted)
         for model, text in self.models.items():
             session.sql(text).createOrReplaceTempView(model)
-        query = self.queries[name]
         for parameter, literal in self.given.items():
             query = query.replace(f"@{parameter}", literal)
         return bag(map(tuple, session.sql(query).collect()))

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from tidemill.api.results import RunStep
 
-type_of = {"k": "k long", "kv": "k long, v long", "gx": "g string, x long", "ggx": "g string, h string, x long"}
-
 
 @dataclass(frozen=True)
 class Case:
@@ -149,6 +147,9 @@ CASES = {
         {"a": "s = 'b'"},
         "local",
     ),
+    "no_columns": Case(
+        "SELECT 1 AS one FROM {a}", {"a": ("k long", [(1,), (2,)])}, {"a": [(1,), (3,)]}, {"a": "k = 2"}
+    ),
     "equal_by_a_cast": Case(
         "SELECT a.k, b.t FROM {a} a JOIN {b} b ON a.k = b.t",
         {"a": ("k long", [(1,), (10,)]), "b": ("t string", [("1",), ("01",), ("10",)])},
@@ -169,14 +170,23 @@ def test_no_view_is_wrong_whatever_rule_is_used_for_it(lake: Lake) -> None:
         for letter, (columns, rows) in case.tables.items():
             lake.table(f"{name}_{letter}", columns, *rows)
         lake.view(name, case.query.format(**{letter: f"{name}_{letter}" for letter in case.tables}))
+    lake.table("x.y_z", "k long, v long", (1, 1), (2, 2))
+    lake.table("x_y.z", "k long, v long", (1, 10), (2, 20))
+    lake.view("names_that_look_alike", "SELECT a.k, a.v, b.v AS w FROM x.y_z a JOIN x_y.z b ON a.k = b.k")
     lake.check_all(lake.run(), None)
+    lake.append("x.y_z", (1, 3))
+    lake.append("x_y.z", (2, 30))
     for name, case in CASES.items():
         for letter, condition in (case.goes or {}).items():
             lake.delta(f"{name}_{letter}").delete(condition)
         for letter, rows in case.comes.items():
             lake.append(f"{name}_{letter}", *rows)
     steps = lake.run()
-    wrong = [found for name, step in steps.items() if (found := why_wrong(lake, step, CASES[name].rule))]
+    wrong = [
+        found
+        for name, step in steps.items()
+        if (found := why_wrong(lake, step, CASES[name].rule if name in CASES else "local"))
+    ]
     assert wrong == []
 
 

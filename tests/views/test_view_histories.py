@@ -33,13 +33,9 @@ def order(key: int, customer: int | None, amount: str | None = "1.50", note: str
     return key, customer, None if amount is None else Decimal(amount), note
 
 
-def append(lake: Lake) -> None:
-    """Duplicates, NULL keys and NULLs in what is added up."""
+def append_delete_and_update(lake: Lake) -> None:
+    """Duplicates and NULL keys come, one of several equal rows goes, and rows move to other keys."""
     lake.append("orders", order(20, 1), order(21, 1), order(22, None), order(23, None, None), order(24, 9, None, None))
-
-
-def delete_and_update(lake: Lake) -> None:
-    """One of several equal rows goes, and rows move to other keys: one by Spark, one by delta-rs."""
     lake.sql("DELETE FROM {orders} WHERE id IN (20, 1)")
     lake.delta("orders").update(predicate="id = 2", updates={"customer": "3"})
     lake.sql("UPDATE {orders} SET customer = NULL WHERE id = 3")
@@ -69,6 +65,7 @@ def restore_and_widen(lake: Lake) -> None:
     lake.sql("ALTER TABLE {orders} ADD COLUMN (more STRING)")
     lake.sql("UPDATE {orders} SET more = 'x' WHERE id = 5")
     lake.sql("INSERT INTO {orders} VALUES (50, 1, 3, 'n', 'more')")
+    lake.tables["orders"] += ", more string"
 
 
 def change_the_other_side(lake: Lake) -> None:
@@ -81,7 +78,7 @@ def change_the_other_side(lake: Lake) -> None:
 def change_all(lake: Lake) -> None:
     """Several commits on both sides between two runs, some of which take each other back; and a vacuum after."""
     lake.sql("DELETE FROM {orders} WHERE customer = 3")
-    lake.append("orders", order(60, 9), order(61, 2))
+    lake.append("orders", (*order(60, 9), None), (*order(61, 2), "more"))
     lake.sql("DELETE FROM {orders} WHERE id = 60")
     lake.sql("UPDATE {customers} SET region = NULL WHERE customer = 9")
     lake.delta("customers").update(predicate="customer = 1", updates={"region": "'eu'"})
@@ -89,8 +86,7 @@ def change_all(lake: Lake) -> None:
 
 
 HISTORY = (
-    append,
-    delete_and_update,
+    append_delete_and_update,
     merge,
     overwrite,
     tidy,

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changes.compile import refuse_shrink
 from tidemill.changes.match import within
+from tidemill.changes.net import net_changes
 from tidemill.changes.profile import profile
 from tidemill.changes.replace_keys import change_contents, replace_keys
 from tidemill.execution.attempt import Gathered, Refreshed, held_rows
@@ -125,7 +126,7 @@ class Relations:
         for state in self._inputs.changed:
             rows = settle(self._changes(self._store(state), state))
             found[state.name] = rows.count()
-            self._register(_relation("changes", state), rows)
+            self._register(self._relation("changes", state), rows)
         return found
 
     def settle_keys(self, rows: DataFrame) -> DataFrame:
@@ -136,7 +137,7 @@ class Relations:
 
     def _give(self, what: str, table: str, read: Callable[[Store, InputState], DataFrame]) -> str:
         state = next(each for each in self._inputs.states if table.lower() in each.written)
-        name = _relation(what, state)
+        name = self._relation(what, state)
         if name not in self._given:
             self._register(name, read(self._store(state), state))
         return name
@@ -172,13 +173,11 @@ class Relations:
         assert state.changes is not None  # noqa: S101  planned on them
         used = self._used(state)
         rows = store.row_changes(self.session, state.changes.since, state.changes.until, used)
-        net = rows.groupBy(*map(quote, used)).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
-        copies = F.explode(F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(WEIGHT).cast("int"))).alias(WEIGHT)
-        return net.select(*map(quote, used), copies)
+        return net_changes(rows)
 
-
-def _relation(what: str, state: InputState) -> str:
-    return f"__tidemill_{what}_{state.name.replace('.', '_')}"
+    def _relation(self, what: str, state: InputState) -> str:
+        """By the place of the input among all: names of two schemas may be spelled alike."""
+        return f"__tidemill_{what}_{self._inputs.states.index(state)}"
 
 
 @dataclass(frozen=True, slots=True)
