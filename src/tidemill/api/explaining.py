@@ -20,7 +20,7 @@ from tidemill.model.mistakes import FileError, Text
 from tidemill.model.names import is_foreign
 from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation, NextRun, Prevented, reworded
 from tidemill.planning.plan import Mode
-from tidemill.planning.refresh import check_declaration, check_repeatable, place_of, view_of
+from tidemill.planning.refresh import check_declaration, check_repeatable, place_of, rules_of, view_of
 from tidemill.planning.request import USUAL
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Analysis:
             return (), None
         try:
             changed = frozenset(state.written)
-            rules = self.view.rules(changed) or (self.view.rule(changed),)
+            rules = rules_of(self.view, changed)
         except NotIncremental as why:
             return (), Prevented(why.reason, place_of(self.query, self.inputs, why))
         return tuple(map(explained_rule, rules)), None

@@ -6,15 +6,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from tidemill.changes.match import within
+from tidemill.changes.net import net_changes
 from tidemill.changes.profile import profile
 from tidemill.execution.pins import version_in
 from tidemill.formats.registry import store_at
-from tidemill.formats.row_changes import WEIGHT
 from tidemill.model.format import Capability
-from tidemill.model.names import quote
 from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
@@ -62,12 +59,12 @@ class Relations:
         for state in self._inputs.changed:
             rows = settle(self._changes(self._store(state), state))
             found[state.name] = rows.count()
-            self._register(_relation("changes", state), rows)
+            self._register(self._relation("changes", state), rows)
         return found
 
     def _give(self, what: str, table: str, read: Callable[[Store, InputState], DataFrame]) -> str:
         state = next(each for each in self._inputs.states if table.lower() in each.written)
-        name = _relation(what, state)
+        name = self._relation(what, state)
         if name not in self._given:
             self._register(name, read(self._store(state), state))
         return name
@@ -103,11 +100,11 @@ class Relations:
         assert state.changes is not None  # noqa: S101  planned on them
         used = self._used(state)
         rows = store.row_changes(self.session, state.changes.since, state.changes.until, used)
-        if not all((state.types or {}).get(name) for name in used):  # Spark groups by no maps
-            return rows
-        net = rows.groupBy(*map(quote, used)).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
-        copies = F.explode(F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(WEIGHT).cast("int"))).alias(WEIGHT)
-        return net.select(*map(quote, used), copies)
+        return net_changes(rows)
+
+    def _relation(self, what: str, state: InputState) -> str:
+        """By the place of the input among all: names of two schemas may be spelled alike."""
+        return f"__tidemill_{what}_{self._inputs.states.index(state)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,3 @@ class KeyedRelations:
         rows = settle(rows)
         rows.createOrReplaceTempView(self.keys)
         return SettledKeys(rows, profile(rows, keys=rows.columns, listed=rows.columns))
-
-
-def _relation(what: str, state: InputState) -> str:
-    return f"__tidemill_{what}_{state.name.replace('.', '_')}"

@@ -146,7 +146,7 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     _check_inputs(inputs)
     try:
         view = view_of(inputs)
-        rule = rule_of(view, frozenset(name for each in inputs.changed for name in each.written))
+        rule, *_ = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
     if inputs.own is not None and not rule.on:
@@ -156,11 +156,11 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
 
 
-def rule_of(view: ViewQuery, changed: frozenset[str]) -> Rule:
-    """The best rule for a change of these tables, of those that keep nothing beside the view."""
+def rules_of(view: ViewQuery, changed: frozenset[str]) -> tuple[Rule, ...]:
+    """The rules for a change of these tables, the best first; those are left out that keep sums beside the view."""
     best = view.rule(changed)
-    found = next((each for each in view.rules(changed) if each.name != _WITH_STATE), None)
-    if found is None:
+    found = tuple(each for each in view.rules(changed) if each.name != _WITH_STATE)
+    if not found:
         raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
     return found
 
