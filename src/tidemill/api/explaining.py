@@ -15,7 +15,7 @@ from tidemill.execution.query_source import ViewSource
 from tidemill.frontends.sql.binding import unparsed
 from tidemill.frontends.sql.scopes import parse_query
 from tidemill.frontends.tables import inputs_in, query_of
-from tidemill.ivm import Local, NotIncremental
+from tidemill.ivm import Grouped, Local, NotIncremental
 from tidemill.model.mistakes import FileError, Text
 from tidemill.model.names import is_foreign
 from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation, NextRun, Prevented, reworded
@@ -134,7 +134,7 @@ class Analysis:
 
 def explained_rule(rule: Rule) -> ExplainedRule:
     """A rule for people; all changed tables together are no key."""
-    return ExplainedRule(rule.name, rule.key if rule.name == Local.name else None, rule.on, rule.why)
+    return ExplainedRule(rule.name, rule.key if rule.name in {Local.name, Grouped.name} else None, rule.on, rule.why)
 
 
 def _explained(planned: Planned, catalog: Catalog) -> Explanation:
