@@ -31,7 +31,7 @@ _FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner tha
 
 @dataclass(frozen=True, slots=True)
 class InputState:
-    """A table that a view reads: its version now, and what its log tells of the rows since the recorded one.
+    """A table that a view reads: its version now, and what its log says of the rows since the recorded one.
 
     `written` are the names by which the query calls it, `types` those of its columns. `changes` is None where nothing
     has changed, or where `recorded` is None: nobody knows what the view has read of it. One that is `pending` is
@@ -68,7 +68,7 @@ class InputState:
 class ViewInputs:
     """What a view reads, as it is pinned for a run; `text` is its query with the views of the project inside.
 
-    `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself tells of
+    `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself says of
     rows that others changed in it since its last run; None where nobody did.
     """
 
