@@ -22,12 +22,14 @@ import pytest
 from warm import Warm, said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ("merge", "datasets", "pipelines", "models", "checks", "python-tables", "join", "operating")
+GUIDES = (
+    *("merge", "datasets", "pipelines", "models", "materialized-views", "checks", "python-tables", "join", "operating"),
+)
 DOCUMENTS = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in GUIDES))
 TO_READ = ("docs/coming-from.md", "docs/datasets-protocol.md", "docs/reference.md")
 OTHERS = (ROOT / "CONTRIBUTING.md", *(ROOT / name for name in TO_READ), *(ROOT / "docs" / "adr").glob("*.md"))
@@ -173,10 +175,10 @@ def _headings(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in found}
 
 
-def renew() -> None:
-    """Writes what the commands print into the documents: from cold on, as users run them."""
+def renew(names: Sequence[str]) -> None:
+    """Writes what the commands print into the documents, or into those that are named: as users run them, from cold."""
     with tempfile.TemporaryDirectory() as folder, _own_state(Path(folder)):
-        for document in DOCUMENTS:
+        for document in (each for each in DOCUMENTS if not names or each.name in names):
             place = Place(Path(folder), Path(sys.executable).parent)
             document.write_text(BLOCK.sub(lambda block, place=place: _renewed(block, place), document.read_text()))
 
@@ -187,4 +189,4 @@ def _renewed(block: re.Match[str], place: Place) -> str:
 
 
 if __name__ == "__main__":
-    renew()
+    renew(sys.argv[1:])

@@ -243,10 +243,20 @@ def _(strategy: Replace, both: _Both, name: str) -> Compiled:
         refuse_shrink(strategy.max_shrink, before - count, before, name)
     held, coming = map(Counter, both.keyed(both.compared))
     same = (held & coming).total()
-    counts = Counts(inserted=count - same, deleted=before - same, unchanged=same)
-    if not counts.inserted and not counts.deleted:
-        return Compiled(None, counts)
+    if same == count == before:
+        return Compiled(None, Counts(unchanged=same))
+    updated = _updated(strategy.row_key, both, held - coming, coming - held)
+    counts = Counts(inserted=count - same - updated, updated=updated, deleted=before - same - updated, unchanged=same)
     return Compiled(RewriteRows(both.coming), counts, ALL_COUNTS, notices=() if count else EMPTIED)
+
+
+def _updated(row_key: Sequence[str], both: _Both, going: Counter[Any], coming: Counter[Any]) -> int:
+    """How many keys have one row that goes, and one that comes."""
+    places = [both.compared.index(name) for each in row_key if (name := spelled(each, both.compared))]
+    if not places:
+        return 0
+    gone, came = (Counter(tuple(row[place] for place in places) for row in rows.elements()) for rows in (going, coming))
+    return sum(count == 1 and came[key] == 1 for key, count in gone.items())
 
 
 @_compiled.register(Merge)

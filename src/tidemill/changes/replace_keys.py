@@ -84,20 +84,26 @@ def replace_keys(
 
 
 def change_contents(
-    held: DataFrame, signed: DataFrame, name: str, *, volatile: frozenset[str] = frozenset()
+    held: DataFrame,
+    signed: DataFrame,
+    name: str,
+    *,
+    volatile: frozenset[str] = frozenset(),
+    row_key: Sequence[str] = (),
 ) -> Compiled:
     """Rows with a WEIGHT enter the table `name` and leave it, each as often as their weights add up to.
 
     Columns that are `volatile` are no part of a row's content, and of rows that are equal but for them any leave. One
     that should leave and is not held is an error. Four Spark actions, of which the first computes `signed`; two where
-    no row leaves.
+    no row leaves. A row that leaves for another with the same `row_key` is updated, which takes one more to count.
     """
     net = settle(_net(signed.select(*map(quote, held.columns), WEIGHT), volatile))
     leaves = F.col(WEIGHT) < 0
     ranged = _ranged(held.schema, volatile)
     found = _weighed(net, ranged)
     coming, leaving, contents = found["coming"] or 0, found["leaving"] or 0, found["contents"] or 0
-    counts = Counts(inserted=coming, deleted=leaving)
+    updated = _updated(net, row_key) if coming and leaving and row_key else 0
+    counts = Counts(inserted=coming - updated, updated=updated, deleted=leaving - updated)
     entering = _repeated(net.where(~leaves), held.columns)
     if not contents:
         return Compiled(AppendRows(entering) if coming else None, counts, ALL_COUNTS)
@@ -124,13 +130,15 @@ def _(strategy: MaterializedView, change: Change, target: Target) -> Compiled:
         return compile_change.dispatch(Replace)(strategy, change, target)
     rows, held = change.rows, target.rows.select(*map(quote, change.rows.columns))
     signed = rows.withColumn(WEIGHT, F.lit(1)).unionAll(held.withColumn(WEIGHT, F.lit(-1)))
-    compiled = change_contents(target.rows, signed, target.name, volatile=change.volatile)
-    counts = replace(compiled.counts, unchanged=change.profile.rows - compiled.counts.inserted)
-    before = counts.unchanged + counts.deleted
+    key = strategy.row_key
+    compiled = change_contents(target.rows, signed, target.name, volatile=change.volatile, row_key=key)
+    counts = compiled.counts
+    counts = replace(counts, unchanged=change.profile.rows - counts.inserted - counts.updated)
+    before = counts.unchanged + counts.updated + counts.deleted
     if strategy.max_shrink is not None:
         refuse_shrink(strategy.max_shrink, before - change.profile.rows, before, target.name)
     notices = EMPTIED if change.profile.rows == 0 and before else ()
-    differs = counts.inserted + counts.deleted > (before + change.profile.rows) * _MOST_DIFFERENT
+    differs = counts.inserted + 2 * counts.updated + counts.deleted > (before + change.profile.rows) * _MOST_DIFFERENT
     operation = OverwriteRows(rows) if differs else compiled.operation
     return Compiled(operation, counts, ALL_COUNTS, notices=notices)
 
@@ -200,6 +208,14 @@ def _net(signed: DataFrame, volatile: frozenset[str]) -> DataFrame:
     whole = F.struct(*[F.col(quote(each)) for each in rows.columns]).alias(_ROW)
     net = signed.select(*marks.values(), whole, WEIGHT).groupBy(*marks)
     return net.agg(F.first(_ROW).alias(_ROW), F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
+
+
+def _updated(net: DataFrame, row_key: Sequence[str]) -> int:
+    """How many keys have one row that leaves, and one that comes."""
+    keys = [F.col(of(_ROW, each)).alias(f"k{number}") for number, each in enumerate(row_key)]
+    weight = F.col(WEIGHT)
+    by_key = net.groupBy(*keys).agg(F.sum(weight).alias("sum"), F.sum(F.abs(weight)).alias("both"))
+    return by_key.where("sum = 0 AND both = 2").count()
 
 
 def _marks(rows: DataFrame, volatile: frozenset[str]) -> dict[str, Column]:

@@ -40,6 +40,11 @@ class Pin:
         is_same = commit is not None and content == content_of(self.snapshot.table_id, version, commit.id)
         return replace(self, version=version, content=content) if is_same and self.is_read_by_path else None
 
+    def is_older_than(self, content: str) -> bool:
+        """Whether it came to hold this content later."""
+        version = version_in(content)
+        return version is not None and content.startswith(f"{self.snapshot.table_id}@") and self.version < version
+
     def content_now(self) -> str | None:
         """The same of the table as it has come to be since."""
         snapshot = log_at(self.path).snapshot()

@@ -175,11 +175,14 @@ class ViewSource(QuerySource):
         """A query over these tables with their paths at the pinned versions, and a session for it."""
         return self.catalog.bound(spark, text, self.inputs, at=self._pinned_paths())
 
-    def has_moved(self) -> bool:
-        """Whether a table that could only be read as it is has other rows than those that the run reads."""
+    def release_moved(self) -> str | None:
+        """A table that could only be read as it is, and has other rows by now: the next look at it sees these."""
         pinned = {} if self._read_views else self._pinned_paths()
-        pins = (self.pin(name) for name in self.read_tables if name not in pinned)
-        return any(pin.content != pin.content_now() for pin in pins if pin)
+        pins = {name: pin for name in self.read_tables if name not in pinned and (pin := self.pin(name))}
+        moved = {name: pin for name, pin in pins.items() if pin.content != pin.content_now()}
+        for pin in moved.values():
+            self.catalog.pins.release(pin.path)
+        return next(iter(moved), None)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
         del start, columns
@@ -204,6 +207,14 @@ class ViewSource(QuerySource):
         found = {name: older for name, pin in pins.items() if (older := pin.before(recorded.get(name)))}
         return replace(self, pins=found)
 
+    def _pin_not_before(self, name: str, recorded: str | None) -> Pin | None:
+        """No older version than the last run has read: another run may have come further since this one began."""
+        pin = self.pin(name)
+        if pin and recorded and pin.is_older_than(recorded):
+            self.catalog.pins.release(pin.path)
+            return self.pin(name)
+        return pin
+
     def _content(self, name: str) -> str | None:
         pin = self.pin(name)
         return pin.content if pin else None
@@ -213,7 +224,7 @@ class ViewSource(QuerySource):
         return view.query.text if view else None
 
     def _state(self, name: str, written: tuple[str, ...], recorded: Mapping[str, str]) -> InputState:
-        pin = self.pin(name)
+        pin = self._pin_not_before(name, recorded.get(name))
         state = InputState(name, written, pin.content if pin else None, recorded.get(name))
         if pin is None:
             return replace(state, pending=self.catalog.naming.key(name) in self.catalog.tables)

@@ -12,10 +12,10 @@ from tidemill.execution.query_source import ViewSource
 from tidemill.execution.results import RefreshReport
 from tidemill.execution.same_plan import why_unsafe
 from tidemill.execution.step import RowsRead, gather
-from tidemill.execution.view_changes import refresh_by_changes
+from tidemill.execution.view_changes import nothing_to_refresh, refresh_by_changes
 from tidemill.formats.base import Conflict
 from tidemill.planning.notices import Facts
-from tidemill.planning.plan import fill
+from tidemill.planning.plan import Mode, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,16 +35,22 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     """What the view becomes by the versions to which its inputs are pinned."""
     source = attempt.source
     assert isinstance(source, ViewSource)  # noqa: S101  made for views only
-    facts = Facts(version=source.version(), inputs=source.view_inputs(attempt.base))
+    inputs = source.view_inputs(attempt.base)
+    facts = Facts(version=source.version(), inputs=inputs)
     plan = fill(attempt.plan, facts)
+    if plan.mode is Mode.UP_TO_DATE:
+        return nothing_to_refresh(attempt, source, plan)  # another run was first, and did it
     if plan.refresh and plan.refresh.rule and (unsafe := why_unsafe(attempt, source, plan.refresh)):
         plan = fill(attempt.plan, replace(facts, unsafe=unsafe))
     refresh = _accepted(plan)
-    if refresh.rule is not None:
-        return refresh_by_changes(attempt, source, plan)
+    gathered = refresh_by_changes(attempt, source, plan) if refresh.rule else _refresh_whole(attempt, plan, refresh)
+    if moved := source.release_moved():
+        raise Conflict(f"{moved} was changed while {attempt.table.name} read it")
+    return gathered
+
+
+def _refresh_whole(attempt: Attempt, plan: StepPlan, refresh: RefreshPlan) -> Gathered:
     gathered = gather(attempt, lambda attempt, reading: RowsRead(attempt.source.read(reading), plan, None))
-    if source.has_moved():
-        raise Conflict(f"an input of {attempt.table.name} was changed while it was read")
     return replace(gathered, refreshed=Refreshed(RefreshReport("full", refresh.reason)))
 
 
@@ -56,7 +62,8 @@ def _accepted(plan: StepPlan) -> RefreshPlan:
         raise ArgumentError(
             "view.not_incremental",
             f"{plan.table.name} cannot be refreshed incrementally: {refresh.why}.",
-            f'Allow full refreshes ("refresh": "auto"), or change its query. {plan.table.name} is unchanged.',
+            f"Compute it whole once ({plan.table.command} --full-refresh), allow full refreshes (refresh = auto), or "
+            f"change its query. {plan.table.name} is unchanged.",
             origin=refresh.place or plan.table.origin,
         )
     return refresh

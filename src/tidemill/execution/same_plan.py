@@ -25,9 +25,8 @@ _NOT_REPEATABLE = re.compile(r"\b(rand|randn|uuid|shuffle|monotonically_increasi
 
 def why_unsafe(attempt: Attempt, source: ViewSource, refresh: RefreshPlan) -> str | None:
     """Why the query must not be rewritten; None where it may be."""
-    assert refresh.inputs is not None  # noqa: S101  a rule was found for them
-    assert refresh.view is not None  # noqa: S101
-    original, rewritten = (optimised_plan(attempt, source, text) for text in (refresh.inputs.text, refresh.view.text))
+    assert refresh.view is not None  # noqa: S101  a rule was found for it
+    original, rewritten = (optimised_plan(attempt, source, text) for text in (source.query.text, refresh.view.text))
     if original is None or original != rewritten:
         return _DIFFERENT
     if found := _NOT_REPEATABLE.search(original):

@@ -15,6 +15,7 @@ from tidemill.frontends.pipeline.declarations import Declared
 from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.frontends.project_file import Filling
+from tidemill.frontends.tables import with_row_key
 from tidemill.model.graph import Graph, Node, duplicates
 from tidemill.model.mistakes import FileErrors, Mistakes, Wording, in_order, wording_of
 from tidemill.model.names import is_foreign, rejected_name
@@ -170,7 +171,7 @@ def _following(table: Table, refresh: Refresh) -> Strategy:
     strategy = table.strategy
     if not strategy.replaces or strategy.refresh is not None or not isinstance(table.producer, Query):
         return strategy
-    return MaterializedView(strategy.max_shrink, refresh=refresh)
+    return with_row_key(MaterializedView(strategy.max_shrink, refresh=refresh), table.producer)
 
 
 def _of_file(found: Declared, file: Path) -> Declared:

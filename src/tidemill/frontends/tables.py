@@ -8,6 +8,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
+from tidemill.frontends.sql.grouping import row_key
 from tidemill.frontends.sql.scopes import inputs_of
 from tidemill.frontends.sql.volatile import reads_clock, sums_of, unrepeatable
 from tidemill.model.format import FORMATS
@@ -63,6 +64,7 @@ class Rows(TypedDict):
 
 
 def rows_of_query(query: Query, strategy: Strategy, window: Window | None, inputs: tuple[str, ...]) -> Rows:
+    strategy = with_row_key(strategy, query)
     bounds_itself = bool({"start_dt", "start_date"} & set(query.parameters))
     owns_window = window is not None and bounds_itself
     return Rows(
@@ -176,6 +178,18 @@ def _(strategy: Replace | DeleteInsert | IncrementalJoin, given: Mapping[str, An
 def _(strategy: MaterializedView, given: Mapping[str, Any], *_: str | None) -> Strategy:
     refresh = Refresh(given.get("refresh", strategy.refresh))
     return replace(strategy, max_shrink=given.get("max_shrink"), refresh=refresh)
+
+
+@singledispatch
+def with_row_key(strategy: Strategy, query: Query) -> Strategy:
+    """The strategy with what the query shows of its rows."""
+    del query
+    return strategy
+
+
+@with_row_key.register(MaterializedView)
+def _(strategy: MaterializedView, query: Query) -> Strategy:
+    return replace(strategy, row_key=row_key(query.text))
 
 
 @with_settings.register(Merge)

@@ -13,23 +13,114 @@ if TYPE_CHECKING:
 
 # What sqlglot has no class for. All others have one.
 _SCALARS = frozenset(
-    """
-    aes_decrypt aes_encrypt array_repeat array_union arrays_overlap bin bround btrim cardinality conv crc32
-    date_part datepart days expm1 find_in_set forall format_number from_csv from_xml get hash hours hypot
-    is_valid_utf8 is_variant_null isnotnull isnull json_array_length json_tuple inline_outer log1p make_date
-    make_dt_interval make_time make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat
-    map_entries map_filter map_values map_zip_with mask months negate nullifzero octet_length pmod positive printf quote
-    schema_of_csv schema_of_json sentences shiftrightunsigned timestamp_micros timestamp_millis
-    timestamp_seconds to_csv to_time to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml
-    transform_keys transform_values try_aes_decrypt try_make_interval try_make_timestamp
-    try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_parse_json try_parse_url try_to_binary try_to_date
-    try_to_number try_to_time try_to_timestamp try_url_decode try_variant_get url_decode url_encode
-    variant_get weekday xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
-    xpath_string xxhash64 years zeroifnull zip_with regexp
-    """.split()
+    [
+        "aes_decrypt",
+        "aes_encrypt",
+        "array_repeat",
+        "array_union",
+        "arrays_overlap",
+        "bin",
+        "bround",
+        "btrim",
+        "cardinality",
+        "conv",
+        "crc32",
+        "date_part",
+        "datepart",
+        "days",
+        "expm1",
+        "find_in_set",
+        "forall",
+        "format_number",
+        "from_csv",
+        "from_xml",
+        "get",
+        "hash",
+        "hours",
+        "hypot",
+        "is_valid_utf8",
+        "is_variant_null",
+        "isnotnull",
+        "isnull",
+        "json_array_length",
+        "json_tuple",
+        "inline_outer",
+        "log1p",
+        "make_date",
+        "make_dt_interval",
+        "make_time",
+        "make_timestamp_ltz",
+        "make_timestamp_ntz",
+        "make_valid_utf8",
+        "make_ym_interval",
+        "map",
+        "map_concat",
+        "map_entries",
+        "map_filter",
+        "map_values",
+        "map_zip_with",
+        "mask",
+        "months",
+        "negate",
+        "nullifzero",
+        "octet_length",
+        "pmod",
+        "positive",
+        "printf",
+        "quote",
+        "schema_of_csv",
+        "schema_of_json",
+        "sentences",
+        "shiftrightunsigned",
+        "timestamp_micros",
+        "timestamp_millis",
+        "timestamp_seconds",
+        "to_csv",
+        "to_time",
+        "to_timestamp_ltz",
+        "to_timestamp_ntz",
+        "to_varchar",
+        "to_variant_object",
+        "to_xml",
+        "transform_keys",
+        "transform_values",
+        "try_aes_decrypt",
+        "try_make_interval",
+        "try_make_timestamp",
+        "try_make_timestamp_ltz",
+        "try_make_timestamp_ntz",
+        "try_mod",
+        "try_parse_json",
+        "try_parse_url",
+        "try_to_binary",
+        "try_to_date",
+        "try_to_number",
+        "try_to_time",
+        "try_to_timestamp",
+        "try_url_decode",
+        "try_variant_get",
+        "url_decode",
+        "url_encode",
+        "variant_get",
+        "weekday",
+        "xpath",
+        "xpath_boolean",
+        "xpath_double",
+        "xpath_float",
+        "xpath_int",
+        "xpath_long",
+        "xpath_number",
+        "xpath_short",
+        "xpath_string",
+        "xxhash64",
+        "years",
+        "zeroifnull",
+        "zip_with",
+        "regexp",
+    ]
 )
-_AGGREGATES = frozenset("mean std every some any try_sum try_avg product bitmap_and_agg".split())
-_UNSTEADY = frozenset("collect_list collect_set listagg string_agg histogram_numeric".split())
+_AGGREGATES = frozenset(["mean", "std", "every", "some", "any", "try_sum", "try_avg", "product", "bitmap_and_agg"])
+_UNSTEADY = frozenset(["collect_list", "collect_set", "listagg", "string_agg", "histogram_numeric"])
 _RUN_BOUND = (  # by a prefix of the class's name: CurrentDate, CurrentUser, SessionUser, Rand, Randn, Randstr
     *("Current", "Session", "Rand", "Localtime", "Utc", "Uuid", "Uniform", "Shuffle", "Version", "SystemUser"),
 )

@@ -25,7 +25,8 @@ def is_linear(block: Block, changed: frozenset[int]) -> bool:
 
 def check_linear(block: Block, changed: frozenset[int]) -> None:
     """Raises `NotIncremental` unless each row of the block comes from at most one changed row, and from nothing else
-    that changes."""
+    that changes.
+    """
     if not numbers_in(block) & changed:
         return
     if isinstance(block, SetBlock):
@@ -83,7 +84,7 @@ def weighted(block: Block, changed: frozenset[int]) -> exp.Query:
 def _weighted(block: Block, changed: frozenset[int]) -> exp.Query:
     if isinstance(block, SetBlock):
         sides = [each for each in (block.left, block.right) if numbers_in(each) & changed]
-        parts = [_renamed(_weighted(each, changed), block.names) for each in sides]
+        parts = [_weighted(each, changed) for each in sides]
         return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False, copy=False)
     source = changed_source(block, changed)
     place = block.sources.index(source)
@@ -98,14 +99,3 @@ def _weighted(block: Block, changed: frozenset[int]) -> exp.Query:
 def _source_nodes(select: exp.Select) -> list[exp.Expr]:
     """In the order of a block's sources."""
     return [select.args["from_"].this, *(each.this for each in select.args.get("joins") or ())]
-
-
-def _renamed(query: exp.Query, names: list[str]) -> exp.Query:
-    """A branch of UNION ALL gives its columns by place; the names of the whole are those of its first branch."""
-    if isinstance(query, exp.Select):
-        values = [each.unalias() for each in query.expressions[:-1]]
-        named = [exp.alias_(value, name, quoted=True) for value, name in zip(values, names, strict=True)]
-        query.set("expressions", [*named, query.expressions[-1]])
-        return query
-    _renamed(query.left, names)
-    return query

@@ -40,6 +40,7 @@ _REFUSED: Mapping[type[exp.Expr], str] = {
     exp.JSONTable: "JSON_TABLE is not analysed",
     exp.Collate: "COLLATE changes what is equal",
 }
+_SOURCE_PLACES = (exp.From, exp.Join)
 _JOIN_SIDES = {"", "LEFT", "RIGHT", "FULL"}
 _JOIN_KINDS = {"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"}
 
@@ -75,6 +76,7 @@ def read_query(
         _spell_out_windows(select)
         _spell_out_groups(select)
         _tests_for_semi_joins(select)
+    _name_columns(tree)
     return tree, found
 
 
@@ -211,6 +213,35 @@ def _qualify(tree: exp.Query, schema: dict[str, object]) -> exp.Query:
     if not isinstance(qualified, exp.Select | exp.SetOperation):
         raise NotIncremental("it is not one query")
     return qualified
+
+
+def _name_columns(tree: exp.Expr) -> None:
+    """One name for each column: all branches of a set operation take the names of the first."""
+    for operation in tree.find_all(exp.SetOperation):
+        _rename(operation.right, operation.left.named_selects)
+    for query in [
+        tree,
+        *(each.this for each in tree.find_all(exp.Subquery) if isinstance(each.parent, _SOURCE_PLACES)),
+    ]:
+        names = query.named_selects if isinstance(query, exp.Query) else []
+        if len(set(names)) < len(names):
+            twice = next(each for each in names if names.count(each) > 1)
+            raise NotIncremental(f"two of its columns are called {twice}", query)
+
+
+def _rename(query: exp.Expr, names: list[str]) -> None:
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    if isinstance(query, exp.SetOperation):
+        _rename(query.left, names)
+    elif isinstance(query, exp.Select):
+        if len(query.expressions) != len(names):
+            raise NotIncremental("the branches of a set operation have different numbers of columns", query)
+        named = [
+            exp.alias_(each.unalias(), name, quoted=True) for each, name in zip(query.expressions, names, strict=True)
+        ]
+        query.set("expressions", named)
+        query.set("order", None)  # by names that may be gone, and without LIMIT for nothing
 
 
 def _spell_out_windows(select: exp.Select) -> None:

@@ -133,6 +133,11 @@ class _Strategy:
         return None
 
     @property
+    def row_key(self) -> tuple[str, ...]:
+        """Columns that no two rows of a change share, by what its query shows; nothing is matched by them."""
+        return ()
+
+    @property
     def label(self) -> str:
         """The strategy and its keys, as people read them and records hold them."""
         return f"{self} on {', '.join(self.keys)}" if self.keys else str(self)
@@ -165,9 +170,11 @@ class MaterializedView(Replace):
     """The table is what its query gives at the versions of its inputs that its record names.
 
     `refresh` decides how it comes to be that, not what it is, so that it is left out of the hash of a declaration.
+    `row_key` are columns that no two rows of the query share, where it shows that: they tell updated rows from others.
     """
 
     refresh: Refresh = field(default=Refresh.AUTO, repr=False)
+    row_key: tuple[str, ...] = field(default=(), repr=False)  # field(), or the property above were its default
 
     def __str__(self) -> str:
         return "materialized_view"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.display import size_text
-from tidemill.ivm import Local, NotIncremental, analyse
+from tidemill.ivm import Grouped, Local, NotIncremental, analyse
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.windows import FIRST_RUN
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _PROTECTED = "its history is protected (reset_allowed = false), which only a whole result can keep"
 _DISTURBED = "somebody else changed its rows since the last run"
+_WITH_STATE = "summed"
 _DECLARED_FULL = "its declaration says refresh = full"
 _MOST_CHANGED = 0.2  # of the rows of an input that is not small; then all of it is read as soon
 _FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner than changes are looked for
@@ -145,7 +146,7 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     _check_inputs(inputs)
     try:
         view = view_of(inputs)
-        rule = view.rule(frozenset(name for each in inputs.changed for name in each.written))
+        rule = rule_of(view, frozenset(name for each in inputs.changed for name in each.written))
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
     if inputs.own is not None and not rule.on:
@@ -153,6 +154,15 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     if table.strategy.refresh is Refresh.AUTO:
         _check_cost(inputs)
     return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
+
+
+def rule_of(view: ViewQuery, changed: frozenset[str]) -> Rule:
+    """The best rule for a change of these tables, of those that keep nothing beside the view."""
+    best = view.rule(changed)
+    found = next((each for each in view.rules(changed) if each.name != _WITH_STATE), None)
+    if found is None:
+        raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
+    return found
 
 
 def view_of(inputs: ViewInputs) -> ViewQuery:
@@ -250,7 +260,7 @@ def _reason(inputs: ViewInputs, rule: Rule) -> str:
         for each in inputs.changed
         if changed_rows(each) is None
     ]
-    by = f"by {rule.key}" if rule.name == Local.name else rule.name
+    by = f"by {rule.key}" if rule.name in {Local.name, Grouped.name} else rule.name
     repaired = ["rows that somebody else changed are computed again"] if inputs.own is not None else []
     return f"incremental: {' · '.join([' and '.join(parts), by, *repaired])}"
 

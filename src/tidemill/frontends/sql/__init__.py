@@ -5,6 +5,7 @@ are questions to that: the inputs, the output columns, those that are volatile, 
 """
 
 from tidemill.frontends.sql.binding import bind_tables, syntax_error, unparsed
+from tidemill.frontends.sql.grouping import row_key
 from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
 from tidemill.frontends.sql.scopes import QueryTree, columns_of, columns_of_ddl, inputs_of, output_columns, parse_query
 from tidemill.frontends.sql.volatile import reads_clock, sums_of, unrepeatable, volatile_columns
@@ -20,6 +21,7 @@ __all__ = [
     "output_columns",
     "parse_query",
     "reads_clock",
+    "row_key",
     "sums_of",
     "syntax_error",
     "unparsed",
