@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.display import size_text
-from tidemill.ivm import Grouped, Local, NotIncremental, analyse
+from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.windows import FIRST_RUN
@@ -146,7 +146,7 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     _check_inputs(inputs)
     try:
         view = view_of(inputs)
-        rule = rule_of(view, frozenset(name for each in inputs.changed for name in each.written))
+        rule = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))[0]
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
     if inputs.own is not None and not rule.on:
@@ -156,13 +156,18 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
 
 
-def rule_of(view: ViewQuery, changed: frozenset[str]) -> Rule:
-    """The best rule for a change of these tables, of those that keep nothing beside the view."""
+def rules_of(view: ViewQuery, changed: frozenset[str]) -> tuple[Rule, ...]:
+    """The rules for a change of these tables, the best first, of those that keep nothing beside the view."""
     best = view.rule(changed)
-    found = next((each for each in view.rules(changed) if each.name != _WITH_STATE), None)
-    if found is None:
+    found = tuple(each for each in view.rules(changed) if each.name != _WITH_STATE)
+    if not found:
         raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
     return found
+
+
+def key_of(rule: Rule) -> str | None:
+    """The columns by whose values a rule computes rows again; None where it goes by changed rows alone."""
+    return None if rule.name in {Linear.name, Telescoped.name} else rule.key
 
 
 def view_of(inputs: ViewInputs) -> ViewQuery:
@@ -260,7 +265,7 @@ def _reason(inputs: ViewInputs, rule: Rule) -> str:
         for each in inputs.changed
         if changed_rows(each) is None
     ]
-    by = f"by {rule.key}" if rule.name in {Local.name, Grouped.name} else rule.name
+    by = f"by {key}" if (key := key_of(rule)) else rule.name
     repaired = ["rows that somebody else changed are computed again"] if inputs.own is not None else []
     return f"incremental: {' · '.join([' and '.join(parts), by, *repaired])}"
 
