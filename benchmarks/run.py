@@ -3,7 +3,7 @@
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
 python benchmarks/run.py --only single,ten,tenth,first,cold,same,memory
-python benchmarks/run.py --only thirty,overhead,incremental,python,join,parquet,logs
+python benchmarks/run.py --only thirty,overhead,incremental,python,join,parquet,logs,ivm
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -28,6 +28,7 @@ import pipelines
 import python_tables
 import same_table
 import small_tables
+import views
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold", "same")
-PIPELINES = ("thirty", "overhead", "incremental", "python", "join", "parquet", "logs")
+PIPELINES = ("thirty", "overhead", "incremental", "python", "join", "parquet", "logs", "ivm")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -135,6 +136,7 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         "join": join,
         "parquet": parquet,
         "logs": lambda: logs.many_files(folder / "logs", scale, repeat),
+        "ivm": lambda: views.refreshes(embedded(), folder, views.ROWS // scale, repeat),
     }
 
 

@@ -46,7 +46,11 @@ class Total:
     def columns(self, number: int) -> tuple[str, ...]:
         if self.argument is None:
             return ()
-        return (f"c{number}", *((f"s{number}",) if self.is_summed else ()), *((f"a{number}",) if self.as_double else ()))
+        return (
+            f"c{number}",
+            *((f"s{number}",) if self.is_summed else ()),
+            *((f"a{number}",) if self.as_double else ()),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
