@@ -51,11 +51,11 @@ def test_a_table_becomes_a_view_and_a_table_again_and_loses_nothing(lake: Lake) 
     lake.run()
     before, version = lake.held("sums"), lake.version("sums")
 
-    lake.view("sums", SUMS, "")
-    step = lake.run()["sums"]
+    step = lake.run('[flags]\ntable_refresh = "auto"\n')["sums"]
     lake.check(step, "full")
     assert "its declaration changed" in step.refresh["reason"]
     assert (step.inserted, step.updated, step.deleted) == (0, 0, 0)
+    lake.view("sums", SUMS, "")
     lake.check_again()
 
     lake.delta("amounts").delete("k = 3")
@@ -86,6 +86,11 @@ def test_a_restored_view_has_the_versions_of_its_inputs_from_then_and_catches_up
     lake.check(step, "incremental")
     assert lake.recorded("sums") == {"amounts": lake.version("amounts")}
     lake.check_again()
+
+    assert lake.run(full_refresh=True)["sums"].status != "failed"
+    assert lake.held("sums") == lake.right("sums")
+    lake.delta("amounts").delete("k = 3")
+    lake.check(lake.run()["sums"], "incremental")
 
 
 @pytest.mark.usefixtures("_small_is_large")

@@ -266,8 +266,13 @@ def _is_up_to_date(ground: StepPlan, facts: Facts) -> bool:
     record = snapshot.record if snapshot else None
     if ground.request != USUAL or facts.version is None or record is None:
         return False
-    known = snapshot is not None and snapshot.rows is not None
+    known = snapshot is not None and snapshot.rows is not None and not _is_disturbed(table, snapshot)
     return known and _is_of(record, table) and _versions_of(record, table) == facts.version
+
+
+def _is_disturbed(table: Table, snapshot: Snapshot) -> bool:
+    """Whether others changed rows of a view, which is then made good."""
+    return table.strategy.refresh is not None and bool(snapshot.foreign_adds or snapshot.robbed)
 
 
 def _is_of(record: Record, table: Table) -> bool:

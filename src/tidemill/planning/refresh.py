@@ -215,7 +215,7 @@ def _check_inputs(inputs: ViewInputs) -> None:
     if inputs.changed_views:
         raise NotIncremental(f"the query of {inputs.changed_views[0]}, which it reads, changed")
     if not inputs.changed:
-        raise NotIncremental("its inputs are unchanged")
+        raise NotIncremental(_DISTURBED if inputs.own is not None else "its inputs are unchanged")
     for each in inputs.states:
         if each.content is None:
             raise NotIncremental(_without_columns(each))
