@@ -25,7 +25,8 @@ def is_linear(block: Block, changed: frozenset[int]) -> bool:
 
 def check_linear(block: Block, changed: frozenset[int]) -> None:
     """Raises `NotIncremental` unless each row of the block comes from at most one changed row, and from nothing else
-    that changes."""
+    that changes.
+    """
     if not numbers_in(block) & changed:
         return
     if isinstance(block, SetBlock):
