@@ -18,10 +18,11 @@ from pyspark.sql.types import StructType
 
 from tidemill.changes.apply import rows_after
 from tidemill.errors import ArgumentError
+from tidemill.formats import Capability
 from tidemill.formats.base import CommitResult, Conflict, KeyRange, Operation, Reach, Requirements
 from tidemill.formats.port import Store, TableFormat, TableLog
 from tidemill.formats.row_changes import WEIGHT, InputChanges, RowsBy, net_rows
-from tidemill.model.format import Capability, FormatTraits
+from tidemill.formats.traits import FormatTraits
 from tidemill.model.record import Commit, Described, Record, Snapshot, completed
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from formats.arrow_format import ARROW, ArrowFormat
 
 from tidemill.changes.profile import profile
 from tidemill.changes.replace_keys import replacing
+from tidemill.formats import DELTA, PARQUET
 from tidemill.formats.base import AppendRows, Conflict, Requirements
 from tidemill.formats.registry import format_named, register, store_at, unregister
-from tidemill.model.format import DELTA, PARQUET
 from tidemill.model.record import Counts, Record, counts_of
 
 if TYPE_CHECKING:

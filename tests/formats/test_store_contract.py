@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 import tidemill
 from tidemill.changes.match import Match
 from tidemill.errors import TidemillError
+from tidemill.formats import DELTA, FORMATS, PARQUET, Capability
 from tidemill.formats.base import (
     AppendRows,
     Change,
@@ -27,7 +28,6 @@ from tidemill.formats.base import (
 )
 from tidemill.formats.registry import format_at, format_named, log_at, register, some_rows, store_at, unregister
 from tidemill.formats.row_changes import WEIGHT
-from tidemill.model.format import DELTA, FORMATS, PARQUET, Capability
 from tidemill.model.record import Counts, Record, counts_of
 from tidemill.model.strategy import Merge
 

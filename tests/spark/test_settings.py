@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.model.format import FORMATS, FormatTraits, Jar, SparkSupport, spark_support
+from tidemill.formats import FORMATS, spark_support
+from tidemill.formats.traits import FormatTraits, Jar, SparkSupport
 from tidemill.spark.errors import is_conflict
 from tidemill.spark.jars import format_jars
 from tidemill.spark.settings import carried_settings, engine_settings

@@ -11,8 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+from tidemill.formats import (
+    COMPRESSION,
+    DATASET_FORMAT,
+    DEFAULT_FORMAT,
+    FORMATS,
+    Capability,
+    can,
+    known_codec,
+    known_format,
+)
 from tidemill.formats.registry import format_at
-from tidemill.model.format import COMPRESSION, DEFAULT_FORMAT, Capability, can, known_codec, known_format
 from tidemill.model.names import absolute, local_path
 from tidemill.model.strategy import Merge, MergeStrategy, merge_form
 from tidemill.model.table import SchemaPolicy, Table, schema_policy
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_DATASETS = f"{FORMATS[DATASET_FORMAT].noun}s"
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
 
@@ -72,8 +82,8 @@ def merge_table(
     if compression and not can(kept_as, Capability.COMPRESSION):
         raise ArgumentError(
             "merge.compression",
-            f"{target} is kept as {kept_as}, and compression is for Parquet datasets.",
-            "Leave it out, or say that the table is a dataset: --table-format parquet.",
+            f"{target} is kept as {kept_as}, and compression is for {_DATASETS}.",
+            f"Leave it out, or say that the table is a dataset: --table-format {DATASET_FORMAT}.",
         )
     return Table(
         name=str(target),

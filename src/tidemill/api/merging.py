@@ -13,7 +13,7 @@ from tidemill.errors import TidemillError
 from tidemill.execution.journal import keeping_merge
 from tidemill.execution.results import Outcome, Silent, StepKind
 from tidemill.execution.step import run_step
-from tidemill.model.format import PARQUET, Capability, can
+from tidemill.formats import DATASET_FORMAT, Capability, can
 from tidemill.model.project import NOTHING_GIVEN, SparkSettings, find_project
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
@@ -111,7 +111,7 @@ def merge_parquet_dataset(
         key_columns,
         strategy,
         dedup_order_by=dedup_order_by,
-        format_=PARQUET.name,
+        format_=DATASET_FORMAT,
         compression=compression,
     )
     result = merge_result(kept_merge(source, table, spark))

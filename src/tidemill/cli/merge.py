@@ -15,6 +15,7 @@ from tidemill.cli.options import columns, output, single_writer
 from tidemill.cli.places import merged_into, promised_here, spark_here
 from tidemill.cli.render import COUNTS
 from tidemill.execution.journal import keeping_merge
+from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.formats.registry import log_at
 from tidemill.model.names import absolute
 from tidemill.model.project import given_pairs
@@ -79,7 +80,7 @@ Strategies:
 @click.option(
     "--table-format",
     metavar="FORMAT",
-    help="The format of the table: delta or parquet. What is there is asked; a new table is delta.",
+    help=f"The format of the table: {' or '.join(FORMATS)}. What is there is asked; a new table is {DEFAULT_FORMAT}.",
 )
 @columns("--partition-by", help="The columns by which a new table is partitioned.")
 @click.option("--compression", help="Of the files that are written to a dataset: snappy, zstd, gzip, lz4 or none.")

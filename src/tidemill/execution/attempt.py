@@ -14,8 +14,8 @@ from tidemill.changes.profile import exact, highest, time_kind
 from tidemill.errors import ArgumentError, SchemaError
 from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
+from tidemill.formats import Capability
 from tidemill.formats.base import HELD, AppendRows, CommitResult, HeldRows, Requirements, Target
-from tidemill.model.format import Capability
 from tidemill.model.names import of, quote
 from tidemill.model.record import completed
 from tidemill.planning.refusals import missing_variables, refusals, refuse

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.execution.producers import QuerySource
 from tidemill.execution.views import drop_view, make_view
+from tidemill.formats import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
 from tidemill.formats.registry import format_at, log_at, store_at
-from tidemill.model.format import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
 from tidemill.model.names import Naming, quote, quoted_name
 from tidemill.model.query import by_name
 from tidemill.sources.protocol import Reading, sum_of_known

@@ -14,13 +14,13 @@ from tidemill.changes.columns import align, as_stored, require, unambiguous, wid
 from tidemill.changes.compare import duplicate_keys, needs_form, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.changes.profile import kind_of, profile
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
+from tidemill.formats import COLUMN_MAPPING, Capability, can, needs_mapping
 from tidemill.formats.base import Change, KeyRange, Profile
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.format import COLUMN_MAPPING, Capability, can, needs_mapping
 from tidemill.model.names import field_names, spelled
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
-from tidemill.planning.work import spans_in_order
+from tidemill.sources.files.footers import spans_in_order
 from tidemill.sources.protocol import OfFiles
 from tidemill.spark.errors import one_line
 from tidemill.spark.frames import settle

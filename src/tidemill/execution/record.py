@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.formats.attempts import with_retries
 from tidemill.formats.registry import store_of
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS
 from tidemill.model.names import KEPT_FROM_RESET
 from tidemill.model.record import InputRecord, Record
 from tidemill.planning.notices import layout_notices

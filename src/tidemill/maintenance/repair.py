@@ -17,7 +17,6 @@ from tidemill.formats.attempts import attempting, look, with_retries
 from tidemill.formats.base import PLACE, DropRows
 from tidemill.formats.registry import store_at, store_of
 from tidemill.maintenance.backup import signed
-from tidemill.model.format import FORMATS, Capability, formats_that
 from tidemill.model.names import quote
 
 if TYPE_CHECKING:
@@ -97,12 +96,7 @@ def _dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequen
     store, snapshot = _there(path)
     near = store.near(spark)
     if near is None:
-        nouns = " and ".join(f"{FORMATS[name].noun}s" for name in formats_that(Capability.ROWS_BY_PLACE))
-        raise ArgumentError(
-            "dataset.only_parquet",
-            f"{path} is a {store.traits.noun}; dedup repairs {nouns}.",
-            "Merge a source with the strategy deduplicate instead: it leaves one row of each of its keys.",
-        )
+        raise store.no_places()
     rows = near(())
     columns = [name for name in rows.columns if name not in PLACE]
     keys = require(keys, columns, "The key column", path)

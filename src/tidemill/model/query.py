@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidemill.errors import ArgumentError, Origin, did_you_mean
+from tidemill.formats import Capability, formats_that
 from tidemill.model.cursor import Template
-from tidemill.model.format import PARQUET
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.mistakes import offset_of
@@ -129,9 +129,12 @@ def through(names: Iterable[str], views: Mapping[str, View]) -> list[str]:
     return list(found.values())
 
 
-FILE_KINDS = ("csv", "json", "parquet", "orc")
+PLAIN_TABLES = tuple(formats_that(Capability.PLAIN_FILES))  # files that are tables as well
+FILE_KINDS = ("csv", "json", *PLAIN_TABLES, "orc")
+TABLE_KINDS = tuple(formats_that(Capability.READ_BY_PATH))
 DATABASE_KINDS = ("postgres", "postgresql", "jdbc")
-KINDS = (*FILE_KINDS, "delta", *DATABASE_KINDS)
+KINDS = (*FILE_KINDS, *TABLE_KINDS, *DATABASE_KINDS)
+_MERGING = ", ".join(map(str.upper, (*PLAIN_TABLES, *TABLE_KINDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ class Export:
             raise self.wrong(
                 "export.no_merge",
                 f"cannot merge into {self.kind.upper()} files",
-                "Use MODE REPLACE or APPEND, or another TYPE: PARQUET, DELTA and POSTGRES merge.",
+                f"Use MODE REPLACE or APPEND, or another TYPE: {_MERGING} and POSTGRES merge.",
             )
 
     def __str__(self) -> str:
@@ -180,5 +183,5 @@ class Export:
 
     @property
     def merges_files(self) -> bool:
-        """Whether it changes rows of a folder of Parquet files by their keys."""
-        return bool(self.mode.keys) and self.kind.lower() == PARQUET.name
+        """Whether it changes rows of a folder of files by their keys."""
+        return bool(self.mode.keys) and self.kind.lower() in PLAIN_TABLES

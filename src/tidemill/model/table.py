@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError, Origin, SchemaError
+from tidemill.formats import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
 from tidemill.model.cursor import Duration, duration
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.query import Loaded, Query

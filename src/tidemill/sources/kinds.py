@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, did_you_mean
-from tidemill.model.format import FORMATS, Capability, formats_that
+from tidemill.formats import FORMATS, Capability, formats_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

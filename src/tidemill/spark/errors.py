@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from tidemill.errors import EngineError, TableError, TidemillError
-from tidemill.model.format import spark_support
+from tidemill.formats import spark_support
 from tidemill.spark.jvm import has_died, log_file
 from tidemill.spark.places import disk_full, told_of_room
 

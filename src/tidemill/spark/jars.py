@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import EngineError
-from tidemill.model.format import FORMATS, Jar, spark_support
+from tidemill.formats import FORMATS, spark_support
+from tidemill.formats.traits import Jar
 from tidemill.spark.places import disk_full, jar_folder, make_folder, spark_home, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tidemill.formats.traits import FormatTraits
 
 OLDEST = 17
 REMEDY = (
@@ -110,6 +113,11 @@ PAUSES = (1.0, 4.0)  # seconds between the tries; networks fail now and then
 def format_jars() -> tuple[Jar, ...]:
     """The jars of the table formats that are known."""
     return spark_support().jars
+
+
+def formats_with_jars() -> list[FormatTraits]:
+    """The formats that Spark needs jars for."""
+    return [traits for traits in FORMATS.values() if traits.spark.jars]
 
 
 POSTGRES = Jar(

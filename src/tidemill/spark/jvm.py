@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, EngineError
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS
+from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.model.project import LOCAL, is_local
 from tidemill.spark.places import archive_folder, log_folder, make_folder, spark_home
 

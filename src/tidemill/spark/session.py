@@ -25,7 +25,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tidemill.errors import ArgumentError, EngineError
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS
+from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.model.names import quoted_text
 from tidemill.model.project import LOCAL, SparkSettings
 from tidemill.spark import gateway, jvm
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark.sql import DataFrame
 
-    from tidemill.model.format import FormatTraits, Jar, SparkSupport
+    from tidemill.formats.traits import FormatTraits, Jar, SparkSupport
 
 # Long work takes 1.6 times as long with the first. Java then has room for 48 MB of code only, which Spark outgrows.
 FASTER_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")

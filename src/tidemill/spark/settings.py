@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tidemill.formats import spark_support
+from tidemill.formats.traits import LISTS
 from tidemill.model.cursor import SESSION_ZONE, zone_named
-from tidemill.model.format import LISTS, spark_support
 from tidemill.model.project import LOCAL, is_local
 
 if TYPE_CHECKING:

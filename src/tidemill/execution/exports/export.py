@@ -13,7 +13,7 @@ from tidemill.execution.exports.files import folder_of, write_files
 from tidemill.execution.exports.options import Options, place_of
 from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.step import run_step
-from tidemill.model.format import COMPRESSION, FORMATS, known_codec
+from tidemill.formats import COMPRESSION, FORMATS, known_codec
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.table import Table
 from tidemill.sources.frames import FrameSource

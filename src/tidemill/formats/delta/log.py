@@ -16,13 +16,13 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from tidemill.errors import TableError
+from tidemill.formats.delta import COLUMN_MAPPING
 from tidemill.formats.delta.changes import CommitRange
 from tidemill.formats.delta.metrics import rows_seen
 from tidemill.formats.delta.opened import newest_version, open_table, opened_at
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.port import TableLog
 from tidemill.formats.row_changes import CannotTell, InputChanges
-from tidemill.model.format import COLUMN_MAPPING
 from tidemill.model.names import local_path
 from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of, counts_of
 

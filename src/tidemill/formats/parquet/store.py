@@ -24,6 +24,7 @@ from tidemill.formats.base import (
     ReplaceByKey,
     UpsertRows,
 )
+from tidemill.formats.parquet import COMPRESSION, PARQUET
 from tidemill.formats.parquet.changes import EntryRange
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import footers, unread
@@ -35,7 +36,6 @@ from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging
 from tidemill.formats.parquet.worker.files import UNREADABLE
 from tidemill.formats.port import Store
 from tidemill.formats.row_changes import WEIGHT, CannotTell, not_told
-from tidemill.model.format import COMPRESSION, PARQUET
 from tidemill.model.names import quote, quoted_text, spelled
 from tidemill.model.record import counts_of
 from tidemill.spark.errors import file_is_gone, one_line

@@ -29,7 +29,7 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.formats.registry import finish_interrupted, store_at
 from tidemill.model.names import quote, spelled
 from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
-from tidemill.sources.files.source import fine_columns, first_footers, written_schema
+from tidemill.sources.files.footers import fine_columns, first_footers, written_schema
 from tidemill.sources.files.text import REMEDY, by_header, files_are_documents, lines_are_records
 from tidemill.sources.frames import FrameSource, as_files_hold
 from tidemill.sources.protocol import find_column

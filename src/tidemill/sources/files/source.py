@@ -5,26 +5,22 @@ columns without Spark, by headers, footers and logs.
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.formats import FORMATS
 from tidemill.formats.registry import format_named
-from tidemill.model.format import FORMATS
+from tidemill.sources.files.footers import columns_of_footers, each_once, fine_columns, first_footers
 from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import CsvOptions, Types, headers_of, separated_by
 from tidemill.sources.kinds import ENDINGS, Kind, kind_named, tables_by_path
 from tidemill.sources.protocol import Connector, Params, rows_since, select_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pyarrow import fs
     from pyspark.sql import DataFrame
 
     from tidemill.model.cursor import Cursor
@@ -45,14 +41,14 @@ def known_columns(source: FileSource) -> tuple[str, ...] | None:
         return None
     if source.has_header:
         return _of_text(source, found)
-    return _of_footers(found) if source.is_plain and len(found.files) <= _FEW else None
+    return columns_of_footers(found) if source.is_plain and len(found.files) <= _FEW else None
 
 
 def _of_text(source: FileSource, found: Listing) -> tuple[str, ...] | None:
     if source.types.schema:
         return _of_ddl(source.types.schema)
     headers = headers_of(found, CsvOptions.of(source.read_options))
-    return None if headers is None else _together(headers)
+    return None if headers is None else each_once(headers)
 
 
 def _of_ddl(schema: str) -> tuple[str, ...] | None:
@@ -64,62 +60,6 @@ def _of_ddl(schema: str) -> tuple[str, ...] | None:
     except sqlglot.errors.SqlglotError:
         return None
     return tuple(column.name for column in tree.this.expressions)
-
-
-def _of_footers(found: Listing) -> tuple[str, ...] | None:
-    try:
-        return _together(_footer(root.files, file.path) for root, file in found.placed)
-    except (OSError, pa.ArrowException):  # Spark says what is wrong with a file that cannot be read
-        return None
-
-
-def _footer(files: fs.FileSystem, path: str) -> Sequence[str]:
-    with files.open_input_file(path) as file:
-        names: list[str] = pq.read_schema(file).names
-        return names
-
-
-_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_FEW_SCHEMAS = 32  # footers that are read here sooner than by a job
-
-
-def first_footers(found: Listing) -> list[pq.FileMetaData]:
-    """Those of the first files; Spark will tell what is wrong with one that cannot be read."""
-    footers = []
-    for root, file in found.placed[:_FEW_SCHEMAS]:
-        with suppress(OSError, pa.ArrowException), root.files.open_input_file(file.path) as opened:
-            footers.append(pq.read_metadata(opened))
-    return footers
-
-
-def written_schema(found: Listing, footers: Sequence[pq.FileMetaData]) -> str | None:
-    """The schema in Spark's JSON, if Spark wrote the same into all of these files."""
-    if found.in_partitions or len(found.files) != len(footers):
-        return None
-    texts = {(footer.metadata or {}).get(_SCHEMA) for footer in footers}
-    text = texts.pop() if len(texts) == 1 else None
-    return text.decode() if text else None
-
-
-def fine_columns(footers: Iterable[pq.FileMetaData]) -> list[str]:
-    """The columns that hold moments in nanoseconds; Spark reads those of its own INT96."""
-    return list(
-        dict.fromkeys(
-            column.path.partition(".")[0]
-            for footer in footers
-            for column in map(footer.schema.column, range(footer.num_columns))
-            if column.physical_type == "INT64" and "timeUnit=nanoseconds" in str(column.logical_type)
-        )
-    )
-
-
-def _together(columns: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """The columns of all files, each once: names are matched without case."""
-    found: dict[str, str] = {}
-    for names in columns:
-        for name in names:
-            found.setdefault(name.lower(), name)
-    return tuple(found.values())
 
 
 _LARGE = 64 * 1024 * 1024
