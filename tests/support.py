@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.cursor import Cursor
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 EVENTS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC")), ("value", pa.string())])

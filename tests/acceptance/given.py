@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.strategy import Strategy
 
 NOW = datetime(2024, 1, 20, tzinfo=UTC)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.errors import TidemillError
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.table import Table
 
 ROWS = {"id": pa.int64(), "v": pa.string(), "at": pa.int64()}

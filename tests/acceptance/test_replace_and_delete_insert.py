@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
 
 PLAIN = {"id": pa.int64(), "v": pa.string()}
 SALES = {"day": pa.date32(), "region": pa.string(), "v": pa.int64()}

@@ -17,7 +17,7 @@ from pace import second
 
 from tidemill.cli import render
 from tidemill.formats.registry import keep_view
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.ledger import Ledger, Step, ledger_file
 from tidemill.model.cursor import cursor
 from tidemill.model.record import Record
 

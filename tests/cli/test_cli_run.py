@@ -20,7 +20,7 @@ from tidemill.api.workspace import Workspace
 from tidemill.cli.console import Live
 from tidemill.cli.run import Shown
 from tidemill.errors import EngineError
-from tidemill.execution.results import Outcome
+from tidemill.execution import Outcome
 from tidemill.execution.runner import Runner
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from terminal import WarmTerminal, on_terminal, warm_terminal
 
 from tidemill.cli.render import Looks, flowing, laid, size, wrapped
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.ledger import Ledger, Step, ledger_file
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.record import Counts
 

@@ -8,15 +8,15 @@ import pytest
 
 from tidemill.api.workspace import Workspace
 from tidemill.errors import SourceError
+from tidemill.execution import Outcome, StepKind, StepResult
 from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import Outcome, StepKind, StepResult
 from tidemill.ledger.past import PastRun, past_runs
 from tidemill.model.cursor import cursor
 from tidemill.model.record import Counts, Record, Snapshot
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window
+from tidemill.planning import plan_step
 from tidemill.planning.notices import Facts
-from tidemill.planning.plan import plan_step
 from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.verify.result import Found, Kind, Verified
 from tidemill.verify.table import record_results

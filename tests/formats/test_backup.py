@@ -11,10 +11,10 @@ import pytest
 from support import events, events_table, feed, held, ids
 
 import tidemill
-from tidemill.api.arguments import moment_of
+from tidemill.api import moment_of
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.maintenance.backup import version_at
-from tidemill.model.names import RESET_ALLOWED
+from tidemill.model import RESET_ALLOWED
 from tidemill.model.strategy import Merge
 
 if TYPE_CHECKING:

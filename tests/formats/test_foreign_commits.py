@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from support import NOW, Rows, events, events_table, fed, feed, held, ids, keyed, version
 
 import tidemill
-from tidemill.changes.compile import compile_change
+from tidemill.changes import compile_change
 from tidemill.changes.profile import profile
 from tidemill.errors import MergeError
 from tidemill.execution.step import run_step
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.model.strategy import Strategy
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 FIRST = events((1, 1, "a"), (2, 2, "b"), (3, 3, "c"), (4, 3, "d"))
 ALL = events((1, 1, "a"), (2, 2, "b"), (3, 3, "c"), (4, 3, "d"), (5, 4, "e"))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.record import Snapshot
     from tidemill.model.strategy import Strategy
 

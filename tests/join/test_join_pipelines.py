@@ -15,7 +15,7 @@ from oracle import Meaning, Row
 from support import moment
 
 from tidemill.api.workspace import Workspace
-from tidemill.execution.results import StepResult
+from tidemill.execution import StepResult
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.planning.request import Request, backfill_of
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tidemill.model.names import quoted_text
+from tidemill.model import quoted_text
 from tidemill.model.project import Masking
 
 

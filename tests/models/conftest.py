@@ -16,7 +16,7 @@ from support import moment
 
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.execution.results import StepResult
+from tidemill.execution import StepResult
 from tidemill.formats.delta.log import APP_ID
 from tidemill.model.mistakes import FileErrors, excerpt
 from tidemill.model.record import Record
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import Outcome
+    from tidemill.execution import Outcome
     from tidemill.model.query import View
     from tidemill.model.table import Table
     from tidemill.planning.request import Request

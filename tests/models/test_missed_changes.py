@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from models.conftest import write
 
 from tidemill.api.workspace import Workspace
-from tidemill.execution.results import StepResult
+from tidemill.execution import StepResult
 from tidemill.planning.request import Request
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from tidemill.planning.request import Request
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.execution.results import Outcome
+    from tidemill.execution import Outcome
 
 SOURCE = pa.schema(
     [

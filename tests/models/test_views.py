@@ -24,12 +24,12 @@ from tidemill.cli.console import Live
 from tidemill.cli.main import tidemill
 from tidemill.cli.run import Shown, run_data
 from tidemill.errors import ArgumentError, StateError
+from tidemill.execution import Outcome, RunOutcome, StepKind, StepResult
 from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import Outcome, RunOutcome, StepKind, StepResult
 from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.registry import forget_view, keep_view, view_record
-from tidemill.ledger.ledger import Run
+from tidemill.ledger import Run
 from tidemill.model.check import Checked, Place, RowCount
 from tidemill.model.mistakes import FileErrors
 from tidemill.model.record import Counts, Record

@@ -17,7 +17,7 @@ import pytest
 from support import events, events_table, feed, together
 
 import tidemill
-from tidemill.api.arguments import merge_table
+from tidemill.api import merge_table
 from tidemill.api.merging import run_merge
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
 from tidemill.formats.parquet import protocol

@@ -20,8 +20,8 @@ from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, Table
 from tidemill.execution.step import run_step
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table
-from tidemill.sources.files.source import FileSource
-from tidemill.sources.protocol import Reading
+from tidemill.sources import Reading
+from tidemill.sources.files import FileSource
 from tidemill.spark.errors import translated
 from tidemill.spark.session import step_session
 

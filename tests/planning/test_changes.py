@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tidemill.errors import Origin
+from tidemill.model import RESET_ALLOWED
 from tidemill.model.cursor import cursor
-from tidemill.model.names import RESET_ALLOWED
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import Table, Window, lookback

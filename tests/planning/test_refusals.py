@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemill.errors import Origin
-from tidemill.model.names import RESET_ALLOWED
+from tidemill.model import RESET_ALLOWED
 from tidemill.model.record import Snapshot
 from tidemill.model.strategy import Append, Merge, MergeStrategy
 from tidemill.model.table import Table

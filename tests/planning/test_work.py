@@ -13,7 +13,7 @@ import pytest
 from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.model.table import Table
 from tidemill.planning import work
-from tidemill.sources.files.source import FileSource
+from tidemill.sources.files import FileSource
 
 if TYPE_CHECKING:
     from pathlib import Path

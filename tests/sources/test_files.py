@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.model.cursor import cursor
 from tidemill.model.source import Source
-from tidemill.sources.files.source import FileSource
-from tidemill.sources.protocol import Reading
+from tidemill.sources import Reading
+from tidemill.sources.files import FileSource
 from tidemill.sources.registry import connector_for, failures_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pytest
 from tidemill.errors import ConnectorError, Origin
 from tidemill.model.cursor import cursor
 from tidemill.model.source import Source
-from tidemill.sources.protocol import Reading
+from tidemill.sources import Reading
 from tidemill.sources.registry import connector_for, failures_of
 from tidemill.spark.jars import POSTGRES, ensure_jars
 

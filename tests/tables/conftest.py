@@ -15,7 +15,7 @@ from delta_rows import delta_rows
 
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.execution.results import Silent, StepResult
+from tidemill.execution import Silent, StepResult
 from tidemill.model.mistakes import FileErrors, excerpt
 from tidemill.planning.request import USUAL
 

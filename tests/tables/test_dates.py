@@ -15,10 +15,10 @@ from tidemill.model.function import Function
 from tidemill.model.record import Commit, Record, Snapshot
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window
+from tidemill.planning import plan_step
 from tidemill.planning.dates import fetches_of, progress_of, whole_of
-from tidemill.planning.plan import plan_step
 from tidemill.planning.request import Request, backfill_of
-from tidemill.sources.protocol import Run
+from tidemill.sources import Run
 
 if TYPE_CHECKING:
     from tidemill.planning.dates import Fetch

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api.arguments import path_of
+from tidemill.api import path_of
 from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError, TableError, did_you_mean
 from tidemill.execution.journal import keeping
 from tidemill.formats.filesystem import file_system, only_writer
 from tidemill.formats.registry import log_at
+from tidemill.model import local_path
 from tidemill.model.cursor import cursor
-from tidemill.model.names import local_path
 from tidemill.model.record import Commit, Counts, counts_of
 from tidemill.planning.refusals import protection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tidemill.api.arguments import Place
+    from tidemill.api import Place
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table

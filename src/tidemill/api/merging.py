@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.api.arguments import located, merge_table, path_of, placed
+from tidemill.api import located, merge_table, path_of, placed
 from tidemill.api.results import merge_result
 from tidemill.errors import TidemillError
+from tidemill.execution import Outcome, Silent, StepKind
 from tidemill.execution.journal import keeping_merge
-from tidemill.execution.results import Outcome, Silent, StepKind
 from tidemill.execution.step import run_step
 from tidemill.formats import DATASET_FORMAT, Capability, can
 from tidemill.model.project import NOTHING_GIVEN, SparkSettings, find_project
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
 from tidemill.planning.work import is_small
-from tidemill.sources.files.source import FileSource
+from tidemill.sources.files import FileSource
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.kinds import given_options
 from tidemill.spark.errors import translated
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.api.results import MergeResult
-    from tidemill.execution.results import Listener, StepResult
+    from tidemill.execution import Listener, StepResult
     from tidemill.model.table import Table
     from tidemill.sources.frames import Rows
 

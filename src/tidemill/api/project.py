@@ -9,14 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api import logs
-from tidemill.api.arguments import Place, beside
+from tidemill.api import Place, beside, logs
 from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
 from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.ledger.past import past_runs
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import as_text
 from tidemill.planning.request import Request, backfill_of
 from tidemill.verify.result import VerifiedTables
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
-    from tidemill.planning.plan import PlannedStep
+    from tidemill.planning import PlannedStep
 
     Names = str | Iterable[str]
     Vars = Mapping[str, object]

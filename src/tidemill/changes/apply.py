@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from tidemill.changes import ALL_COUNTS, EMPTIED, compile_change, refuse_shrink
 from tidemill.changes.compare import descending, held_twice, rows_not_in, shown_keys, without_copies
-from tidemill.changes.compile import ALL_COUNTS, EMPTIED, compile_change, refuse_shrink
 from tidemill.errors import MergeError
 from tidemill.formats.base import (
     COMING,
@@ -35,7 +35,7 @@ from tidemill.formats.base import (
     Target,
     UpsertRows,
 )
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.record import Counts, Snapshot
 from tidemill.model.strategy import Merge, MergeStrategy, Replace, Strategy
 from tidemill.spark.frames import settle

@@ -11,7 +11,7 @@ from pyspark.sql import types as t
 from pyspark.sql.types import StringType
 
 from tidemill.errors import ArgumentError, SchemaError, did_you_mean
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.table import SchemaPolicy, schema_changed
 
 if TYPE_CHECKING:

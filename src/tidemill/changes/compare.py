@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.errors import MergeError
-from tidemill.model.names import of, quote
+from tidemill.model import of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from tidemill.formats.base import (
     Placed,
     UpsertRows,
 )
-from tidemill.model.names import of, quote, quoted_text, spelled
+from tidemill.model import of, quote, quoted_text, spelled
 from tidemill.spark.errors import MOVED
 from tidemill.spark.frames import settle
 

@@ -23,7 +23,7 @@ from tidemill.formats.base import (
     MatchRows,
     Placed,
 )
-from tidemill.model.names import of, quote, spelled
+from tidemill.model import of, quote, spelled
 from tidemill.model.record import Counts
 from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.spark.frames import settle

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from tidemill.changes import column_types, compile_change
 from tidemill.changes.compare import difference
-from tidemill.changes.compile import column_types, compile_change
 from tidemill.errors import TableError
 from tidemill.formats.base import Compiled, OverwriteRows
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace, Strategy
 
 if TYPE_CHECKING:

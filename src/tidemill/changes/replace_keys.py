@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
+from tidemill.changes import ALL_COUNTS
 from tidemill.changes.columns import char_length
 from tidemill.changes.compare import canonical, comparable
-from tidemill.changes.compile import ALL_COUNTS
 from tidemill.changes.match import FEW_KEYS, FEW_ROWS, as_read, within
 from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of
 from tidemill.errors import StateError
 from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, ReplaceByKey
 from tidemill.formats.row_changes import WEIGHT
+from tidemill.model import of, quote, spelled
 from tidemill.model.cursor import CursorKind
-from tidemill.model.names import of, quote, spelled
 from tidemill.model.record import Counts
 from tidemill.spark.frames import settle
 

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from tidemill.cli import console, render
-from tidemill.cli.options import show_log
+from tidemill.cli import console, render, show_log
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.spark.places import disk_full, log_folder, told_of_room
+from tidemill.spark import disk_full, log_folder, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.api.arguments import merge_table
-from tidemill.cli import render
+from tidemill.api import merge_table
+from tidemill.cli import columns, output, render, single_writer
 from tidemill.cli.console import Live, interruptible
-from tidemill.cli.options import columns, output, single_writer
 from tidemill.cli.places import merged_into, promised_here, spark_here
 from tidemill.cli.render import COUNTS
 from tidemill.execution.journal import keeping_merge
 from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.formats.registry import log_at
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import given_pairs
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
@@ -25,8 +24,8 @@ from tidemill.model.table import SchemaPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.cli.options import Output
-    from tidemill.execution.results import StepResult
+    from tidemill.cli import Output
+    from tidemill.execution import StepResult
     from tidemill.model.table import Table
 
 EXAMPLES = """\b

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tidemill.api.arguments import Place
+from tidemill.api import Place
 from tidemill.api.logs import not_made
 from tidemill.cli.console import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import SparkSettings, find_project, is_project
 from tidemill.spark.errors import translated
 

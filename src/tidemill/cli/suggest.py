@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import console, render
+from tidemill.cli import console, examples, output, render
 from tidemill.cli.console import Live, interruptible
-from tidemill.cli.options import examples, output
 from tidemill.cli.projects import on_project, variables
 from tidemill.errors import exit_code_of
 from tidemill.graphs.svg import Histogram, histogram_svg
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.join.rows import Arrivals
     from tidemill.suggest.advice import Suggestion

@@ -16,7 +16,7 @@ from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
 from tidemill.formats import Capability
 from tidemill.formats.base import HELD, AppendRows, CommitResult, HeldRows, Requirements, Target
-from tidemill.model.names import of, quote
+from tidemill.model import of, quote
 from tidemill.model.record import completed
 from tidemill.planning.refusals import missing_variables, refusals, refuse
 from tidemill.planning.windows import known_of
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
+    from tidemill.planning import StepPlan
     from tidemill.planning.joins import JoinFacts
-    from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 
 def count_change(attempt: Attempt, compiled: Compiled, record: Record) -> tuple[CommitResult | None, str]:

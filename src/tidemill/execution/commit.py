@@ -11,9 +11,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tidemill.changes import ALL_COUNTS, compile_change
 from tidemill.changes.apply import compile_whole
-from tidemill.changes.compile import ALL_COUNTS, compile_change
 from tidemill.changes.protect import compile_protected
+from tidemill.execution import StepResult
 from tidemill.execution.attempt import (
     Attempt,
     commit_change,
@@ -31,13 +32,12 @@ from tidemill.execution.attempt import (
 )
 from tidemill.execution.checks import check_change, warnings
 from tidemill.execution.record import Recording, explained
-from tidemill.execution.results import StepResult
 from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
 from tidemill.formats.registry import attempting, store_of
 from tidemill.model.strategy import Replace
+from tidemill.planning import Mode
 from tidemill.planning.notices import layout_notices
-from tidemill.planning.plan import Mode
 from tidemill.planning.refusals import protection
 from tidemill.spark.session import pace
 

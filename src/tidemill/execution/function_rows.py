@@ -16,10 +16,10 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from tidemill.changes.columns import fits, unambiguous
 from tidemill.errors import SchemaError, SourceError
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.table import SchemaPolicy
+from tidemill.sources import kept
 from tidemill.sources.frames import Batches, as_arrow, is_spark_frame
-from tidemill.sources.protocol import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 _MISFITS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError)
 _NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.execution.results import Silent, StepKind
+from tidemill.execution import Silent, StepKind
 from tidemill.formats.registry import log_at
-from tidemill.ledger.ledger import FAILED, INTERRUPTED, NOT_RUN, RUNNING, Ledger, Step, code_of, ledger_file, now
+from tidemill.ledger import FAILED, INTERRUPTED, NOT_RUN, RUNNING, Ledger, Step, code_of, ledger_file, now
 from tidemill.ledger.past import step_of
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import Masking
 from tidemill.model.query import Export, View
 from tidemill.model.record import Counts
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from tidemill.execution.results import Listener, Outcome, StepResult
-    from tidemill.ledger.ledger import Run
+    from tidemill.execution import Listener, Outcome, StepResult
+    from tidemill.ledger import Run
     from tidemill.model.graph import Node
     from tidemill.model.table import Table
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
 
 
 @dataclass(slots=True)

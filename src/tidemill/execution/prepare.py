@@ -16,12 +16,12 @@ from tidemill.changes.profile import kind_of, profile
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
 from tidemill.formats import COLUMN_MAPPING, Capability, can, needs_mapping
 from tidemill.formats.base import Change, KeyRange, Profile
+from tidemill.model import field_names, spelled
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.names import field_names, spelled
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
+from tidemill.sources import OfFiles
 from tidemill.sources.files.footers import spans_in_order
-from tidemill.sources.protocol import OfFiles
 from tidemill.spark.errors import one_line
 from tidemill.spark.frames import settle
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 
 def profile_in_order(source: Connector, rows: DataFrame, keys: Sequence[str]) -> Profile | None:

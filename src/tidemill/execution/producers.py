@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution.joins import JoinSource
 from tidemill.frontends.sql.scopes import output_columns
+from tidemill.model import quote
 from tidemill.model.check import Relationships
 from tidemill.model.cursor import WINDOW_PARAMETERS
 from tidemill.model.function import Function
 from tidemill.model.join import Join
-from tidemill.model.names import quote
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.query import Loaded, Query, through
 from tidemill.model.source import Loads
 from tidemill.planning.loads import source_table
 from tidemill.planning.notices import Facts
 from tidemill.planning.starts import literals_of, start_variable
-from tidemill.sources.protocol import bytes_of, sum_of_known
+from tidemill.sources import bytes_of, sum_of_known
 from tidemill.sources.registry import columns_of, connector_for
 from tidemill.spark.errors import one_line, unparsed_at
 from tidemill.spark.settings import in_zone_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.source import Load
     from tidemill.model.table import Table
-    from tidemill.sources.protocol import Connector, Reading
+    from tidemill.sources import Connector, Reading
 
 
 def source_of(

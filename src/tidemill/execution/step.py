@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from tidemill.changes.columns import require
 from tidemill.changes.profile import time_kind
 from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, TidemillError
+from tidemill.execution import sum_up
 from tidemill.execution.attempt import Gathered, JoinedRows, Task, held_rows, highest_held, whole_table
 from tidemill.execution.commit import commit
 from tidemill.execution.prepare import prepare, profile_in_order
-from tidemill.execution.results import sum_up
 from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Loads
+from tidemill.planning import Mode, fill, plan_step
 from tidemill.planning.notices import Facts
-from tidemill.planning.plan import Mode, fill, plan_step
 from tidemill.planning.refusals import refusals, refuse
 from tidemill.planning.request import USUAL
 from tidemill.planning.starts import table_for
 from tidemill.planning.windows import known_of
+from tidemill.sources import Reading, bytes_of
 from tidemill.sources.frames import FrameSource
-from tidemill.sources.protocol import Reading, bytes_of
 from tidemill.sources.registry import failures_of
+from tidemill.spark import disk_full
 from tidemill.spark.errors import no_room, one_line
 from tidemill.spark.frames import SPARK_FAILURES
-from tidemill.spark.places import disk_full
 from tidemill.spark.session import paced_session
 from tidemill.spark.settings import in_zone_of
 
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.prepare import Prepared
-    from tidemill.execution.results import StepResult
     from tidemill.formats.base import HeldRows, Profile, Whole
     from tidemill.formats.port import Store
     from tidemill.model.check import Expected
     from tidemill.model.cursor import Cursor, CursorKind
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
     from tidemill.planning.request import Request
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 S = TypeVar("S", bound="Connector")
 

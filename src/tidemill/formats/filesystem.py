@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tidemill.errors import ArgumentError, DatasetFileError, TableError
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError
 from tidemill.formats.registry import log_at
-from tidemill.ledger.ledger import INTERRUPTED, RUNNING, Ledger, Step, ledger_file
+from tidemill.ledger import INTERRUPTED, RUNNING, Ledger, Step, ledger_file
 from tidemill.model.project import find_project
 from tidemill.model.record import counts_of, without_parts
 

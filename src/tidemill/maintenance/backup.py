@@ -13,7 +13,7 @@ from tidemill.formats import Capability
 from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, OverwriteRows
 from tidemill.formats.registry import format_at, log_at, store_at
-from tidemill.model.names import KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.model import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.model.record import RESTORE_BEGINS, Record
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tidemill.formats.attempts import attempting, look, with_retries
 from tidemill.formats.base import PLACE, DropRows
 from tidemill.formats.registry import store_at, store_of
 from tidemill.maintenance.backup import signed
-from tidemill.model.names import quote
+from tidemill.model import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
+from tidemill.model import rejected_name
 from tidemill.model.function import OnUnmet
-from tidemill.model.names import rejected_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

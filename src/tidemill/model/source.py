@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError
-from tidemill.model.names import spelled
+from tidemill.model import spelled
 from tidemill.model.project import Masking, secrets_in
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError
+from tidemill.model import quote
 from tidemill.model.cursor import check_lookback, present
-from tidemill.model.names import quote
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.table import NullTime
 from tidemill.planning.starts import (

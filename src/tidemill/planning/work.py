@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tidemill.formats.base import KeyRange
     from tidemill.model.table import Table
-    from tidemill.sources.files.source import FileSource
+    from tidemill.sources.files import FileSource
 
 # An engine for small work starts some five seconds sooner, and long work takes it 1.6 times as long. Reading this many
 # bytes of a change takes less than ten seconds, and so does rewriting them; reading keys is ten times as quick.

@@ -19,9 +19,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arro
 from pyspark.sql.types import StructField, StructType
 
 from tidemill.errors import ArgumentError
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
+from tidemill.sources import Connector, select_columns
 from tidemill.sources.exact import as_held, with_held_times
-from tidemill.sources.protocol import Connector, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
     class OfArrow(Protocol):
         """A frame of Polars, a relation of DuckDB, and whatever else gives its rows as a stream of Arrow's."""

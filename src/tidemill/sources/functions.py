@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources.protocol import Connector, Params, Run, kept, select_columns
+from tidemill.sources import Connector, Params, Run, kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
-    from tidemill.sources.protocol import Mode, Reading
+    from tidemill.sources import Mode, Reading
 
 
 def called(function: Callable[..., Any], run: Any) -> Iterator[Any]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_you_mean
 from tidemill.model.query import DATABASE_KINDS
+from tidemill.sources import Measured, OfFiles
 from tidemill.sources.kinds import kind_named, own_kinds
-from tidemill.sources.protocol import Measured, OfFiles
+from tidemill.spark import disk_full
 from tidemill.spark.errors import condition_of, no_room, one_line
 from tidemill.spark.jars import POSTGRES, ensure_jars
 from tidemill.spark.jvm import is_embedded
-from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import Cursor
     from tidemill.model.project import Masking
     from tidemill.model.source import Source
-    from tidemill.sources.files.source import FileSource
-    from tidemill.sources.protocol import Connector, Reading
+    from tidemill.sources import Connector, Reading
+    from tidemill.sources.files import FileSource
 
 _UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
-_ANY = "tidemill.sources.protocol:spark_source"
+_ANY = "tidemill.sources:spark_source"
 GROUP = "tidemill.sources"  # the entry points of connectors of others
 
 

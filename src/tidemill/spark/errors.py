@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 from tidemill.errors import EngineError, TableError, TidemillError
 from tidemill.formats import spark_support
+from tidemill.spark import disk_full, told_of_room
 from tidemill.spark.jvm import has_died, log_file
-from tidemill.spark.places import disk_full, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

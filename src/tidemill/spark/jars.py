@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import EngineError
 from tidemill.formats import FORMATS, spark_support
 from tidemill.formats.traits import Jar
-from tidemill.spark.places import disk_full, jar_folder, make_folder, spark_home, told_of_room
+from tidemill.spark import disk_full, jar_folder, make_folder, spark_home, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, EngineError
 from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.model.project import LOCAL, is_local
-from tidemill.spark.places import archive_folder, log_folder, make_folder, spark_home
+from tidemill.spark import archive_folder, log_folder, make_folder, spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from tidemill.errors import ArgumentError, EngineError
 from tidemill.formats import DEFAULT_FORMAT, FORMATS
-from tidemill.model.names import quoted_text
+from tidemill.model import quoted_text
 from tidemill.model.project import LOCAL, SparkSettings
 from tidemill.spark import gateway, jvm
 from tidemill.spark.jars import drivers_at_hand, ensure_jars, find_java, jar_paths

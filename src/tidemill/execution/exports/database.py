@@ -15,7 +15,7 @@ from pyspark.sql import types as t
 
 from tidemill.errors import MergeError, SchemaError
 from tidemill.execution.exports.options import Options
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.strategy import Append, Merge, Replace
 from tidemill.sources.jdbc import identifier, read_address
 from tidemill.spark.frames import settle

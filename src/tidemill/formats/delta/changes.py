@@ -21,7 +21,7 @@ from tidemill.formats.delta.marks import file_of_marks
 from tidemill.formats.delta.metrics import rows_counted
 from tidemill.formats.filesystem import file_system
 from tidemill.formats.row_changes import CannotTell, InputChanges, RowsBy, check_columns
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 from tidemill.model.record import content_of
 
 if TYPE_CHECKING:

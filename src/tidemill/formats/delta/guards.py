@@ -16,9 +16,9 @@ from urllib.parse import unquote
 from tidemill.errors import ArgumentError, EngineError, SchemaError, TableError
 from tidemill.formats.base import Conflict
 from tidemill.formats.filesystem import is_hidden
-from tidemill.model.names import local_path
+from tidemill.model import local_path
+from tidemill.spark import disk_full, sized
 from tidemill.spark.errors import has_lost_files, is_conflict, no_room, one_line
-from tidemill.spark.places import disk_full, sized
 from tidemill.spark.session import started_with
 
 if TYPE_CHECKING:

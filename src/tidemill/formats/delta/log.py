@@ -23,7 +23,7 @@ from tidemill.formats.delta.opened import newest_version, open_table, opened_at
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.port import TableLog
 from tidemill.formats.row_changes import CannotTell, InputChanges
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of, counts_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tidemill.formats.delta import COLUMN_MAPPING
 from tidemill.formats.delta.changes import OF_FILES, DataFile, Layout, is_absolute
 from tidemill.formats.delta.marks import UnknownMarks, all_but, file_of_marks, file_with, marks_of, without
 from tidemill.formats.filesystem import file_system
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -36,7 +36,7 @@ from tidemill.formats.delta.small import plain_schema, small_table
 from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer
 from tidemill.formats.port import Store
 from tidemill.formats.row_changes import WEIGHT, CannotTell, RowsBy, net_rows, not_told
-from tidemill.model.names import field_names, local_path, of, quote, quoted_text
+from tidemill.model import field_names, local_path, of, quote, quoted_text
 from tidemill.model.record import PREPARES, counts_of
 from tidemill.spark.session import shared_view, statements, version_of
 

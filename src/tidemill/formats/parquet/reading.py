@@ -33,7 +33,7 @@ from tidemill.formats.parquet.files import (
     values_of,
 )
 from tidemill.formats.parquet.worker.rewriting import FILE, ROW
-from tidemill.model.names import quote
+from tidemill.model import quote
 from tidemill.spark.errors import condition_of, one_line, unread_file
 from tidemill.spark.frames import SPARK_FAILURES
 

@@ -31,7 +31,7 @@ from tidemill.formats.parquet.reading import rows_of
 from tidemill.formats.parquet.worker.arrow import has_room, only_int96, optional, with_times, workable
 from tidemill.formats.parquet.worker.files import WRITTEN, Shape, local_path, write_rows
 from tidemill.formats.parquet.worker.rewriting import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, splice
-from tidemill.model.names import of, quote, spelled
+from tidemill.model import of, quote, spelled
 from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:

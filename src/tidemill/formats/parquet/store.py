@@ -36,7 +36,7 @@ from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging
 from tidemill.formats.parquet.worker.files import UNREADABLE
 from tidemill.formats.port import Store
 from tidemill.formats.row_changes import WEIGHT, CannotTell, not_told
-from tidemill.model.names import quote, quoted_text, spelled
+from tidemill.model import quote, quoted_text, spelled
 from tidemill.model.record import counts_of
 from tidemill.spark.errors import file_is_gone, one_line
 from tidemill.spark.frames import SPARK_FAILURES

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
+    from tidemill.model import Naming
     from tidemill.model.mistakes import Text
-    from tidemill.model.names import Naming
     from tidemill.model.project import Variables
 
 

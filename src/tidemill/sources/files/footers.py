@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemill.formats.base import KeyRange
+from tidemill.model import spelled
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.names import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

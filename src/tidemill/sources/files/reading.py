@@ -27,12 +27,12 @@ from pyspark.sql.types import (
 
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.formats.registry import finish_interrupted, store_at
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
+from tidemill.sources import find_column
 from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
 from tidemill.sources.files.footers import fine_columns, first_footers, written_schema
 from tidemill.sources.files.text import REMEDY, by_header, files_are_documents, lines_are_records
 from tidemill.sources.frames import FrameSource, as_files_hold
-from tidemill.sources.protocol import find_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType
 
+    from tidemill.sources import Reading
+    from tidemill.sources.files import FileSource
     from tidemill.sources.files.listing import Listing
-    from tidemill.sources.files.source import FileSource
     from tidemill.sources.files.text import Alike, Types
-    from tidemill.sources.protocol import Reading
 
 _BY_MICROSECONDS = "Write the files with microseconds (pyarrow and pandas: coerce_timestamps='us')."
 

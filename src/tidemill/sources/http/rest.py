@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
+from tidemill.sources import Connector, Params, kept, select_columns
 from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
-from tidemill.sources.protocol import Connector, Params, kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
+    from tidemill.sources import Reading
     from tidemill.sources.http.fetch import Answer
-    from tidemill.sources.protocol import Reading
 
 MOST_PAGES = 100_000
 _NEXT_LINK = re.compile(r'<([^>]*)>[^,]*?;\s*rel\s*=\s*"?next"?', re.IGNORECASE)
