@@ -20,8 +20,8 @@ from tidemill.changes.apply import rows_after
 from tidemill.errors import ArgumentError
 from tidemill.formats import Capability
 from tidemill.formats.base import CommitResult, Conflict, KeyRange, Operation, Reach, Requirements
-from tidemill.formats.port import Store, TableFormat, TableLog
-from tidemill.formats.row_changes import WEIGHT, InputChanges, RowsBy, net_rows
+from tidemill.formats.port import WEIGHT, InputChanges, RowsBy, Store, TableFormat, TableLog
+from tidemill.formats.row_changes import net_rows
 from tidemill.formats.traits import FormatTraits
 from tidemill.model.record import Commit, Described, Record, Snapshot, completed
 

@@ -26,8 +26,8 @@ from tidemill.formats.base import (
     Target,
     UpsertRows,
 )
+from tidemill.formats.port import WEIGHT
 from tidemill.formats.registry import format_at, format_named, log_at, register, some_rows, store_at, unregister
-from tidemill.formats.row_changes import WEIGHT
 from tidemill.model.record import Counts, Record, counts_of
 from tidemill.model.strategy import Merge
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tidemill.errors import MergeError
+from tidemill.execution.journal import rebuild
 from tidemill.ledger import Ledger, Step, ledger_file
-from tidemill.ledger.past import rebuild
 from tidemill.model.cursor import cursor
 from tidemill.model.record import Counts, Record
 

@@ -144,6 +144,11 @@ def located(target: str | Path, session: SparkSession) -> str:
     return str(local_path(location["location"]) or location["location"])
 
 
+def not_made(table: str, run: str = "tidemill run") -> ArgumentError:
+    """The error for a table that is declared and not there; `run` is the command that makes it."""
+    return ArgumentError("table.not_made", f"{table} is declared, and not made yet.", f"Make it: {run}.")
+
+
 def beside(table: str, now: datetime | None = None) -> str:
     """What a backup is called where nobody says: the table, and when it was made."""
     return f"{table.rstrip('/')}__backup_{now or datetime.now(UTC):%Y%m%d_%H%M%S}"

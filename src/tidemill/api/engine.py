@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tidemill.api.merge_step import SMALL_WORK, meets_little
 from tidemill.api.planning import catalog_of, missed_of
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.execution import Silent
@@ -19,7 +20,6 @@ from tidemill.maintenance.repair import never_run, set_watermark
 from tidemill.model import quoted_name, quoted_text
 from tidemill.model.join import Join
 from tidemill.model.query import View
-from tidemill.planning.work import SMALL_WORK, meets_little
 from tidemill.sources.registry import fetch_drivers, size_of
 from tidemill.spark.errors import translated
 from tidemill.spark.session import session_for

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api import path_of
+from tidemill.api import not_made, path_of
 from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError, TableError, did_you_mean
 from tidemill.execution.journal import keeping
@@ -197,8 +197,3 @@ def missing(table: Place) -> ArgumentError:
     otherwise = "Give the path of a table." if is_path else f"Nothing is at {table.path}."
     remedy = f"Did you mean {start}{close}?" if close else otherwise
     return ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)
-
-
-def not_made(table: str, run: str = "tidemill run") -> ArgumentError:
-    """The error for a table that is declared and not there; `run` is the command that makes it."""
-    return ArgumentError("table.not_made", f"{table} is declared, and not made yet.", f"Make it: {run}.")

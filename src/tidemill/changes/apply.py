@@ -38,7 +38,7 @@ from tidemill.formats.base import (
 from tidemill.model import quote, spelled
 from tidemill.model.record import Counts, Snapshot
 from tidemill.model.strategy import Merge, MergeStrategy, Replace, Strategy
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

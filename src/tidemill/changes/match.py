@@ -23,7 +23,7 @@ from tidemill.formats.base import (
 )
 from tidemill.model import of, quote, quoted_text, spelled
 from tidemill.spark.errors import MOVED
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -26,7 +26,7 @@ from tidemill.formats.base import (
 from tidemill.model import of, quote, spelled
 from tidemill.model.record import Counts
 from tidemill.model.strategy import Merge, MergeStrategy
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,11 +18,11 @@ from tidemill.changes.match import FEW_KEYS, FEW_ROWS, as_read, within
 from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of
 from tidemill.errors import StateError
 from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, ReplaceByKey
-from tidemill.formats.row_changes import WEIGHT
+from tidemill.formats.port import WEIGHT
 from tidemill.model import of, quote, spelled
 from tidemill.model.cursor import CursorKind
 from tidemill.model.record import Counts
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

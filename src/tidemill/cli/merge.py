@@ -155,9 +155,9 @@ def _merged(source: str, options: Mapping[str, str], table: Table, *, dry_run: b
     """What the merge did; or what it would do."""
     settings, doing = spark_here(), f"merging {source} into {table.name}"
     with Live(f"looking what {doing} would do" if dry_run else doing, quiet=quiet):
-        from tidemill.api.merging import file_source, merge_step  # noqa: PLC0415  the border: it imports PySpark
+        from tidemill.api.merge_step import file_source, files_at, merge_step  # noqa: PLC0415  the border: it imports PySpark
 
-        merged = partial(merge_step, source, table, settings=settings, options=options)
+        merged = partial(merge_step, partial(files_at, source, options), table, settings=settings)
         if dry_run:
             return interruptible(partial(merged, small=True, dry_run=True))
         if options:  # a wrong one is no run

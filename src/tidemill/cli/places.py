@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tidemill.api import Place
-from tidemill.api.logs import not_made
+from tidemill.api import Place, not_made
 from tidemill.cli.console import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at

@@ -7,17 +7,16 @@ from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from tidemill.model.check import summed, worst
 from tidemill.model.record import Counts
 from tidemill.planning import Mode
 from tidemill.sources import sum_of_known
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tidemill.errors import TidemillError
     from tidemill.execution.joins import Tally
-    from tidemill.model.check import Checked, Expected
+    from tidemill.model.check import Check, Checked, Expected
     from tidemill.model.cursor import Cursor
     from tidemill.planning import StepPlan
     from tidemill.planning.windows import WindowPlan
@@ -100,6 +99,26 @@ def sum_up(results: Sequence[StepResult]) -> StepResult:
         checks=worst(check for each in results for check in each.checks),
         expectations=summed(expected for each in results for expected in each.expectations),
     )
+
+
+def worst(results: Iterable[Checked]) -> tuple[Checked, ...]:
+    """Of several runs of the same checks, the one of each check that went worst."""
+    found: dict[Check, Checked] = {}
+    for each in results:
+        known = found.setdefault(each.check, each)
+        if each.failures > known.failures:
+            found[each.check] = each
+    return tuple(found.values())
+
+
+def summed(results: Iterable[Expected]) -> tuple[Expected, ...]:
+    """The same expectations of several batches, as of one."""
+    found: dict[str, Expected] = {}
+    for each in results:
+        name = each.expectation.name
+        known = found.get(name, replace(each, rows=0, unmet=0))
+        found[name] = replace(known, rows=known.rows + each.rows, unmet=known.unmet + each.unmet)
+    return tuple(found.values())
 
 
 def up_to_date(plan: StepPlan) -> StepResult:

@@ -30,7 +30,6 @@ from tidemill.execution.attempt import (
     refuse_dropping,
     target_of,
 )
-from tidemill.execution.checks import check_change, warnings
 from tidemill.execution.record import Recording, explained
 from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
@@ -45,9 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.execution.attempt import Gathered, Task
+    from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import CommitResult, HeldRows
+    from tidemill.model.check import Checked
     from tidemill.model.record import Record
     from tidemill.model.strategy import Strategy
+    from tidemill.model.table import Table
 
 logger = logging.getLogger("tidemill")
 
@@ -72,10 +74,10 @@ def _attempt(task: Task, number: int, began: float) -> StepResult:
         pace(prepared.change.rows.sparkSession, small=is_small(attempt, prepared))
         compiled = _compile(attempt, gathered)
         record = _record(attempt, gathered, compiled)
-        checks = check_change(table, prepared, compiled, record, gathered.held)
+        checks, warned = _checked(table, prepared, compiled, record, gathered.held) if table.checks else ((), ())
         if not prepared.dropped:
             result = _committed(attempt, gathered, compiled, record, began)
-            return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
+            return replace(result, checks=checks, notices=(*result.notices, *warned))
         _drop(attempt, prepared.dropped)  # only now, when nothing refuses the change
     return _without(prepared.dropped, _attempt(task, number, began))
 
@@ -87,6 +89,16 @@ def _committed(attempt: Attempt, gathered: Gathered, compiled: Compiled, record:
         return replace(result, notices=(*result.notices, notice))
     committed = commit_change(attempt, compiled, record) or _note(attempt, gathered, compiled, record)
     return _result(attempt, gathered, compiled, committed, record, began)
+
+
+def _checked(
+    table: Table, prepared: Prepared, compiled: Compiled, record: Record, held: HeldRows | None
+) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+    """The checks that let the change pass, and what they warn of."""
+    from tidemill.execution.checks import check_change, warnings  # noqa: PLC0415  most merges have no checks
+
+    checks = check_change(table, prepared, compiled, record, held)
+    return checks, warnings(checks)
 
 
 def _drop(attempt: Attempt, columns: Sequence[str]) -> None:

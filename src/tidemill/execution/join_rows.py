@@ -18,7 +18,7 @@ from tidemill.model import of, quote, spelled
 from tidemill.model.join import WAITED as OWN_WAITED
 from tidemill.model.join import JoinStatus, at_tick, waits_of
 from tidemill.spark.errors import one_line
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -27,7 +27,7 @@ from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.planning.notices import Facts, table_window
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -23,7 +23,7 @@ from tidemill.model.table import NullTime, SchemaPolicy
 from tidemill.sources import OfFiles
 from tidemill.sources.files.footers import spans_in_order
 from tidemill.spark.errors import one_line
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,8 +30,7 @@ from tidemill.sources.frames import FrameSource
 from tidemill.sources.registry import failures_of
 from tidemill.spark import disk_full
 from tidemill.spark.errors import no_room, one_line
-from tidemill.spark.frames import SPARK_FAILURES
-from tidemill.spark.session import paced_session
+from tidemill.spark.session import SPARK_FAILURES, paced_session
 from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tidemill.errors import ConflictError, FilesGoneError
 from tidemill.formats.base import Conflict
 from tidemill.formats.filesystem import writer_lock
 from tidemill.spark.errors import file_is_gone
-from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.session import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,12 +7,13 @@ name. ADR 21 says why.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats import FORMATS, formats_that
 from tidemill.formats.base import Requirements
-from tidemill.formats.row_changes import InputChanges
 from tidemill.formats.traits import Capability, FormatTraits
 
 if TYPE_CHECKING:
@@ -43,6 +44,36 @@ if TYPE_CHECKING:
     )
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Commit, Described, Record, Snapshot
+
+
+WEIGHT = "__w"  # of a row: +1 where it came, -1 where it went
+
+
+class RowsBy(StrEnum):
+    """What the rows that came and went are read from."""
+
+    FEED = "change data feed"
+    FILES = "file actions"
+    VERSIONS = "both versions"
+
+
+@dataclass(frozen=True, slots=True)
+class InputChanges:
+    """What a table's log tells of the rows that came and went after version `since`, until version `until`.
+
+    `how` they can be read; where that is None, `refusal` says why not, in words that follow "TABLE: ". At most
+    `added` rows came and `removed` went, and `size` bytes of files are read for them, where the log tells. `commits`
+    are the versions in which rows may have changed.
+    """
+
+    since: int
+    until: int
+    how: RowsBy | None = None
+    refusal: str | None = None
+    added: int | None = None
+    removed: int | None = None
+    size: int | None = None
+    commits: tuple[int, ...] = ()
 
 
 class TableLog(Protocol):

@@ -356,7 +356,7 @@ def find_column(name: str, columns: Sequence[str], source: object) -> str:
 
 def kept(rows: DataFrame) -> DataFrame:
     """The same rows, on disk beside the executors until nobody refers to the frame any more."""
-    from tidemill.spark.frames import settle  # noqa: PLC0415  imports PySpark
+    from tidemill.spark.session import settle  # noqa: PLC0415  imports PySpark
 
     return settle(rows)
 

@@ -133,7 +133,7 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Errors of Spark, of table formats and of Java that leave the block are ours."""
-    from tidemill.spark.frames import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
+    from tidemill.spark.session import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
 
     try:
         yield

@@ -18,7 +18,7 @@ from tidemill.sources import Reading
 from tidemill.sources.kinds import is_of_files
 from tidemill.sources.registry import connector_for
 from tidemill.spark.errors import as_tidemill
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 from tidemill.suggest.advice import Suggestion, Verdict, like_a_key, suggestion
 
 if TYPE_CHECKING:

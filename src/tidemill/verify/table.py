@@ -33,7 +33,7 @@ from tidemill.planning.starts import start_variable, table_for, without_moving_s
 from tidemill.planning.windows import known_of
 from tidemill.sources import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
-from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.session import SPARK_FAILURES
 from tidemill.spark.settings import in_zone_of
 from tidemill.verify.result import WRONG, Found, Kind, Rule, Verified, bounds_of, remedies, rule_for
 from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats

@@ -27,15 +27,12 @@ from tidemill.formats.base import (
     UpsertRows,
 )
 from tidemill.formats.delta import COLUMN_MAPPING, DELTA, guards, needs_mapping
-from tidemill.formats.delta.changes import CommitRange
 from tidemill.formats.delta.format import interval
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.formats.delta.metrics import files_removed
-from tidemill.formats.delta.pointing import tables_of
 from tidemill.formats.delta.small import plain_schema, small_table
 from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer
-from tidemill.formats.port import Store
-from tidemill.formats.row_changes import WEIGHT, CannotTell, RowsBy, net_rows, not_told
+from tidemill.formats.port import WEIGHT, Store
 from tidemill.model import field_names, local_path, of, quote, quoted_text
 from tidemill.model.record import PREPARES, counts_of
 from tidemill.spark.session import shared_view, statements, version_of
@@ -108,30 +105,12 @@ class DeltaStore(Store):
 
     def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
         """By the change data feed, or by tables of our own that point at the files which came and went."""
-        try:
-            found = CommitRange.of(self.log, since, until)
-            found.told(columns, None)
-        except CannotTell as reason:
-            raise not_told(self.path, reason) from None
-        rows = self._fed_rows(spark, found) if found.how is RowsBy.FEED else self._rows_of_files(spark, found)
+        from tidemill.formats.delta.pointing import changed_rows  # noqa: PLC0415  few ask
+
+        rows = changed_rows(spark, self.log, since, until, columns, self._new_scratch)
         if rows is None:
             rows = self.read(spark, until).where("false").withColumn(WEIGHT, F.lit(1))
         return rows.select(*map(quote, columns), WEIGHT)
-
-    def _fed_rows(self, spark: SparkSession, changes: CommitRange) -> DataFrame | None:
-        if not changes.commits:
-            return None
-        feed = spark.read.format("delta").option("readChangeFeed", "true")
-        rows = feed.option("startingVersion", changes.since + 1).option("endingVersion", changes.until).load(self.path)
-        came = F.col("_change_type").isin("insert", "update_postimage")
-        return rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
-
-    def _rows_of_files(self, spark: SparkSession, changes: CommitRange) -> DataFrame | None:
-        if not changes.net:
-            return None
-        came, went = tables_of(changes.net, self._new_scratch(), self.path, changes.layout)
-        read = spark.read.format("delta").load
-        return net_rows(map(read, came), map(read, went))
 
     def _new_scratch(self) -> str:
         """A folder for tables of our own, until the store is closed: beside a table that workers elsewhere read."""

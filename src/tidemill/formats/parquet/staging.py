@@ -32,7 +32,7 @@ from tidemill.formats.parquet.worker.arrow import has_room, only_int96, optional
 from tidemill.formats.parquet.worker.files import WRITTEN, Shape, local_path, write_rows
 from tidemill.formats.parquet.worker.rewriting import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, splice
 from tidemill.model import of, quote, spelled
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

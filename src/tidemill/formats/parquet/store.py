@@ -34,12 +34,12 @@ from tidemill.formats.parquet.protocol import Moved, beginning, committing, walk
 from tidemill.formats.parquet.reading import rows_of, schema_of, watch
 from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging
 from tidemill.formats.parquet.worker.files import UNREADABLE
-from tidemill.formats.port import Store
-from tidemill.formats.row_changes import WEIGHT, CannotTell, not_told
+from tidemill.formats.port import WEIGHT, Store
+from tidemill.formats.row_changes import CannotTell, not_told
 from tidemill.model import quote, quoted_text, spelled
 from tidemill.model.record import counts_of
 from tidemill.spark.errors import file_is_gone, one_line
-from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.session import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
