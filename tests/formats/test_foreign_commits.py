@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from support import NOW, Rows, events, events_table, fed, feed, held, ids, keyed, version
 
 import tidemill
-from tidemill.changes import compile_change
+from tidemill.changes.compile import compile_change
 from tidemill.changes.profile import profile
 from tidemill.errors import MergeError
 from tidemill.execution.step import run_step

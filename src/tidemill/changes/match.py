@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.columns import char_length
+from tidemill.changes import char_length
 from tidemill.changes.compare import differs, held_twice
 from tidemill.changes.profile import profile
 from tidemill.formats.base import (

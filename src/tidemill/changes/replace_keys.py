@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
-from tidemill.changes import ALL_COUNTS
-from tidemill.changes.columns import char_length
+from tidemill.changes import ALL_COUNTS, char_length
 from tidemill.changes.compare import canonical, comparable
 from tidemill.changes.match import FEW_KEYS, FEW_ROWS, as_read, within
 from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of

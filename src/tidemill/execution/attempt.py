@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import require
-from tidemill.changes.places import compile_matched, match_rows, small_match
+from tidemill.changes import require
 from tidemill.changes.profile import exact, highest, time_kind
 from tidemill.errors import ArgumentError, SchemaError
 from tidemill.execution.prepare import ONE_TASK
@@ -31,12 +30,11 @@ if TYPE_CHECKING:
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
-    from tidemill.formats.base import Change, Compiled, Operation, Whole
+    from tidemill.formats.base import Compiled, Operation, Whole
     from tidemill.formats.port import Store
     from tidemill.model.check import Expected
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
-    from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
     from tidemill.planning import StepPlan
     from tidemill.planning.joins import JoinFacts
@@ -249,14 +247,6 @@ def target_of(attempt: Attempt, gathered: Gathered, held: DataFrame) -> Target:
         beyond=f"{of(HELD, window.column)} >= {beyond.literal()}" if window and beyond else None,
         near=store.near(held.sparkSession),
     )
-
-
-def match_in_store(attempt: Attempt, strategy: Strategy, change: Change, target: Target) -> Compiled | None:
-    """A small change that the store matches and stages by itself, where it can; that removes no row."""
-    stages = not attempt.plan.dry_run and not attempt.plan.rebuilds and not attempt.table.checks
-    matched = small_match(strategy, change, target) if stages else None
-    result = attempt.store.match(match_rows(matched), target.snapshot) if matched else None
-    return compile_matched(matched, result) if matched and result else None
 
 
 def count_before(attempt: Attempt) -> int:

@@ -11,9 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidemill.changes import ALL_COUNTS, compile_change
-from tidemill.changes.apply import compile_whole
-from tidemill.changes.protect import compile_protected
+from tidemill.changes import ALL_COUNTS
+from tidemill.changes.in_memory import compile_whole
 from tidemill.execution import StepResult
 from tidemill.execution.attempt import (
     Attempt,
@@ -24,7 +23,6 @@ from tidemill.execution.attempt import (
     count_change,
     drop_columns,
     is_small,
-    match_in_store,
     no_rows,
     part_met,
     refuse_dropping,
@@ -146,14 +144,13 @@ def _rebuilt(attempt: Attempt, gathered: Gathered, held: HeldRows) -> Compiled:
 
 def _by_spark(attempt: Attempt, gathered: Gathered, strategy: Strategy, held: HeldRows) -> Compiled:
     """Every operation of Spark's on a table that is there: where its history is protected, none loses any of it."""
+    from tidemill.changes.protect import compile_on_spark  # noqa: PLC0415  what is small is compared in memory
+
     target, change = target_of(attempt, gathered, held.rows), gathered.prepared.change
-    matched = match_in_store(attempt, strategy, change, target)
-    if matched is not None:
-        return matched
+    stages = not attempt.plan.dry_run and not attempt.plan.rebuilds and not attempt.table.checks
     found = protection(target.snapshot, attempt.table)
-    if found is None:
-        return compile_change(strategy, change, target)
-    return compile_protected(strategy, change, target, found[0])
+    store = attempt.store if stages else None
+    return compile_on_spark(strategy, change, target, store=store, protected=found[0] if found else None)
 
 
 # what is to be known, though no row has changed

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from tidemill.changes.columns import fits, unambiguous
+from tidemill.changes import fits, unambiguous
 from tidemill.errors import SchemaError, SourceError
 from tidemill.model import quote, spelled
 from tidemill.model.table import SchemaPolicy

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+from tidemill.changes import require
 from tidemill.changes.checks import as_row, samples
-from tidemill.changes.columns import require
 from tidemill.changes.profile import decoded, exact, time_kind
 from tidemill.errors import ArgumentError, CheckError, SourceError, TidemillError, did_you_mean
 from tidemill.execution.attempt import Task

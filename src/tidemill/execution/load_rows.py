@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StructType
 
-from tidemill.changes import has_rows
+from tidemill.changes import align, require
 from tidemill.changes.apply import apart, applied, from_two_sources, in_one, met_in, newest_of_all, not_as_stored
-from tidemill.changes.columns import align, require
 from tidemill.changes.compare import held_twice
+from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import profile
 from tidemill.errors import TidemillError
 from tidemill.execution.prepare import Prepared, prepare

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial, singledispatch
 from typing import TYPE_CHECKING
 
-from tidemill.changes import column_types
+from tidemill.changes.compile import column_types
 from tidemill.changes.profile import profile
 from tidemill.execution import sum_up
 from tidemill.execution.attempt import Gathered, Task, held_rows

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.columns import align, as_stored, require, unambiguous, widened
+from tidemill.changes import align, as_stored, require, unambiguous, widened
 from tidemill.changes.compare import duplicate_keys, needs_form, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.changes.profile import kind_of, profile
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError

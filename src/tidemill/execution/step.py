@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from tidemill.changes.columns import require
+from tidemill.changes import require
 from tidemill.changes.profile import time_kind
 from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, TidemillError
 from tidemill.execution import sum_up

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import require, unambiguous
+from tidemill.changes import require, unambiguous
 from tidemill.changes.profile import kind_of
 from tidemill.errors import ArgumentError, JoinError, did_you_mean
 from tidemill.join.rows import STATUS, TARGET, WAITED, Joining, Side, Ticks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import require
+from tidemill.changes import require
 from tidemill.changes.compare import descending, held_twice, shown_keys
 from tidemill.errors import ArgumentError, StateError
 from tidemill.formats.attempts import attempting, look, with_retries

@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tidemill.errors import ArgumentError, Origin, did_you_mean
 from tidemill.formats import Capability, formats_that
 from tidemill.model.cursor import Template
-from tidemill.model.function import Function
-from tidemill.model.join import Join
 from tidemill.model.mistakes import offset_of
 from tidemill.model.project import Masking, secrets_in
-from tidemill.model.source import Loads
 from tidemill.model.strategy import Replace
 
 if TYPE_CHECKING:
@@ -22,7 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidemill.model.check import Check
-    from tidemill.model.source import Source
+    from tidemill.model.function import Function
+    from tidemill.model.join import Join
+    from tidemill.model.source import Loads, Source
     from tidemill.model.strategy import Append, Merge
 
 Where = Callable[[str], str | None]
@@ -44,15 +43,29 @@ def by_name(text: str, path_of: Where) -> Bound:  # noqa: ARG001  as others do
     return Bound(text)
 
 
+class Producing:
+    """What gives a table its rows. Of those that not every table has, it says itself which one it is."""
+
+    __slots__ = ()
+
+    @property
+    def as_function(self) -> Function | None:
+        return None
+
+    @property
+    def as_join(self) -> Join | None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Producing):
     """The rows of a source, as they are."""
 
     source: Source
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Template):
+class Query(Template, Producing):
     """The rows of a query, which goes to Spark as written, but for its @names and the names of its tables.
 
     `clock`: its rows may change though its inputs do not. `unrepeatable` is an aggregate in it whose value may differ
@@ -85,7 +98,8 @@ class Query(Template):
         return self.put(literals)
 
 
-Producer = Loaded | Loads | Query | Join | Function
+if TYPE_CHECKING:
+    Producer: TypeAlias = Loaded | Loads | Query | Join | Function
 
 
 @dataclass(frozen=True, slots=True)

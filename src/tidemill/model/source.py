@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tidemill.errors import ArgumentError
 from tidemill.model import spelled
 from tidemill.model.project import Masking, secrets_in
+from tidemill.model.query import Producing
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Loads:
+class Loads(Producing):
     """The LOADs of one table, in the order of the file. Raises where their result would depend on when runs happen."""
 
     loads: tuple[Load, ...]

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from tidemill.errors import ArgumentError, Origin, SchemaError
 from tidemill.formats import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
 from tidemill.model.cursor import Duration, duration
-from tidemill.model.function import Function
-from tidemill.model.join import Join
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Load, Loads
 from tidemill.model.strategy import MergeStrategy
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
 
     from tidemill.model.check import Check
     from tidemill.model.cursor import MovingStart
+    from tidemill.model.function import Function
+    from tidemill.model.join import Join
     from tidemill.model.query import Producer
     from tidemill.model.strategy import Strategy
 
@@ -187,12 +187,12 @@ class Table:
     @property
     def function(self) -> Function | None:
         """The function that gives its rows, where it is one."""
-        return self.producer if isinstance(self.producer, Function) else None
+        return self.producer.as_function if self.producer else None
 
     @property
     def join(self) -> Join | None:
         """The join that gives its rows, where it is one."""
-        return self.producer if isinstance(self.producer, Join) else None
+        return self.producer.as_join if self.producer else None
 
     @property
     def keeps_rows(self) -> bool:

@@ -13,7 +13,6 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tidemill.model.join import Join
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.source import Loads
 from tidemill.planning.notices import (
@@ -154,10 +153,8 @@ def _of_producer(ground: StepPlan, facts: Facts) -> StepPlan:
     match ground.table.producer:
         case Loads() as loads if not loads.recomputed and ground.base is not None:
             return _of_loads(ground, loads, facts)
-        case Join():
-            return _of_join(ground, facts)
         case _:
-            return _of_window(ground, facts)
+            return _of_join(ground, facts) if ground.table.join else _of_window(ground, facts)
 
 
 def _of_window(ground: StepPlan, facts: Facts) -> StepPlan:

@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidemill.changes import has_rows
-from tidemill.changes.columns import align, require, widened
+from tidemill.changes import align, require, widened
 from tidemill.changes.compare import held_twice
+from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import time_kind
 from tidemill.errors import SourceError, TidemillError
 from tidemill.execution.functions import Expecting
