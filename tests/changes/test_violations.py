@@ -6,6 +6,7 @@ import pytest
 
 from tidemill.changes.checks import violation
 from tidemill.errors import Origin
+from tidemill.execution import worst
 from tidemill.execution.checks import FailedChecksError, warnings
 from tidemill.model.check import (
     AcceptedValues,
@@ -18,7 +19,6 @@ from tidemill.model.check import (
     Severity,
     Unique,
     Verdict,
-    worst,
 )
 
 COMING, HERE = Place("shop.orders", entering=True), Place("shop.orders", entering=False)

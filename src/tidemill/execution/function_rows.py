@@ -18,7 +18,6 @@ from tidemill.changes import fits, unambiguous
 from tidemill.errors import SchemaError, SourceError
 from tidemill.model import quote, spelled
 from tidemill.model.table import SchemaPolicy
-from tidemill.sources import kept
 from tidemill.sources.frames import Batches, as_arrow, is_spark_frame
 
 if TYPE_CHECKING:
@@ -266,7 +265,7 @@ def rows_given(
             f"{_begins(teller)} gave no rows, and there is no table yet, so nobody knows its columns.",
             'Declare them: schema="id BIGINT, day DATE", or give a frame that has columns.',
         )
-    return rows if batches.few else kept(rows)
+    return batches.keep(rows)
 
 
 def _add(batches: Batches, given: Any, typed: Typed | None, teller: str) -> None:

@@ -26,8 +26,6 @@ from tidemill.planning.request import USUAL
 from tidemill.planning.starts import table_for
 from tidemill.planning.windows import known_of
 from tidemill.sources import Reading, bytes_of
-from tidemill.sources.frames import FrameSource
-from tidemill.sources.registry import failures_of
 from tidemill.spark import disk_full
 from tidemill.spark.errors import no_room, one_line
 from tidemill.spark.session import SPARK_FAILURES, paced_session
@@ -35,6 +33,7 @@ from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -66,6 +65,21 @@ class QueriedRows(Protocol):
 
     def versions(self) -> Mapping[str, str]:
         """The versions of the tables that it reads, where they are several and known."""
+
+
+@runtime_checkable
+class DeclaredRows(Protocol):
+    """What a source may tell besides: that it is declared, so that errors name it and hide its secrets."""
+
+    def failures(self) -> AbstractContextManager[None]: ...
+
+
+@runtime_checkable
+class GivenRows(Protocol):
+    """What a source may tell besides: that its rows were given once, and cannot be read again."""
+
+    @property
+    def is_given(self) -> bool: ...
 
 
 def run_step(
@@ -144,12 +158,12 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
     """Spark's errors within it are the source's; a declared one hides its secrets."""
     producer = table.producer
     try:
-        with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
+        with source.failures() if isinstance(source, DeclaredRows) else nullcontext():
             yield
     except DatasetFileError as failure:
         if failure.is_of(table.path):
             raise
-        if isinstance(failure, FilesGoneError) and not isinstance(source, FrameSource):  # it can be read again
+        if isinstance(failure, FilesGoneError) and not isinstance(source, GivenRows):  # it can be read again
             raise Conflict(failure.problem) from failure
         raise _unreadable(table, source, failure.problem, failure.remedy) from failure
     except SPARK_FAILURES as failure:

@@ -28,9 +28,8 @@ def not_told(path: str, reason: object) -> TableError:
 
 def net_rows(came: Iterable[DataFrame], went: Iterable[DataFrame]) -> DataFrame | None:
     """These rows in one frame with their WEIGHT; None without any frame."""
-    from pyspark.sql import functions as F  # noqa: PLC0415  logs are read without Spark
-
-    signed = [rows.withColumn(WEIGHT, F.lit(sign)) for sign, frames in ((1, came), (-1, went)) for rows in frames]
+    both = ((1, came), (-1, went))
+    signed = [rows.selectExpr("*", f"{sign} AS {WEIGHT}") for sign, frames in both for rows in frames]
     whole = None
     for rows in signed:
         whole = rows if whole is None else whole.unionAll(rows)

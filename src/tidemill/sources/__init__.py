@@ -354,13 +354,6 @@ def find_column(name: str, columns: Sequence[str], source: object) -> str:
     return found
 
 
-def kept(rows: DataFrame) -> DataFrame:
-    """The same rows, on disk beside the executors until nobody refers to the frame any more."""
-    from tidemill.spark.session import settle  # noqa: PLC0415  imports PySpark
-
-    return settle(rows)
-
-
 def spark_source(source: Source) -> SparkSource:
     params = Params(source)
     schema, path = params.text("schema"), params.text("path")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources import Connector, Params, Run, kept, select_columns
+from tidemill.sources import Connector, Params, Run, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +96,7 @@ class FunctionSource(Connector):
                     "Return an empty frame with its columns instead.",
                 )
             chosen = select_columns(rows, columns or self.source.columns, self)
-            return chosen if batches.few else kept(chosen)
+            return batches.keep(chosen)
 
     def _given(self, run: Run) -> Iterator[Any]:
         with _importable(self.source.folder):

@@ -19,6 +19,7 @@ from tidemill.spark.jvm import is_embedded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -194,6 +195,10 @@ class _Named:
 
     def __str__(self) -> str:
         return str(self.source)
+
+    def failures(self) -> AbstractContextManager[None]:
+        """Errors that leave it name the source: frames are lazy, so whoever computes one does it in such a block."""
+        return failures_of(self.source)
 
     def schema(self, reading: Reading) -> StructType:
         with failures_of(self.source):

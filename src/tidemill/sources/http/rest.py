@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
-from tidemill.sources import Connector, Params, kept, select_columns
+from tidemill.sources import Connector, Params, select_columns
 from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
 
@@ -323,7 +323,7 @@ class RestSource(Connector):
     def _rows(
         self, reading: Reading, query: Mapping[str, str], columns: Sequence[str], most: int | None = None
     ) -> DataFrame:
-        from tidemill.sources.files.reading import empty, read_json  # noqa: PLC0415  it imports PySpark
+        from tidemill.sources.files.reading import empty, kept, read_json  # noqa: PLC0415  it imports PySpark
 
         with tempfile.TemporaryDirectory(prefix="tidemill-rest-") as folder:
             file = Path(folder) / "records.json"
