@@ -22,7 +22,7 @@ from tidemill.maintenance.backup import RestoreResult
 from tidemill.model.record import PREPARES
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window, lookback
-from tidemill.planning.request import Backfill, Request
+from tidemill.planning import Backfill, Request
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:

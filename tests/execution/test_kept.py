@@ -15,9 +15,8 @@ from tidemill.model.cursor import cursor
 from tidemill.model.record import Counts, Record, Snapshot
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window
-from tidemill.planning import plan_step
+from tidemill.planning import USUAL, Request, backfill_of, plan_step
 from tidemill.planning.notices import Facts
-from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.verify.result import Found, Kind, Verified
 from tidemill.verify.table import record_results
 

@@ -16,9 +16,8 @@ from tidemill.api.workspace import Workspace
 from tidemill.execution.producers import facts_by_log
 from tidemill.formats.registry import log_of
 from tidemill.ledger.past import past_runs
-from tidemill.planning import plan_step
+from tidemill.planning import USUAL, Request, backfill_of, plan_step
 from tidemill.planning.notices import Gap
-from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from support import moment
 from tidemill.api.workspace import Workspace
 from tidemill.execution import StepResult
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from cli.conftest import Cli

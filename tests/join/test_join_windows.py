@@ -17,6 +17,7 @@ from tidemill.model.join import Join, JoinSide, JoinType
 from tidemill.model.record import Commit, Record, Snapshot
 from tidemill.model.strategy import Append, IncrementalJoin, Replace
 from tidemill.model.table import NullTime, Table, Window
+from tidemill.planning import backfill_of
 from tidemill.planning.joins import (
     JoinFacts,
     SideState,
@@ -27,7 +28,6 @@ from tidemill.planning.joins import (
     side_by_log,
     side_by_progress,
 )
-from tidemill.planning.request import backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from tidemill.execution import StepResult
 from tidemill.formats.delta.log import APP_ID
 from tidemill.model.mistakes import FileErrors, excerpt
 from tidemill.model.record import Record
-from tidemill.planning.request import USUAL
+from tidemill.planning import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tidemill.execution import Outcome
     from tidemill.model.query import View
     from tidemill.model.table import Table
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request
     from tidemill.verify.result import Verified
 
 PROJECT = """

@@ -10,7 +10,7 @@ from models.conftest import write
 
 from tidemill.api.workspace import Workspace
 from tidemill.execution import StepResult
-from tidemill.planning.request import Request
+from tidemill.planning import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from tidemill.cli.verify import ShownChecks
 from tidemill.errors import ArgumentError
 from tidemill.execution.checks import TableChecks
 from tidemill.model.check import Checked, Place
-from tidemill.planning.request import Request
+from tidemill.planning import Request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

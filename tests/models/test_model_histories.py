@@ -10,7 +10,7 @@ from models.conftest import SIDECAR, Order, write
 
 from tidemill.errors import TidemillError
 from tidemill.execution import StepResult
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

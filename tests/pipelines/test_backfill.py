@@ -9,7 +9,7 @@ import pytest
 from tidemill.errors import ArgumentError
 from tidemill.execution import StepResult
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

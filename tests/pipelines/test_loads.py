@@ -18,7 +18,7 @@ from tidemill.errors import TidemillError
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.record import InputRecord, Record
-from tidemill.planning.request import Backfill, Request
+from tidemill.planning import Backfill, Request
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 
 from tidemill.errors import ArgumentError
 from tidemill.model.cursor import CursorKind
-from tidemill.planning.request import Backfill, Request, backfill_of
+from tidemill.planning import Backfill, Request, backfill_of
 
 NOW = datetime(2024, 3, 10, 12, tzinfo=UTC)
 

@@ -12,8 +12,8 @@ from tidemill.model.cursor import cursor
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import Table, Window, lookback
+from tidemill.planning import USUAL, Request
 from tidemill.planning.refusals import change_of_mind
-from tidemill.planning.request import USUAL, Request
 from tidemill.planning.windows import known_of
 
 MERGE = Merge(("id",))

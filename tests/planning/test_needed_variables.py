@@ -11,8 +11,8 @@ from tidemill.model.query import Query
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import Table, Window, lookback
+from tidemill.planning import USUAL, Request, backfill_of
 from tidemill.planning.refusals import bad_variables, missing_variables
-from tidemill.planning.request import USUAL, Request, backfill_of
 
 THERE = Origin("models/my_schema/daily.py", 9, 5)
 SINCE_START = Condition(("updated_at >= ", ""), ("start_date",), THERE)

@@ -7,8 +7,8 @@ from tidemill.model import RESET_ALLOWED
 from tidemill.model.record import Snapshot
 from tidemill.model.strategy import Append, Merge, MergeStrategy
 from tidemill.model.table import Table
+from tidemill.planning import USUAL, Request
 from tidemill.planning.refusals import refusals
-from tidemill.planning.request import USUAL, Request
 
 REFRESH = Request(full_refresh=True)
 THERE = Snapshot(3, 4, None, None, rows=7)

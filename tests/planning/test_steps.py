@@ -9,9 +9,8 @@ from tidemill.model.cursor import Condition, CurrentDate, CursorKind, StartVaria
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.model.table import Table, Window, lookback
-from tidemill.planning import Mode, StepPlan, fill, plan_step
+from tidemill.planning import USUAL, Mode, Request, StepPlan, backfill_of, fill, plan_step
 from tidemill.planning.notices import Facts, Gap
-from tidemill.planning.request import USUAL, Request, backfill_of
 
 BY_VARIABLE = Window("updated_at", moving_start=StartVariable("start_date"))
 SINCE_START = DeleteInsert(condition=Condition(("updated_at >= ", ""), ("start_date",)))

@@ -14,7 +14,7 @@ from tidemill.model.query import Query
 from tidemill.model.record import Record, Snapshot
 from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.model.table import Table, Window, lookback
-from tidemill.planning.request import backfill_of
+from tidemill.planning import backfill_of
 from tidemill.planning.windows import WindowPlan, plan_window
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
 from tidemill.execution import Silent, StepResult
 from tidemill.model.mistakes import FileErrors, excerpt
-from tidemill.planning.request import USUAL
+from tidemill.planning import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidemill.errors import TidemillError
     from tidemill.model.table import Table
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request
     from tidemill.verify.result import Verified
 
 

@@ -15,9 +15,8 @@ from tidemill.model.function import Function
 from tidemill.model.record import Commit, Record, Snapshot
 from tidemill.model.strategy import Merge
 from tidemill.model.table import Table, Window
-from tidemill.planning import plan_step
+from tidemill.planning import Request, backfill_of, plan_step
 from tidemill.planning.dates import fetches_of, progress_of, whole_of
-from tidemill.planning.request import Request, backfill_of
 from tidemill.sources import Run
 
 if TYPE_CHECKING:

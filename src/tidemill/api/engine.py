@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import Cursor
     from tidemill.model.graph import Node
     from tidemill.model.table import Table
-    from tidemill.planning.request import Backfill, Request
+    from tidemill.planning import Backfill, Request
     from tidemill.suggest.advice import Suggestion
     from tidemill.verify.result import Verified
 

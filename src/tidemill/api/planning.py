@@ -20,10 +20,9 @@ from tidemill.model import spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
 from tidemill.model.table import SchemaPolicy, Table, schema_changed
-from tidemill.planning import Mode, explain, explain_view, plan_step
+from tidemill.planning import USUAL, Mode, explain, explain_view, plan_step
 from tidemill.planning.notices import NO_FACTS, changed_query, may_miss, missed_changes, rows_will_stay
 from tidemill.planning.refusals import ground_of, refuse
-from tidemill.planning.request import USUAL
 from tidemill.planning.windows import known_of
 from tidemill.sources.registry import connector_for, is_known, size_of
 
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
     from tidemill.model.query import Export
     from tidemill.model.record import Snapshot
-    from tidemill.planning import PlannedStep, StepPlan
+    from tidemill.planning import PlannedStep, Request, StepPlan
     from tidemill.planning.refusals import Ground
-    from tidemill.planning.request import Request
 
 
 def catalog_of(workspace: Workspace) -> Catalog:

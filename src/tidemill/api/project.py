@@ -17,7 +17,7 @@ from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.ledger.past import past_runs
 from tidemill.model import absolute
 from tidemill.model.project import as_text
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 from tidemill.verify.result import VerifiedTables
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from tidemill.model.mistakes import Wording
 from tidemill.model.project import Masking, SparkSettings
 from tidemill.model.query import Export, View, through
 from tidemill.model.table import Table
+from tidemill.planning import USUAL
 from tidemill.planning.refusals import missing_variables, refuse
-from tidemill.planning.request import USUAL, chosen
+from tidemill.planning.selection import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.graph import Graph
     from tidemill.model.source import Source
-    from tidemill.planning import PlannedStep
-    from tidemill.planning.request import Backfill, Request
+    from tidemill.planning import Backfill, PlannedStep, Request
     from tidemill.verify.result import Verified
 
     Ready = Callable[[SparkSession | None, Listener | None], RunOutcome]

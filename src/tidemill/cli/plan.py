@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.model.table import Table
-    from tidemill.planning import PlannedStep
-    from tidemill.planning.request import Request
+    from tidemill.planning import PlannedStep, Request
     from tidemill.planning.statements import RunStatements
 
 LISTED = ("name", "strategy", "reads", "declared in")

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from tidemill.execution import Outcome, RunOutcome, StepResult
     from tidemill.execution.journal import KeptRun
     from tidemill.ledger import Run
-    from tidemill.planning import StepPlan
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request, StepPlan
 
 STARTING = "starting Spark"
 _VERBS = {

@@ -13,7 +13,7 @@ from tidemill.cli import examples, output, render
 from tidemill.cli.console import Live, interruptible
 from tidemill.cli.projects import on_selection, target_and_tables, variables
 from tidemill.errors import exit_code_of
-from tidemill.planning.request import backfill_of
+from tidemill.planning import backfill_of
 from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, Verified, VerifyOutcome
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
-    from tidemill.planning.request import Part
+    from tidemill.planning import Part
     from tidemill.planning.windows import WindowPlan
     from tidemill.sources import Reading
 

@@ -23,9 +23,8 @@ from tidemill.formats.registry import forget_view, log_of
 from tidemill.model.mistakes import Wording
 from tidemill.model.query import Export, View
 from tidemill.model.table import Table
-from tidemill.planning import Mode, plan_step
+from tidemill.planning import USUAL, Mode, plan_step
 from tidemill.planning.notices import missed_changes
-from tidemill.planning.request import USUAL
 from tidemill.planning.windows import known_of
 from tidemill.sources import Reading
 from tidemill.sources.http.fetch import remembering
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from tidemill.execution.catalog import Catalog
     from tidemill.execution.exports.options import ExportMemory
     from tidemill.model.graph import Graph
-    from tidemill.planning import StepPlan
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request, StepPlan
     from tidemill.sources import Connector
 
 logger = logging.getLogger("tidemill")

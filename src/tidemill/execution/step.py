@@ -19,10 +19,9 @@ from tidemill.formats.registry import store_of
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Loads
-from tidemill.planning import Mode, fill, plan_step
+from tidemill.planning import USUAL, Mode, fill, plan_step
 from tidemill.planning.notices import Facts
 from tidemill.planning.refusals import refusals, refuse
-from tidemill.planning.request import USUAL
 from tidemill.planning.starts import table_for
 from tidemill.planning.windows import known_of
 from tidemill.sources import Reading, bytes_of
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import Cursor, CursorKind
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning import StepPlan
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request, StepPlan
     from tidemill.planning.windows import WindowPlan
     from tidemill.sources import Connector
 

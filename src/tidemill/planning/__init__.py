@@ -1,4 +1,5 @@
-"""One plan per step: what a run will do to a table, and why. The run executes it; commands and records explain it.
+"""What a run is asked for, and one plan per step: what it will do to a table, and why. The run executes it; commands
+and records explain it.
 
 What only rows or a source's schema can tell is a named gap. Whoever has Spark fills it, by planning the same step on
 the facts that it has found (`fill`): a plan and its run cannot differ in anything else.
@@ -8,45 +9,173 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tidemill.errors import ArgumentError
+from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor, duration, first_behind, present
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.source import Loads
 from tidemill.planning.notices import (
     NO_FACTS,
     Gap,
     changed_query,
-    cursor_kind,
     layout_notices,
     rebuilt_query,
     table_window,
 )
-from tidemill.planning.request import USUAL
 from tidemill.planning.windows import FIRST_RUN, condition_given, reason_of_everything
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from tidemill.model.query import View
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.dates import Fetch, FetchPlan
-    from tidemill.planning.joins import JoinPlan
-    from tidemill.planning.loads import LoadsPlanning, SourcePlan
+    from tidemill.planning.dates import Fetch
+    from tidemill.planning.loads import SourcePlan
     from tidemill.planning.notices import Facts
-    from tidemill.planning.request import Part, Request
     from tidemill.planning.windows import WindowPlan
 
 INPUTS_UNCHANGED = "up to date: its inputs are unchanged"
 REFRESHED = "full refresh: everything is read, and the table becomes what a first run gives"
-CALLED_ONCE = "its function is called once"
-# What plans these kinds of tables is loaded when one of them is planned: most commands meet none.
-_OF_FUNCTIONS = "tidemill.planning.dates"
-_OF_JOINS = "tidemill.planning.joins"
-_OF_LOADS = "tidemill.planning.loads"
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What was asked for: bounds as users write them, and how much one commit takes."""
+
+    start: str | None = None
+    end: str | None = None
+    batch: Duration | int | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch is not None and self.start is None:
+            raise ArgumentError(
+                "backfill.no_start", "Batches need a start to be counted from.", "Give --start beside --batch."
+            )
+        if isinstance(self.batch, int) and self.batch < 1:
+            raise ArgumentError("backfill.bad_batch", f"A batch of {self.batch} is none.", "Give at least 1.")
+        if all(_is_time(bound) for bound in (self.start, self.end)):  # in order or not, whatever the column
+            self.bounds(CursorKind.TIMESTAMP)
+
+    def __str__(self) -> str:
+        words = [f"from {self.start}" if self.start else "", f"to {self.end}" if self.end else ""]
+        return " ".join(word for word in (*words, f"by {self.batch}" if self.batch else "") if word)
+
+    def to_json(self) -> dict[str, str]:
+        return {name: str(value) for name in ("start", "end", "batch") if (value := getattr(self, name)) is not None}
+
+    def parts(self, kind: CursorKind, now: datetime, done: Mapping[str, str]) -> list[Part]:
+        """Its batches on a cursor of this kind, without those that `done` lists: an earlier try of the same."""
+        start, end = self.bounds(kind, now.tzinfo)
+        begin = self.reached(kind, done)
+        parts = list(self._cut(start, end, kind, now))
+        return [part for part in parts if begin is None or part.start is None or begin <= part.start]
+
+    def bounds(self, kind: CursorKind, zone: tzinfo | None = UTC) -> tuple[Cursor | None, Cursor | None]:
+        """Where it starts and what lies behind its end, on a cursor of this kind; raises where they mean nothing."""
+        start = _given("start", self.start, kind, zone) if self.start is not None else None
+        end = first_behind(_given("end", self.end, kind, zone), self.end, zone) if self.end is not None else None
+        if start is not None and end is not None and end <= start:
+            raise ArgumentError(
+                "backfill.empty", f"Nothing lies between {self.start} and {self.end}.", "Give an --end after --start."
+            )
+        return start, end
+
+    def mark(self, reached: str) -> dict[str, str]:
+        """What the record keeps, so that the same backfill goes on from there."""
+        return {**self.to_json(), "reached": reached}
+
+    def reached(self, kind: CursorKind, done: Mapping[str, str]) -> Cursor | None:
+        """How far an earlier try of the same has come, by the mark of it; None where there was none."""
+        same = "reached" in done and self.mark(done["reached"]) == dict(done)
+        return cursor(kind, done["reached"]) if same else None
+
+    def _cut(self, start: Cursor | None, end: Cursor | None, kind: CursorKind, now: datetime) -> Iterator[Part]:
+        if self.batch is None or start is None:
+            yield Part(self, start, start, end)
+            return
+        last = end or (present(kind, now) if kind.is_time else None)
+        if last is None:
+            raise ArgumentError(
+                "backfill.no_end", f"Batches over a column of type {kind} need an end.", "Give --end beside --batch."
+            )
+        low, number = start, 1
+        while (high := start.plus(self.batch, number)) < last:
+            yield Part(self, start, low, high)
+            low, number = high, number + 1
+        yield Part(self, start, low, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One batch of a backfill: from `start`, open where there is none, up to and without `end`.
+
+    `begin` is where the backfill as a whole starts: what lies between is in the table when this batch is read.
+    """
+
+    of: Backfill
+    begin: Cursor | None
+    start: Cursor | None
+    end: Cursor | None
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """What the record keeps, so that the same backfill goes on behind this batch; nothing after the last."""
+        if self.of.batch is None or self.end is None:
+            return {}
+        return self.of.mark(self.end.text())
+
+    def __str__(self) -> str:
+        return f"{self.start or 'the beginning'} … {self.end or 'the end'}"
+
+
+def backfill_of(start: str | None, end: str | None, batch: str | int | None) -> Backfill | None:
+    """The backfill that flags ask for, or None when they ask for none."""
+    if start is None and end is None and batch is None:
+        return None
+    text = batch.strip() if isinstance(batch, str) else batch
+    length = int(text) if isinstance(text, str) and text.isdecimal() else text
+    return Backfill(start, end, duration(length) if isinstance(length, str) else length)
+
+
+def _given(flag: str, text: str, kind: CursorKind, zone: tzinfo | None) -> Cursor:
+    try:
+        return cursor(kind, text, zone)
+    except ArgumentError as bad:
+        raise ArgumentError(bad.code, f"--{flag} is {text!r}, which is no {kind}.", bad.remedy) from bad
+
+
+def _is_time(text: str | None) -> bool:
+    try:
+        return text is not None and bool(datetime.fromisoformat(text.strip()))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A full refresh, or a backfill; else every table reads what is new."""
+
+    full_refresh: bool = False
+    backfill: Backfill | None = None
+
+    def starts(self, table: Table) -> bool:
+        """Whether it says where the run of this table starts, whatever its declaration says."""
+        return self.backfill is not None and self.backfill.start is not None and table.reads_windows
+
+    def __post_init__(self) -> None:
+        if self.full_refresh and self.backfill:
+            raise ArgumentError(
+                "run.refresh_and_backfill",
+                "A full refresh reads everything, so it takes no --start, --end or --batch.",
+                "Leave out --full-refresh, or the bounds.",
+            )
+
+
+USUAL = Request()
 
 
 class Mode(StrEnum):
@@ -146,18 +275,17 @@ def _refreshed(window: WindowPlan | None) -> WindowPlan | None:
 
 def _of_producer(ground: StepPlan, facts: Facts) -> StepPlan:
     """The plan by what gives the table its rows."""
-    if ground.table.function:
-        return _of_function(ground, facts)
-    if _is_backfill(ground) and ground.part is None:
-        return _of_backfill(ground, facts)
-    match ground.table.producer:
-        case Loads() as loads if not loads.recomputed and ground.base is not None:
-            return _of_loads(ground, loads, facts)
-        case _:
-            return _of_join(ground, facts) if ground.table.join else _of_window(ground, facts)
+    table, whole_backfill = ground.table, is_backfill(ground) and ground.part is None
+    several = isinstance(table.producer, Loads) and not table.producer.recomputed and ground.base is not None
+    if not (table.function or table.join or whole_backfill or several):
+        return plan_window(ground, facts)
+    from tidemill.planning.producers import plan_producer  # noqa: PLC0415  most tables are read by a window, or whole
+
+    return plan_producer(ground, facts)
 
 
-def _of_window(ground: StepPlan, facts: Facts) -> StepPlan:
+def plan_window(ground: StepPlan, facts: Facts) -> StepPlan:
+    """The plan of a table whose rows are read by a window, or whole."""
     table = ground.table
     found = table_window(table, ground.base, ground.variables, ground.now, ground.part, facts)
     window = found.window
@@ -165,70 +293,19 @@ def _of_window(ground: StepPlan, facts: Facts) -> StepPlan:
     reason = window.reason if window else whole
     changed = changed_query(table, ground.base, ground.request) or rebuilt_query(table, ground.base)
     gap_in_time = (f"{table.name}: {window.notice}",) if window and window.notice else ()
-    notices = () if _is_backfill(ground) else (*changed, *gap_in_time)
+    notices = () if is_backfill(ground) else (*changed, *gap_in_time)
     plan = replace(ground, reason=reason, window=window, notices=notices, notes=found.notes, gap=found.gap)
-    return replace(plan, mode=_mode(plan))
+    return replace(plan, mode=mode_of(plan))
 
 
-def _of_join(ground: StepPlan, facts: Facts) -> StepPlan:
-    found: JoinPlan = import_module(_OF_JOINS).plan_join(
-        ground.table, ground.base, facts.sides, ground.part, ground.variables
-    )
-    gap = Gap.JOIN_SIDES if found.window is None else None
-    plan = replace(ground, reason=found.reason, window=found.window, notices=found.notices, gap=gap)
-    return replace(plan, mode=_mode(plan))
-
-
-def _of_function(ground: StepPlan, facts: Facts) -> StepPlan:
-    table, snapshot, planning = ground.table, ground.base, import_module(_OF_FUNCTIONS)
-    if table.window is None:
-        called = f"{FIRST_RUN}: {CALLED_ONCE}" if snapshot is None else CALLED_ONCE
-        return replace(ground, reason=called, mode=_mode(ground))
-    if ground.request.full_refresh:
-        return replace(ground, fetches=(planning.whole_of(table, ground.now),), reason=FIRST_RUN, mode=Mode.FIRST)
-    found: FetchPlan = planning.plan_fetches(table, snapshot, ground.request.backfill, ground.now, facts.highest)
-    gap = Gap.HIGHEST if found.progress is None else None
-    plan = replace(ground, fetches=found.fetches, reason=found.reason, gap=gap)
-    return replace(plan, mode=_mode(plan))
-
-
-def _of_backfill(ground: StepPlan, facts: Facts) -> StepPlan:
-    """The batches of a backfill, where the type of the time column is known."""
-    backfill = ground.request.backfill
-    assert backfill is not None  # noqa: S101
-    first_run = ground.snapshot is None
-    kind, assumed = cursor_kind(ground.table, ground.snapshot, facts, ground.variables, first_run=first_run)
-    record = ground.snapshot.record if ground.snapshot else None
-    plan = replace(ground, mode=Mode.BACKFILL, reason=f"backfill {backfill}")
-    if kind is None or assumed:
-        return replace(plan, gap=Gap.CURSOR_TYPE)
-    batches = backfill.parts(kind, ground.now, record.backfill if record else {})
-    done = len(backfill.parts(kind, ground.now, {})) - len(batches)
-    return replace(plan, batches=tuple(batches), batches_done=done)
-
-
-def _of_loads(ground: StepPlan, loads: Loads, facts: Facts) -> StepPlan:
-    assert ground.snapshot is not None  # noqa: S101  a first run reads all of them
-    of_loads = import_module(_OF_LOADS)
-    planning: LoadsPlanning = of_loads.LoadsPlanning(
-        ground.table, ground.snapshot, ground.variables, ground.now, ground.part, facts
-    )
-    rounds = tuple(planning.round(together) for together in loads.rounds)
-    sources = [each for together in rounds for each in together]
-    said = dict.fromkeys(each.window.notice for each in sources if each.window and each.window.notice)
-    notices = tuple(f"{ground.table.name}: {notice}" for notice in said)
-    gap = next((each.gap for each in sources if each.gap), None)
-    plan = replace(ground, reason=of_loads.reason_of_all(sources), rounds=rounds, notices=notices, gap=gap)
-    return replace(plan, mode=_mode(plan))
-
-
-def _is_backfill(ground: StepPlan) -> bool:
+def is_backfill(ground: StepPlan) -> bool:
+    """Whether a backfill was asked for, and the table reads windows."""
     return ground.request.backfill is not None and ground.table.reads_windows
 
 
-def _mode(plan: StepPlan) -> Mode:
+def mode_of(plan: StepPlan) -> Mode:
     """How a step goes; a full refresh is known before."""
-    if plan.part is not None or _is_backfill(plan):
+    if plan.part is not None or is_backfill(plan):
         return Mode.BACKFILL
     if plan.snapshot is None:
         return Mode.FIRST

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidemill.model.function import Function
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table, Window
-    from tidemill.planning.request import Backfill
+    from tidemill.planning import Backfill
     from tidemill.sources import Mode
 
 _DAY = timedelta(days=1)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.model.record import Snapshot
     from tidemill.model.strategy import Strategy
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request
 
 _ENDS = ("end_dt", "end_date")  # the start of the run, which needs no window
 

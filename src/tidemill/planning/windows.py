@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table, Window
-    from tidemill.planning.request import Part
+    from tidemill.planning import Part
 
 FIRST_RUN = "first run"
 EVERYTHING = "everything is read, and only what differs is written"

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from tidemill.model.project import Masking
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
+    from tidemill.planning import Backfill
     from tidemill.planning.dates import Fetch
-    from tidemill.planning.request import Backfill
     from tidemill.planning.windows import WindowPlan
     from tidemill.sources import Connector
 
