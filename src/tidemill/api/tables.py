@@ -9,7 +9,7 @@ from tidemill.api import beside, check_one_way, located, moment_of, path_of, pla
 from tidemill.api.logs import found
 from tidemill.errors import ArgumentError
 from tidemill.execution.journal import keeping
-from tidemill.formats.attempts import look
+from tidemill.formats.filesystem import look
 from tidemill.formats.registry import log_at, store_at
 from tidemill.maintenance.backup import backup_table, check_free, restore_backup, restore_table, version_at
 from tidemill.maintenance.repair import check_keys, dedup

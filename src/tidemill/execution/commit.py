@@ -29,8 +29,8 @@ from tidemill.execution.attempt import (
     target_of,
 )
 from tidemill.execution.record import Recording, explained
-from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
+from tidemill.formats.filesystem import with_retries
 from tidemill.formats.registry import attempting, store_of
 from tidemill.model.strategy import Replace
 from tidemill.planning import Mode

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.formats import DEFAULT_FORMAT, FORMATS
-from tidemill.formats.attempts import with_retries
+from tidemill.formats.filesystem import with_retries
 from tidemill.formats.registry import store_of
 from tidemill.model import KEPT_FROM_RESET
 from tidemill.model.record import InputRecord, Record

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.formats import Capability
-from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, OverwriteRows
+from tidemill.formats.filesystem import with_retries
 from tidemill.formats.registry import format_at, log_at, store_at
 from tidemill.model import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.model.record import RESTORE_BEGINS, Record

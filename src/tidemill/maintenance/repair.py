@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from tidemill.changes import require
 from tidemill.changes.compare import descending, held_twice, shown_keys
 from tidemill.errors import ArgumentError, StateError
-from tidemill.formats.attempts import attempting, look, with_retries
 from tidemill.formats.base import PLACE, DropRows
+from tidemill.formats.filesystem import attempting, look, with_retries
 from tidemill.formats.registry import store_at, store_of
 from tidemill.maintenance.backup import signed
 from tidemill.model import quote

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import (
     COMING,
     HELD,
@@ -31,7 +30,7 @@ from tidemill.formats.delta.format import interval
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
 from tidemill.formats.delta.metrics import files_removed
 from tidemill.formats.delta.small import plain_schema, small_table
-from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer
+from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer, with_retries
 from tidemill.formats.port import WEIGHT, Store
 from tidemill.model import field_names, local_path, of, quote, quoted_text
 from tidemill.model.record import PREPARES, counts_of

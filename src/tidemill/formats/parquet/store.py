@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.errors import TableError
-from tidemill.formats.attempts import attempting
 from tidemill.formats.base import (
     CommitResult,
     Conflict,
@@ -24,6 +23,7 @@ from tidemill.formats.base import (
     ReplaceByKey,
     UpsertRows,
 )
+from tidemill.formats.filesystem import attempting
 from tidemill.formats.parquet import COMPRESSION, PARQUET
 from tidemill.formats.parquet.changes import EntryRange
 from tidemill.formats.parquet.direct import Direct
