@@ -19,8 +19,7 @@ from click.testing import CliRunner
 
 from tidemill.api.planning import catalog_of
 from tidemill.api.workspace import Workspace
-from tidemill.cli import render
-from tidemill.cli.console import Live
+from tidemill.cli import Live, render
 from tidemill.cli.main import tidemill
 from tidemill.cli.run import Shown, run_data
 from tidemill.errors import ArgumentError, StateError

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import examples, output, render
+from tidemill.cli import render
+from tidemill.cli.options import examples, output
 from tidemill.errors import ArgumentError
 from tidemill.spark.doctor import examine
 from tidemill.spark.jars import ensure_jars, find_java, formats_with_jars, missing_jars
@@ -22,7 +23,7 @@ from tidemill.spark.jvm import archive_path, build_archive, why_not_built
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from tidemill.cli import Output
+    from tidemill.cli.options import Output
     from tidemill.spark.doctor import Check
     from tidemill.spark.jars import Java
 

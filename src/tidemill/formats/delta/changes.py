@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
+from tidemill.formats.delta import rows_counted
 from tidemill.formats.delta.marks import file_of_marks
-from tidemill.formats.delta.metrics import rows_counted
 from tidemill.formats.filesystem import file_system
 from tidemill.formats.port import InputChanges, RowsBy
 from tidemill.formats.row_changes import CannotTell, check_columns

@@ -16,8 +16,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from tidemill.errors import TableError
-from tidemill.formats.delta import COLUMN_MAPPING
-from tidemill.formats.delta.metrics import rows_seen
+from tidemill.formats.delta import COLUMN_MAPPING, rows_seen
 from tidemill.formats.delta.opened import newest_version, open_table, opened_at
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.port import TableLog

@@ -25,10 +25,9 @@ from tidemill.formats.base import (
     RewriteRows,
     UpsertRows,
 )
-from tidemill.formats.delta import COLUMN_MAPPING, DELTA, guards, needs_mapping
+from tidemill.formats.delta import COLUMN_MAPPING, DELTA, files_removed, guards, needs_mapping
 from tidemill.formats.delta.format import interval
 from tidemill.formats.delta.log import ANCHOR, ANCHOR_VERSION, APP_ID, DeltaLog
-from tidemill.formats.delta.metrics import files_removed
 from tidemill.formats.delta.small import plain_schema, small_table
 from tidemill.formats.filesystem import FOLDER, file_system, is_folder, only_writer, with_retries
 from tidemill.formats.port import WEIGHT, Store
