@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.model.mistakes import FileErrors
+from tidemill.model import FileErrors
 from tidemill.model.query import Query
 from tidemill.model.strategy import Merge, MergeStrategy
 

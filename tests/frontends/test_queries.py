@@ -8,7 +8,7 @@ from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
 from tidemill.frontends.sql.scopes import columns_of, inputs_of, output_columns, parse_query
 from tidemill.frontends.sql.volatile import reads_clock, sums_of, unrepeatable, volatile_columns
-from tidemill.model.mistakes import FileError
+from tidemill.model import FileError
 from tidemill.model.query import Query
 
 INPUTS = {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.frontends.pipeline.files import read_pipelines
-from tidemill.model.mistakes import FileErrors
+from tidemill.model import FileErrors
 from tidemill.model.project import Variables
 from tidemill.model.strategy import Merge
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.api.workspace import Workspace
+from tidemill.model import FileErrors, excerpt
 from tidemill.model.cursor import Duration, StartVariable, Template
 from tidemill.model.join import Join, JoinSide, JoinType
-from tidemill.model.mistakes import FileErrors, excerpt
 
 if TYPE_CHECKING:
     from cli.conftest import Cli

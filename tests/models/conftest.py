@@ -18,7 +18,7 @@ from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
 from tidemill.execution import StepResult
 from tidemill.formats.delta.log import APP_ID
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model import FileErrors, excerpt
 from tidemill.model.record import Record
 from tidemill.planning import USUAL
 

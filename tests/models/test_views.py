@@ -29,8 +29,8 @@ from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.registry import forget_view, keep_view, view_record
 from tidemill.ledger import Run
+from tidemill.model import FileErrors
 from tidemill.model.check import Checked, Place, RowCount
-from tidemill.model.mistakes import FileErrors
 from tidemill.model.record import Counts, Record
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from delta_rows import delta_rows
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
 from tidemill.execution import Silent, StepResult
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model import FileErrors, excerpt
 from tidemill.planning import USUAL
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from tidemill.formats import Capability, can
 from tidemill.formats.registry import log_of
 from tidemill.model.project import NOTHING_GIVEN, SparkSettings
 from tidemill.sources.files import FileSource
-from tidemill.sources.files.footers import key_ranges
 from tidemill.sources.kinds import given_options
 from tidemill.spark.errors import translated
 from tidemill.spark.session import session_for
@@ -101,8 +100,8 @@ def is_small(source: FileSource, table: Table) -> bool:
     """Whether little is read of the source, and little read or rewritten of the table."""
     if source.size > SMALL_WORK:
         return False
-    files = source.local_files if source.has_footers else ()
-    return meets_little(table, key_ranges(files, table.strategy.keys))
+    footers = source.footers_of(source.listing)
+    return meets_little(table, footers.key_ranges(source.local_files, table.strategy.keys) if footers else ())
 
 
 def meets_little(table: Table, ranges: Sequence[KeyRange] = ()) -> bool:

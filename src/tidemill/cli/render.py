@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from tidemill import cli
-from tidemill.model.mistakes import FileErrors, cells, excerpt
+from tidemill.model import FileErrors, cells, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

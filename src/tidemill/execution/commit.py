@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemill.changes import ALL_COUNTS
-from tidemill.changes.in_memory import compile_whole
+from tidemill.changes.compare import compile_whole
 from tidemill.execution import StepResult
 from tidemill.execution.attempt import (
     Attempt,

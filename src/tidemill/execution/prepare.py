@@ -21,7 +21,6 @@ from tidemill.model.cursor import Cursor, CursorKind
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
 from tidemill.sources import OfFiles
-from tidemill.sources.files.footers import spans_in_order
 from tidemill.spark.errors import one_line
 from tidemill.spark.session import settle
 
@@ -44,7 +43,7 @@ def profile_in_order(source: Connector, rows: DataFrame, keys: Sequence[str]) ->
     key = spelled(keys[0], rows.columns)
     if key is None or kind_of(rows.schema[key].dataType) is not CursorKind.INTEGER:
         return None
-    spans = spans_in_order(rows.inputFiles(), key)
+    spans = source.spans_in_order(rows.inputFiles(), key)
     if spans is None:
         return None
     count = sum(rows for rows, _, _ in spans)

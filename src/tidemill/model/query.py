@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tidemill.errors import ArgumentError, Origin, did_you_mean
 from tidemill.formats import Capability, formats_that
+from tidemill.model import offset_of
 from tidemill.model.cursor import Template
-from tidemill.model.mistakes import offset_of
 from tidemill.model.project import Masking, secrets_in
 from tidemill.model.strategy import Replace
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.formats.registry import log_at, log_of, view_record
-from tidemill.model import KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.model import KEPT_FROM_RESET, RESET_ALLOWED, FileErrors
 from tidemill.model.cursor import WINDOW_PARAMETERS
-from tidemill.model.mistakes import FileErrors
 from tidemill.model.query import Query, View
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import Table

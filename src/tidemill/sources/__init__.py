@@ -90,6 +90,12 @@ class OfFiles(Protocol):
     def is_plain(self) -> bool:
         """Whether its rows are those of Parquet files, all of them and as they are."""
 
+    def spans_in_order(self, files: Sequence[str], key: str) -> list[tuple[int, int, int]] | None:
+        """By each of these files how many rows it holds, and its first and last key, from the lowest keys on.
+
+        None where only Spark can tell, or there are no rows; no key is in two of them.
+        """
+
 
 @runtime_checkable
 class Measured(Protocol):

@@ -226,6 +226,10 @@ class _Named:
         with failures_of(self.source):
             return isinstance(self._connector, OfFiles) and self._connector.is_plain
 
+    def spans_in_order(self, files: Sequence[str], key: str) -> list[tuple[int, int, int]] | None:
+        with failures_of(self.source):
+            return self._connector.spans_in_order(files, key) if isinstance(self._connector, OfFiles) else None
+
     def bytes_read(self, start: Cursor | None) -> int | None:
         with failures_of(self.source):
             return self._connector.bytes_read(start) if isinstance(self._connector, Measured) else None

@@ -22,10 +22,9 @@ from tidemill.frontends.tables import (
     settings_of,
     sql_hash,
 )
-from tidemill.model import spelled
+from tidemill.model import FileError, spelled, suggestion
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.model.join import STATUS, TIME, WAITED
-from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.query import View
 from tidemill.model.source import as_names
 from tidemill.model.table import Table

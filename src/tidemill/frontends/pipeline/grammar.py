@@ -21,7 +21,7 @@ from tidemill.frontends.pipeline.declarations import LoadStatement
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind, template_in
 from tidemill.frontends.tables import query_of
-from tidemill.model.mistakes import FileError, suggestion
+from tidemill.model import FileError, suggestion
 from tidemill.model.source import source_of
 
 if TYPE_CHECKING:

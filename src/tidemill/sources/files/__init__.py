@@ -13,19 +13,19 @@ from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.formats import FORMATS
 from tidemill.formats.registry import format_named
 from tidemill.sources import Connector, Params, rows_since, select_columns
-from tidemill.sources.files.footers import columns_of_footers, each_once, fine_columns, first_footers
 from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import CsvOptions, Types, headers_of, separated_by
 from tidemill.sources.kinds import ENDINGS, Kind, kind_named, tables_by_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
     from tidemill.sources import Reading
+    from tidemill.sources.files.footers import Footers, KeySpan
 
 _FEW = 1000  # footers; more take longer to read than a plan should
 
@@ -41,7 +41,8 @@ def known_columns(source: FileSource) -> tuple[str, ...] | None:
         return None
     if source.has_header:
         return _of_text(source, found)
-    return columns_of_footers(found) if source.is_plain and len(found.files) <= _FEW else None
+    footers = source.footers_of(found) if source.is_plain and len(found.files) <= _FEW else None
+    return footers.columns() if footers else None
 
 
 def _of_text(source: FileSource, found: Listing) -> tuple[str, ...] | None:
@@ -60,6 +61,15 @@ def _of_ddl(schema: str) -> tuple[str, ...] | None:
     except sqlglot.errors.SqlglotError:
         return None
     return tuple(column.name for column in tree.this.expressions)
+
+
+def each_once(columns: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """The columns of all files, each once: names are matched without case."""
+    found: dict[str, str] = {}
+    for names in columns:
+        for name in names:
+            found.setdefault(name.lower(), name)
+    return tuple(found.values())
 
 
 _LARGE = 64 * 1024 * 1024
@@ -156,6 +166,14 @@ class FileSource(Connector):
         """Whether its rows are those of Parquet files, all of them and as they are; it may have fewer columns."""
         return self.has_footers and not self.options
 
+    def footers_of(self, found: Listing) -> Footers | None:
+        """What the footers of these files of its say; None where its files have none."""
+        if not self.has_footers:
+            return None
+        from tidemill.sources.files.footers import Footers  # noqa: PLC0415  slow to import, and other files have none
+
+        return Footers(found)
+
     @property
     def has_footers(self) -> bool:
         """Whether its files are Parquet's, whose footers say what is in them."""
@@ -165,6 +183,11 @@ class FileSource(Connector):
     def is_table(self) -> bool:
         """Whether it is a table with a log of its own, which Spark reads at its path."""
         return self._read.is_table
+
+    def spans_in_order(self, files: Sequence[str], key: str) -> list[KeySpan] | None:
+        """What each of these files of its holds, from the lowest keys on; None where only Spark can tell."""
+        footers = self.footers_of(self.listing)
+        return footers.spans_in_order(files, key) if footers else None
 
     def known_columns(self) -> tuple[str, ...] | None:
         """The names of the columns that reading it gives; None where only Spark can tell."""
@@ -210,7 +233,8 @@ class FileSource(Connector):
     @property
     def has_nanoseconds(self) -> bool:
         """Whether its files hold moments in nanoseconds, so that Spark's catalog cannot read them in place."""
-        return self.has_footers and bool(fine_columns(first_footers(self.listed_now)))
+        footers = self.footers_of(self.listed_now)
+        return footers is not None and bool(footers.fine_columns())
 
     @property
     def place_options(self) -> dict[str, str]:

@@ -10,20 +10,22 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemill.formats.base import KeyRange
 from tidemill.model import spelled
 from tidemill.model.cursor import Cursor, CursorKind
+from tidemill.sources.files import each_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pyarrow import fs
 
@@ -31,89 +33,82 @@ if TYPE_CHECKING:
 
 KeySpan = tuple[int, int, int]  # rows, the first key, the last
 _FOOTERS = 20  # files whose footers are read for the range of their keys
-
-
-def columns_of_footers(found: Listing) -> tuple[str, ...] | None:
-    """The columns of all files."""
-    try:
-        return each_once(_footer(root.files, file.path) for root, file in found.placed)
-    except (OSError, pa.ArrowException):  # Spark says what is wrong with a file that cannot be read
-        return None
-
-
-def _footer(files: fs.FileSystem, path: str) -> Sequence[str]:
-    with files.open_input_file(path) as file:
-        names: list[str] = pq.read_schema(file).names
-        return names
-
-
 _SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _FEW_SCHEMAS = 32  # footers that are read here sooner than by a job
 
 
-def first_footers(found: Listing) -> list[pq.FileMetaData]:
-    """Those of the first files; Spark will tell what is wrong with one that cannot be read."""
-    footers = []
-    for root, file in found.placed[:_FEW_SCHEMAS]:
-        with suppress(OSError, pa.ArrowException), root.files.open_input_file(file.path) as opened:
-            footers.append(pq.read_metadata(opened))
-    return footers
+@dataclass(frozen=True)
+class Footers:
+    """What the footers of these files say."""
 
+    found: Listing
 
-def written_schema(found: Listing, footers: Sequence[pq.FileMetaData]) -> str | None:
-    """The schema in Spark's JSON, if Spark wrote the same into all of these files."""
-    if found.in_partitions or len(found.files) != len(footers):
-        return None
-    texts = {(footer.metadata or {}).get(_SCHEMA) for footer in footers}
-    text = texts.pop() if len(texts) == 1 else None
-    return text.decode() if text else None
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of all files."""
+        try:
+            return each_once(_columns(root.files, file.path) for root, file in self.found.placed)
+        except (OSError, pa.ArrowException):  # Spark says what is wrong with a file that cannot be read
+            return None
 
+    @cached_property
+    def first(self) -> list[pq.FileMetaData]:
+        """Those of the first files; Spark will tell what is wrong with one that cannot be read."""
+        footers = []
+        for root, file in self.found.placed[:_FEW_SCHEMAS]:
+            with suppress(OSError, pa.ArrowException), root.files.open_input_file(file.path) as opened:
+                footers.append(pq.read_metadata(opened))
+        return footers
 
-def fine_columns(footers: Iterable[pq.FileMetaData]) -> list[str]:
-    """The columns that hold moments in nanoseconds; Spark reads those of its own INT96."""
-    return list(
-        dict.fromkeys(
-            column.path.partition(".")[0]
-            for footer in footers
-            for column in map(footer.schema.column, range(footer.num_columns))
-            if column.physical_type == "INT64" and "timeUnit=nanoseconds" in str(column.logical_type)
+    def written_schema(self) -> str | None:
+        """The schema in Spark's JSON, if Spark wrote the same into all of these files."""
+        if self.found.in_partitions or len(self.found.files) != len(self.first):
+            return None
+        texts = {(footer.metadata or {}).get(_SCHEMA) for footer in self.first}
+        text = texts.pop() if len(texts) == 1 else None
+        return text.decode() if text else None
+
+    def fine_columns(self) -> list[str]:
+        """The columns that hold moments in nanoseconds; Spark reads those of its own INT96."""
+        return list(
+            dict.fromkeys(
+                column.path.partition(".")[0]
+                for footer in self.first
+                for column in map(footer.schema.column, range(footer.num_columns))
+                if column.physical_type == "INT64" and "timeUnit=nanoseconds" in str(column.logical_type)
+            )
         )
-    )
+
+    @staticmethod
+    def key_ranges(files: Sequence[str], keys: Sequence[str]) -> list[KeyRange]:
+        """The lowest and highest of the keys that are whole numbers, where the footers of these files tell them."""
+        if len(files) > _FOOTERS:
+            return []
+        try:
+            footers = [pq.read_metadata(path) for path in files]
+        except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
+            return []
+        found = (_range(footers, key) for key in keys)
+        return [each for each in found if each is not None]
+
+    @staticmethod
+    def spans_in_order(files: Sequence[str], key: str) -> list[KeySpan] | None:
+        """What each file with rows holds, from the lowest keys on; None where only Spark can tell, or there are none.
+
+        The files are addresses; no key is in two of them.
+        """
+        try:
+            spans = _spans(files, key)
+        except (OSError, pa.ArrowException):  # Spark will tell what is wrong with the file
+            return None
+        if not spans or any(last >= first for (_, _, last), (_, first, _) in pairwise(spans)):
+            return None
+        return spans
 
 
-def each_once(columns: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """The columns of all files, each once: names are matched without case."""
-    found: dict[str, str] = {}
-    for names in columns:
-        for name in names:
-            found.setdefault(name.lower(), name)
-    return tuple(found.values())
-
-
-def key_ranges(files: Sequence[str], keys: Sequence[str]) -> list[KeyRange]:
-    """The lowest and highest of the keys that are whole numbers, where the footers of these files tell them."""
-    if len(files) > _FOOTERS:
-        return []
-    try:
-        footers = [pq.read_metadata(path) for path in files]
-    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with it
-        return []
-    found = (_range(footers, key) for key in keys)
-    return [each for each in found if each is not None]
-
-
-def spans_in_order(files: Sequence[str], key: str) -> list[KeySpan] | None:
-    """What each file with rows holds, from the lowest keys on; None where only Spark can tell, or there are no rows.
-
-    The files are addresses; no key is in two of them.
-    """
-    try:
-        spans = _spans(files, key)
-    except (OSError, pa.ArrowException):  # Spark will tell what is wrong with the file
-        return None
-    if not spans or any(last >= first for (_, _, last), (_, first, _) in pairwise(spans)):
-        return None
-    return spans
+def _columns(files: fs.FileSystem, path: str) -> Sequence[str]:
+    with files.open_input_file(path) as file:
+        names: list[str] = pq.read_schema(file).names
+        return names
 
 
 def _range(footers: Sequence[pq.FileMetaData], key: str) -> KeyRange | None:
@@ -164,4 +159,7 @@ def _span(path: str, key: str) -> KeySpan | None:
 
 
 def _is_in_order(keys: pa.Array) -> bool:
-    return not keys.null_count and bool(pc.all(pc.greater(keys[1:], keys[:-1]), min_count=0).as_py())
+    if keys.null_count:
+        return False
+    values = keys.to_numpy()
+    return bool((values[1:] > values[:-1]).all())

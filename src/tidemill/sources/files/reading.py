@@ -25,19 +25,18 @@ from tidemill.formats.registry import finish_interrupted, store_at
 from tidemill.model import quote, spelled
 from tidemill.sources import find_column
 from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
-from tidemill.sources.files.footers import fine_columns, first_footers, written_schema
 from tidemill.sources.files.text import REMEDY, by_header, files_are_documents, lines_are_records
 from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyarrow.parquet import FileMetaData
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType
 
     from tidemill.sources import Reading
     from tidemill.sources.files import FileSource
+    from tidemill.sources.files.footers import Footers
     from tidemill.sources.files.listing import Listing
     from tidemill.sources.files.text import Alike, Types
 
@@ -241,9 +240,9 @@ def _option(name: str, options: Mapping[str, str]) -> str | None:
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
-def _schema_of(found: Listing, footers: Sequence[FileMetaData]) -> StructType | None:
+def _schema_of(footers: Footers) -> StructType | None:
     """The schema of all these files, if Spark wrote the same into each."""
-    text = written_schema(found, footers)
+    text = footers.written_schema()
     try:
         return StructType.fromJson(json.loads(text)) if text else None
     except (ValueError, KeyError, TypeError):  # of a Spark that knows other types
@@ -270,15 +269,15 @@ def read_files(source: FileSource, reading: Reading) -> DataFrame:
             options = ({"multiLine": "true"} if files_are_documents(found, options) else {}) | options
             return read_json(reading, found.for_spark(), options, source.types)
         case columnar:
-            footers = first_footers(found) if source.has_footers else []
-            if fine := fine_columns(footers):
+            footers = source.footers_of(found)
+            if footers and (fine := footers.fine_columns()):
                 from tidemill.sources.frames import read_by_arrow  # noqa: PLC0415  few files hold them
 
                 return read_by_arrow(source, found, reading, fine)
             # Spark would take the columns of any one file for those of all.
             options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
             reader = reading.spark.read.format(columnar).options(**options)
-            schema = _schema_of(found, footers) if source.is_plain else None
+            schema = _schema_of(footers) if footers and source.is_plain else None
             return with_held_times((reader.schema(schema) if schema else reader).load(found.for_spark()), reading.like)
 
 
