@@ -6,7 +6,7 @@ from tidemill.formats import FORMATS, spark_support
 from tidemill.formats.traits import FormatTraits, Jar, SparkSupport
 from tidemill.spark.errors import is_conflict
 from tidemill.spark.jars import format_jars
-from tidemill.spark.settings import carried_settings, engine_settings
+from tidemill.spark.jvm import carried_settings, engine_settings
 
 DELTA = spark_support().settings
 FOLDER, JARS = Path("/folder"), [Path("/jars/a.jar"), Path("/jars/b.jar")]

@@ -17,8 +17,15 @@ from tidemill.cli import render
 from tidemill.cli.options import examples, output
 from tidemill.errors import ArgumentError
 from tidemill.spark.doctor import examine
-from tidemill.spark.jars import ensure_jars, find_java, formats_with_jars, missing_jars
-from tidemill.spark.jvm import archive_path, build_archive, why_not_built
+from tidemill.spark.jars import (
+    archive_path,
+    build_archive,
+    ensure_jars,
+    find_java,
+    formats_with_jars,
+    missing_jars,
+    why_not_built,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

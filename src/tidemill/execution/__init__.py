@@ -7,12 +7,16 @@ from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
+from tidemill.model.cursor import SESSION_ZONE, zone_named
 from tidemill.model.record import Counts
 from tidemill.planning import Mode
 from tidemill.sources import sum_of_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
 
     from tidemill.errors import TidemillError
     from tidemill.execution.joins import Tally
@@ -203,3 +207,8 @@ class Silent:
     def moved(self, name: str, where: str) -> None: ...
 
     def ended(self, outcome: Outcome) -> None: ...
+
+
+def in_zone_of(spark: SparkSession, moment: datetime) -> datetime:
+    """The same moment by the session's clock."""
+    return moment.astimezone(zone_named(spark.conf.get(SESSION_ZONE) or "UTC"))

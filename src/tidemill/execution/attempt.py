@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from tidemill.changes import require
 from tidemill.changes.profile import exact, highest, time_kind
 from tidemill.errors import ArgumentError, SchemaError
+from tidemill.execution import in_zone_of
 from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
 from tidemill.formats import Capability
@@ -19,7 +20,6 @@ from tidemill.model import of, quote
 from tidemill.model.record import completed
 from tidemill.planning.refusals import missing_variables, refusals, refuse
 from tidemill.planning.windows import known_of
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

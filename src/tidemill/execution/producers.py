@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
+from tidemill.execution import in_zone_of
 from tidemill.execution.joins import JoinSource
 from tidemill.frontends.sql.scopes import output_columns
 from tidemill.model import quote
@@ -23,7 +24,6 @@ from tidemill.planning.starts import literals_of, start_variable
 from tidemill.sources import bytes_of, sum_of_known
 from tidemill.sources.registry import columns_of, connector_for
 from tidemill.spark.errors import one_line, unparsed_at
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
-from tidemill.execution import Outcome, RunOutcome, Silent, up_to_date
+from tidemill.execution import Outcome, RunOutcome, Silent, in_zone_of, up_to_date
 from tidemill.execution.exports.export import unwritten, write_export
 from tidemill.execution.functions import run_function
 from tidemill.execution.loads import commit_loads
@@ -29,7 +29,6 @@ from tidemill.planning.windows import known_of
 from tidemill.sources import Reading
 from tidemill.sources.http.fetch import remembering
 from tidemill.spark.errors import as_tidemill
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

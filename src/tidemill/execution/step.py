@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from tidemill.changes import require
 from tidemill.changes.profile import time_kind
 from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, TidemillError
-from tidemill.execution import sum_up
+from tidemill.execution import in_zone_of, sum_up
 from tidemill.execution.attempt import Gathered, JoinedRows, Task, held_rows, highest_held, whole_table
 from tidemill.execution.commit import commit
 from tidemill.execution.prepare import prepare, profile_in_order
@@ -28,7 +28,6 @@ from tidemill.sources import Reading, bytes_of
 from tidemill.spark import disk_full
 from tidemill.spark.errors import no_room, one_line
 from tidemill.spark.session import SPARK_FAILURES, paced_session
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from tidemill.errors import TidemillError
 from tidemill.formats import FORMATS
 from tidemill.spark import cache_folder, jar_folder
-from tidemill.spark.jars import find_java, formats_with_jars, jar_paths, missing_jars
-from tidemill.spark.jvm import archive_path, driver_memory, machine_mib, why_not_built
+from tidemill.spark.jars import archive_path, find_java, formats_with_jars, jar_paths, missing_jars, why_not_built
+from tidemill.spark.jvm import driver_memory, machine_mib
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,9 +29,8 @@ from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.model import quoted_text
 from tidemill.model.project import LOCAL, SparkSettings
 from tidemill.spark import gateway, jvm
-from tidemill.spark.jars import drivers_at_hand, ensure_jars, find_java, jar_paths
-from tidemill.spark.jvm import archive_options
-from tidemill.spark.settings import CHECKPOINTS, LARGE, SMALL, carried_settings, engine_settings, statement_settings
+from tidemill.spark.jars import archive_options, drivers_at_hand, ensure_jars, find_java, jar_paths
+from tidemill.spark.jvm import CHECKPOINTS, LARGE, SMALL, carried_settings, engine_settings, statement_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

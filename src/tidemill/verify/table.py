@@ -11,6 +11,7 @@ from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import time_kind
 from tidemill.errors import SourceError, TidemillError
+from tidemill.execution import in_zone_of
 from tidemill.execution.functions import Expecting
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.prepare import Prepared, prepare
@@ -34,7 +35,6 @@ from tidemill.planning.windows import known_of
 from tidemill.sources import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
 from tidemill.spark.session import SPARK_FAILURES
-from tidemill.spark.settings import in_zone_of
 from tidemill.verify.result import WRONG, Found, Kind, Rule, Verified, bounds_of, remedies, rule_for
 from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
 
