@@ -4,7 +4,7 @@ import pytest
 
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.model.source import Source
-from tidemill.sources import Params
+from tidemill.sources.declared import Params
 from tidemill.sources.http.fetch import Fetcher
 from tidemill.sources.http.rest import pages, read_pagination
 

@@ -16,8 +16,8 @@ from tidemill.model.cursor import WINDOW_PARAMETERS
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.query import Loaded, Query, through
-from tidemill.model.source import Loads
+from tidemill.model.query import Query, through
+from tidemill.model.source import Loaded, Loads
 from tidemill.planning.loads import source_table
 from tidemill.planning.notices import Facts
 from tidemill.planning.starts import literals_of, start_variable

@@ -17,8 +17,7 @@ from tidemill.execution.prepare import prepare, profile_in_order
 from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.query import Loaded, Query
-from tidemill.model.source import Loads
+from tidemill.model.query import Query
 from tidemill.planning import USUAL, Mode, fill, plan_step
 from tidemill.planning.notices import Facts
 from tidemill.planning.refusals import refusals, refuse
@@ -247,7 +246,7 @@ def _profile_by_files(attempt: Attempt, rows: DataFrame, window: WindowPlan | No
 
 def session_of_rows(attempt: Attempt) -> SparkSession:
     """Where the rows are read; queries, functions and joins make a session for themselves."""
-    own = not isinstance(attempt.table.producer, Loaded | Loads | None)
+    own = attempt.table.producer is not None and not attempt.table.loads
     return attempt.spark if own else paced_session(attempt.spark)
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from tidemill.model.check import Check
     from tidemill.model.function import Function
     from tidemill.model.join import Join
-    from tidemill.model.source import Loads, Source
+    from tidemill.model.source import Load, Loaded, Loads
     from tidemill.model.strategy import Append, Merge
+    from tidemill.model.table import Table
 
 Where = Callable[[str], str | None]
 
@@ -56,12 +57,15 @@ class Producing:
     def as_join(self) -> Join | None:
         return None
 
+    @property
+    def as_loads(self) -> Loads | None:
+        """The LOADs, where they are several."""
+        return None
 
-@dataclass(frozen=True, slots=True)
-class Loaded(Producing):
-    """The rows of a source, as they are."""
-
-    source: Source
+    def loads_of(self, table: Table) -> tuple[Load, ...]:
+        """The LOADs that give the rows of a table, one or several; none where something else does."""
+        del table
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

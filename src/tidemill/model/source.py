@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.model.cursor import Duration
     from tidemill.model.strategy import Strategy
-    from tidemill.model.table import Window
+    from tidemill.model.table import Table, Window
 
 Value = TypeVar("Value")
 SHARED = ("columns", "batch_size", "primary_key", "cursor_field", "start_date")  # the params that all kinds take
@@ -148,6 +148,11 @@ class Load:
     def cursor(self) -> str | None:
         return self.window.time_column.lower() if self.window else None
 
+    @property
+    def producer(self) -> Loaded:
+        """What gives the rows of a table that has no other LOAD."""
+        return Loaded(self.source)
+
     def __str__(self) -> str:
         return f"{self.source.name} {self.strategy.label}"
 
@@ -155,6 +160,16 @@ class Load:
     def declared(self) -> tuple[object, ...]:
         """What of it decides which rows the table holds."""
         return (self.source.name, self.strategy, self.window)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded(Producing):
+    """The rows of a source, as they are."""
+
+    source: Source
+
+    def loads_of(self, table: Table) -> tuple[Load, ...]:
+        return (Load(self.source, table.strategy, table.input, table.window, table.origin),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +184,14 @@ class Loads(Producing):
         if not self.recomputed:
             self._check_keys()
             self._check_cursors()
+
+    @property
+    def as_loads(self) -> Loads:
+        return self
+
+    def loads_of(self, table: Table) -> tuple[Load, ...]:
+        del table
+        return self.loads
 
     @property
     def recomputed(self) -> bool:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor, duration, first_behind, present
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.source import Loads
 from tidemill.planning.notices import (
     NO_FACTS,
     Gap,
@@ -276,7 +275,7 @@ def _refreshed(window: WindowPlan | None) -> WindowPlan | None:
 def _of_producer(ground: StepPlan, facts: Facts) -> StepPlan:
     """The plan by what gives the table its rows."""
     table, whole_backfill = ground.table, is_backfill(ground) and ground.part is None
-    several = isinstance(table.producer, Loads) and not table.producer.recomputed and ground.base is not None
+    several = table.several is not None and not table.several.recomputed and ground.base is not None
     if not (table.function or table.join or whole_backfill or several):
         return plan_window(ground, facts)
     from tidemill.planning.producers import plan_producer  # noqa: PLC0415  most tables are read by a window, or whole
@@ -340,7 +339,7 @@ def _is_of(record: Record, table: Table) -> bool:
 
 def _versions_of(record: Record, table: Table) -> str | None:
     """The versions that the inputs had, as the source of the table gives them."""
-    if not isinstance(table.producer, Loads) or table.producer.recomputed:
+    if table.several is None or table.several.recomputed:
         return record.input_versions.get(table.input)
     found = {name: record.input_versions.get(name) for name in table.input_names}
     return None if None in found.values() else json.dumps(found, sort_keys=True)

@@ -10,8 +10,8 @@ from tidemill.model import quote, quoted_text
 from tidemill.model.cursor import StartVariable, Template
 from tidemill.model.function import Function
 from tidemill.model.join import Join
-from tidemill.model.query import DATABASE_KINDS, Loaded, Query
-from tidemill.model.source import Loads
+from tidemill.model.query import DATABASE_KINDS, Query
+from tidemill.model.source import Loaded, Loads
 from tidemill.planning import USUAL, plan_step, reason_of_whole
 from tidemill.planning.notices import NO_FACTS, WATERMARK, Facts, Placeholder, cursor_kind, open_window, unfilled_window
 from tidemill.planning.operation_sql import END, NOTES, START, Entering, LoadStatements, created, join_query, written

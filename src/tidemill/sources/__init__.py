@@ -1,5 +1,4 @@
-"""What a connector is, what a table function is called with, and the params of a source, where an unknown name is an
-error.
+"""What a connector is, and what a table function is called with.
 
 To add a kind of source, write a class with the methods of `Connector`, a factory that makes one from a
 `Source`, and an entry point:
@@ -17,14 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
 
-from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_you_mean
-from tidemill.model import absolute, quote, spelled
-from tidemill.model.project import as_text as shown
-from tidemill.model.source import SHARED, as_count, as_names, as_text, bad_param
-from tidemill.sources.kinds import ANYTHING, reader_options, remedy, spark_name, unknown
+from tidemill.errors import ConnectorError, TidemillError, did_you_mean
+from tidemill.model import quote, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tidemill.model.cursor import Cursor
-    from tidemill.model.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,131 +204,6 @@ class Run:
         return self.table(name)
 
 
-Value = TypeVar("Value")
-
-
-class Params:
-    """Names count without case, as Spark's options do. A value of another type is an `ArgumentError`, "" is none."""
-
-    def __init__(self, source: Source, given: Mapping[str, object] | None = None, inside: str = "") -> None:
-        self.source = source
-        self._inside = f"{inside}." if inside else ""
-        self._left = dict(source.params if given is None else given)
-        self._asked: list[str] = []
-
-    def text(self, *names: str) -> str | None:
-        """The value of the first of these names that is there."""
-        return self._first(names, as_text, "a text")
-
-    def needed(self, *names: str) -> str:
-        found = self.text(*names)
-        if found is None:
-            close = did_you_mean(names[0], self._left)
-            raise ArgumentError(
-                "source.missing_param",
-                f"The source {self.source} needs {self._inside}{' or '.join(names)}.",
-                f"Did you mean {names[0]} instead of {close}?" if close else "Give it in its PARAMS.",
-                origin=self.source.origin,
-            )
-        return found
-
-    def names(self, name: str) -> tuple[str, ...]:
-        return self._take(name, as_names, "a text or a list of texts") or ()
-
-    def count(self, name: str, default: int) -> int:
-        found = self._take(name, as_count, "a whole number above zero")
-        return default if found is None else found
-
-    def seconds(self, name: str, default: float) -> float:
-        found = self._take(name, _number, "a number of seconds above zero")
-        return default if found is None else found
-
-    def rate(self, name: str) -> float | None:
-        return self._take(name, _number, "a number of requests a second, above zero")
-
-    def retries(self, name: str, default: int) -> int:
-        found = self._take(name, _whole, "a whole number")
-        return default if found is None else found
-
-    def texts(self, name: str) -> dict[str, str]:
-        """A JSON object as texts."""
-        found = self._take(name, _object, "an object") or {}
-        if any(isinstance(value, Mapping | list | tuple) or value is None for value in found.values()):
-            raise bad_param(self.source, f"{self._inside}{name}", "an object of texts and numbers")
-        return {key: shown(value) for key, value in found.items()}
-
-    def mapping(self, name: str) -> Mapping[str, object] | None:
-        return self._take(name, _object, "an object")
-
-    def path(self, path: str) -> str:
-        """The path as it is from anywhere: relative ones start at the source's folder."""
-        return absolute(path, self.source.folder)
-
-    def options(self) -> dict[str, str]:
-        """What nobody asked for, as Spark's options are: texts. A name that its reader does not have is an error.
-
-        Those of `spark` are passed as they are, and so are all where the reader is somebody else's.
-        """
-        free = self.mapping(ANYTHING) or {}
-        self._left = {spark_name(name, self._left): value for name, value in self._left.items()}
-        known = reader_options(self.source.kind) if self._left else None
-        if known is not None:
-            self._end([*self._asked, *known], unknown(self._left, known))
-        return self._texts(self._left) | self._texts(free)
-
-    def _texts(self, given: Mapping[str, object]) -> dict[str, str]:
-        options: dict[str, str] = {}
-        for name, value in given.items():
-            if isinstance(value, Mapping | list | tuple):
-                raise bad_param(self.source, f"{self._inside}{name}", "a text, a number, true or false")
-            if value is not None:
-                options[name] = shown(value)
-        return options
-
-    def end(self) -> None:
-        """What is left is an error that names the nearest param there is."""
-        self._end(self._asked, next(iter(self._left), None))
-
-    def _end(self, known: Sequence[str], name: str | None) -> None:
-        if name is None:
-            return
-        shared = () if self._inside else SHARED
-        raise ArgumentError(
-            "source.unknown_param",
-            f"The source {self.source} of kind {self.source.kind.upper()} has no param {self._inside}{name}.",
-            remedy(name, [*dict.fromkeys([*known, *shared])], "Its params"),
-            origin=self.source.origin,
-        )
-
-    def _first(self, names: Iterable[str], read: Callable[[object], Value | None], wanted: str) -> Value | None:
-        found = [value for name in names if (value := self._take(name, read, wanted)) is not None]
-        return found[0] if found else None
-
-    def _take(self, name: str, read: Callable[[object], Value | None], wanted: str) -> Value | None:
-        self._asked.append(name)
-        key = next((each for each in self._left if each.lower() == name.lower()), None)
-        given = None if key is None else self._left.pop(key)
-        if given is None or given == "":  # as ${env:PASSWORD|} is where there is none
-            return None
-        value = read(given)
-        if value is None:
-            raise bad_param(self.source, f"{self._inside}{name}", wanted)
-        return value
-
-
-def _number(value: object) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-    return float(value) if fits and isinstance(value, int | float) else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _object(value: object) -> Mapping[str, object] | None:
-    return value if isinstance(value, Mapping) else None
-
-
 def select_columns(rows: DataFrame, columns: Sequence[str], source: object) -> DataFrame:
     """These columns as the rows spell them, or all where none are named; one that is not there is an error."""
     if not columns:
@@ -358,36 +227,3 @@ def find_column(name: str, columns: Sequence[str], source: object) -> str:
             f"Did you mean {close}?" if close else f"It has {', '.join(columns)}.",
         )
     return found
-
-
-def spark_source(source: Source) -> SparkSource:
-    params = Params(source)
-    schema, path = params.text("schema"), params.text("path")
-    options = params.options()
-    if path:  # where nothing is there it may be a name, as Iceberg's tables have
-        options["path"] = params.path(path) if Path(params.path(path)).exists() else path
-    return SparkSource(source.kind, options, schema, source.columns, source.name)
-
-
-@dataclass(frozen=True)
-class SparkSource(Connector):
-    """Reads by `spark.read.format(kind)`. Filters reach it as far as its own connector lets them."""
-
-    kind: str
-    options: Mapping[str, str]
-    schema_text: str | None
-    columns: tuple[str, ...]
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
-        return select_columns(self._all(reading), columns or self.columns, self)
-
-    def read_since(self, reading: Reading, column: str, value: Cursor, columns: Sequence[str] = ()) -> DataFrame:
-        return select_columns(rows_since(self._all(reading), column, value, self), columns or self.columns, self)
-
-    def _all(self, reading: Reading) -> DataFrame:
-        reader = reading.spark.read.format(self.kind).options(**self.options)
-        return (reader.schema(self.schema_text) if self.schema_text else reader).load()

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources import Connector, Params, Run, select_columns
+from tidemill.sources import Connector, Run, select_columns
+from tidemill.sources.declared import Params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.model import quote
 from tidemill.model.cursor import CursorKind
-from tidemill.sources import Connector, Params, find_column, rows_since, select_columns
+from tidemill.sources import Connector, find_column, rows_since, select_columns
+from tidemill.sources.declared import Params
 from tidemill.spark.jars import POSTGRES
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidemill.sources.files import FileSource
 
 _UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
-_ANY = "tidemill.sources:spark_source"
+_ANY = "tidemill.sources.declared:spark_source"
 GROUP = "tidemill.sources"  # the entry points of connectors of others
 
 

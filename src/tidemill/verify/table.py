@@ -24,8 +24,7 @@ from tidemill.model.cursor import CursorKind
 from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.query import Loaded
-from tidemill.model.source import Loads
+from tidemill.model.source import Loaded, Loads
 from tidemill.model.table import SchemaPolicy
 from tidemill.planning import Mode
 from tidemill.planning.dates import Progress, fetches_of

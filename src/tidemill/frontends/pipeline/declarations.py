@@ -9,8 +9,8 @@ from tidemill.errors import ArgumentError
 from tidemill.frontends.sql.volatile import volatile_columns
 from tidemill.frontends.tables import SETTINGS, inputs_in, rows_of_join, rows_of_query, settings_of, with_settings
 from tidemill.model import FileError, Reads, is_foreign, naming_remedy, suggestion
-from tidemill.model.query import Export, Loaded, Query
-from tidemill.model.source import Load, Loads, Source
+from tidemill.model.query import Export, Query
+from tidemill.model.source import Load, Loaded, Loads, Source
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Table, Window
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError, ConnectorError
 from tidemill.formats import FORMATS
 from tidemill.formats.registry import format_named
-from tidemill.sources import Connector, Params, rows_since, select_columns
+from tidemill.sources import Connector, rows_since, select_columns
 from tidemill.sources.files.listing import Listing
 from tidemill.sources.files.text import CsvOptions, Types, headers_of, separated_by
 from tidemill.sources.kinds import ENDINGS, Kind, kind_named, tables_by_path
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemill.model.cursor import Cursor
-    from tidemill.model.source import Source
     from tidemill.sources import Reading
     from tidemill.sources.files.footers import Footers, KeySpan
 
@@ -75,25 +74,6 @@ def each_once(columns: Iterable[Sequence[str]]) -> tuple[str, ...]:
 _LARGE = 64 * 1024 * 1024
 _ONE_TASK = 1024 * 1024  # bytes, where opening a file counts as much as reading some
 _OPENING = 16 * 1024
-
-
-def file_source(source: Source) -> FileSource:
-    """The connector for a declared source of files."""
-    params = Params(source)
-    paths = tuple(map(params.path, params.names("path"))) or (params.path(params.needed("path")),)
-    kind = source.kind.lower()
-    read = kind_named(kind) or Kind()
-    if read.is_table and len(paths) > 1:
-        problem = f"path of the source {source} must be one {FORMATS[kind].noun}."
-        raise ArgumentError("source.bad_param", problem, "Declare a source for each.")
-    types = Types(params.text("schema"), params.texts("types"), source.name)
-    if read.is_columnar and (types.schema or types.some):
-        raise ArgumentError(
-            "source.bad_param",
-            f"The source {source} takes no types: {source.kind.upper()} files have their own.",
-            "Leave out schema and types, and cast in a query.",
-        )
-    return FileSource(paths, kind, params.options(), types, source.columns, source.name)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
-from tidemill.sources import Connector, Params, select_columns
+from tidemill.sources import Connector, select_columns
+from tidemill.sources.declared import Params
 from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
 
