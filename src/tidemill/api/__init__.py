@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.api.tables import Upkeep
+
 _DATASETS = f"{FORMATS[DATASET_FORMAT].noun}s"
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){1,2}")
 
@@ -142,6 +144,13 @@ def located(target: str | Path, session: SparkSession) -> str:
     location = session.sql(f"DESCRIBE DETAIL {target}").first()
     assert location is not None  # noqa: S101  a table that exists has a detail
     return str(local_path(location["location"]) or location["location"])
+
+
+def upkeep() -> type[Upkeep]:
+    """What is done to tables by their path or name; from here on PySpark is loaded."""
+    from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
+
+    return Upkeep
 
 
 def not_made(table: str, run: str = "tidemill run") -> ArgumentError:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api import Place, beside, logs
+from tidemill.api import Place, beside, logs, upkeep
 from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
@@ -198,10 +198,8 @@ class Project:
 
     def _upkeep(self, spark: SparkSession | None) -> Upkeep:
         """On the session given, or the one that tidemill.toml names."""
-        from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
-
         settings = self._settings
-        return Upkeep.on(spark, settings.engine_with(_texts(self.vars)))
+        return upkeep().on(spark, settings.engine_with(_texts(self.vars)))
 
     @property
     def _settings(self) -> ProjectSettings:

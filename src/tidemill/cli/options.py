@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tidemill import api
 from tidemill.api import Place, not_made
 from tidemill.cli import Live, interruptible, render
 from tidemill.errors import ArgumentError, TidemillError
@@ -237,6 +238,4 @@ def _session(settings: SparkSettings) -> SparkSession:
 
 def upkeep(on_spark: OnSpark) -> Upkeep:
     """What commands do to a table by that work."""
-    from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
-
-    return Upkeep(on_spark)
+    return api.upkeep()(on_spark)
