@@ -1,4 +1,4 @@
-"""Of a dataset the rows that came can be told as long as none went, also after its files were joined."""
+"""The rows that came to a dataset are known as long as none went, also after its files were joined."""
 
 from __future__ import annotations
 

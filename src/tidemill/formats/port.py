@@ -59,7 +59,7 @@ class RowsBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputChanges:
-    """What a table's log tells of the rows that came and went after version `since`, until version `until`.
+    """What a table's log knows about the rows that came and went after version `since`, until version `until`.
 
     `how` they can be read; where that is None, `refusal` says why not, in words that follow "TABLE: ". At most
     `added` rows came and `removed` went, and `size` bytes of files are read for them, where the log tells. `commits`

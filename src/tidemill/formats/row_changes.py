@@ -1,4 +1,4 @@
-"""Which rows came and went between two versions of a table: what its log tells of them, or why nothing can."""
+"""Which rows came and went between two versions of a table: what its log knows about them, or why it does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def not_told(path: str, reason: object) -> TableError:
     """The error for who asks for rows all the same."""
     return TableError(
         "table.no_row_changes",
-        f"The rows of {path} that came and went cannot be told: {reason}.",
+        f"The rows of {path} that came and went are not known: {reason}.",
         "Read the table whole.",
     )
 

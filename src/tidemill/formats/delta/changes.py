@@ -1,4 +1,4 @@
-"""What a Delta log tells of the rows that came and went between two versions. No Spark.
+"""What a Delta log knows about the rows that came and went between two versions. No Spark.
 
 Only the commits of the range are read, and the columns at its ends. What commits say of files that changes no data
 (OPTIMIZE) is left out: the rest adds up to the difference of the versions, as a bag of rows. So a file that came and

@@ -1,4 +1,4 @@
-"""What the log of a dataset tells of the rows that came and went between two versions: which files did, no Spark.
+"""What the log of a dataset knows about the rows that came and went between two versions: which files did, no Spark.
 
 A dataset keeps the files of its last version only, so rows can be read where files only came: after appends.
 """
