@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 from delta_rows import delta_rows
 
+from tidemill import SchemaPolicy, Table
+from tidemill.declarations import NullTime, Window
 from tidemill.errors import TidemillError
 from tidemill.execution.step import run_step
-from tidemill.model.table import NullTime, SchemaPolicy, Table, Window, lookback
+from tidemill.model.table import lookback
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from given import bag, commits_nothing, frame, held, refused, step, table
 
+from tidemill.declarations import DeleteInsert, Replace
 from tidemill.errors import ArgumentError
-from tidemill.model.strategy import DeleteInsert, Replace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import tidemill
-from tidemill.api.results import RunResult, RunStep
+from tidemill import RunResult, RunStep
 from tidemill.errors import ArgumentError, MergeError, Origin
 
 

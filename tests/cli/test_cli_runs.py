@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.api.project import Project
+from tidemill import Project
 from tidemill.ledger import Ledger, Step, ledger_file, now
 from tidemill.model.record import Counts
 

@@ -10,9 +10,9 @@ import pytest
 
 import tidemill
 from tidemill.changes.profile import profile
+from tidemill.declarations import Source
 from tidemill.errors import MergeError
 from tidemill.execution.prepare import profile_in_order
-from tidemill.model.source import Source
 from tidemill.sources import Reading
 from tidemill.sources.files import FileSource
 from tidemill.sources.registry import connector_for

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tidemill.declarations import Masking
 from tidemill.model import quoted_text
-from tidemill.model.project import Masking
 
 
 def masking(*secrets: str) -> Masking:

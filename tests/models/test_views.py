@@ -17,11 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from tidemill import Record
 from tidemill.api.planning import catalog_of
 from tidemill.api.workspace import Workspace
 from tidemill.cli import Live, render
 from tidemill.cli.main import tidemill
 from tidemill.cli.run import Shown, run_data
+from tidemill.declarations import RowCount
 from tidemill.errors import ArgumentError, StateError
 from tidemill.execution import Outcome, RunOutcome, StepKind, StepResult
 from tidemill.execution.journal import keeping_run
@@ -30,8 +32,8 @@ from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.registry import forget_view, keep_view, view_record
 from tidemill.ledger import Run
 from tidemill.model import FileErrors
-from tidemill.model.check import Checked, Place, RowCount
-from tidemill.model.record import Counts, Record
+from tidemill.model.record import Counts
+from tidemill.results import Checked, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from support import NOW
 
+from tidemill import Record, Table
+from tidemill.declarations import Condition, DeleteInsert, Query, StartVariable, Window
 from tidemill.errors import Origin
-from tidemill.model.cursor import Condition, StartVariable, cursor
-from tidemill.model.query import Query
-from tidemill.model.record import Record, Snapshot
-from tidemill.model.strategy import DeleteInsert
-from tidemill.model.table import Table, Window, lookback
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Snapshot
+from tidemill.model.table import lookback
 from tidemill.planning import USUAL, Request, backfill_of
 from tidemill.planning.refusals import bad_variables, missing_variables
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidemill import MergeStrategy, Table
 from tidemill.api import merge_step as work
-from tidemill.model.strategy import Merge, MergeStrategy
-from tidemill.model.table import Table
+from tidemill.declarations import Merge
 from tidemill.sources.files import FileSource
 
 if TYPE_CHECKING:

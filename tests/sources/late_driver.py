@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from tidemill.model.source import Source
+from tidemill.declarations import Source
 from tidemill.sources import Reading
 from tidemill.sources.registry import connector_for
 from tidemill.spark import session

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
+    from tidemill import Table, Verified
     from tidemill.errors import TidemillError
-    from tidemill.model.table import Table
     from tidemill.planning import Request
-    from tidemill.verify.result import Verified
 
 
 @pytest.fixture(autouse=True)
