@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill import graphs
-from tidemill.cli import render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.projects import on_project
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError
@@ -26,7 +25,7 @@ from tidemill.model.table import Table
 
 if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.model.graph import Node
     from tidemill.model.record import Snapshot
 

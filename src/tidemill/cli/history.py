@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.api.logs import HEADINGS, commits_of, line_of, watermark_of
-from tidemill.cli import render
-from tidemill.cli.options import examples, located, output, refuse_unknown
+from tidemill.cli import examples, output, render
+from tidemill.cli.places import located, refuse_unknown
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError
 from tidemill.formats.registry import log_at, view_record
@@ -26,7 +26,7 @@ from tidemill.model.record import counts_of, without_parts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.ledger.past import PastRun, PastStep
     from tidemill.model.record import Commit
 

@@ -11,18 +11,8 @@ import click
 
 from tidemill.api import beside
 from tidemill.api.logs import missing
-from tidemill.cli import render
-from tidemill.cli.options import (
-    columns,
-    examples,
-    known_path,
-    on_spark,
-    output,
-    placed,
-    profiled,
-    single_writer,
-    upkeep,
-)
+from tidemill.cli import columns, examples, output, profiled, render, single_writer
+from tidemill.cli.places import known_path, on_spark, placed, upkeep
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import VacuumRequest
 from tidemill.formats.registry import kept_format
@@ -33,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.api import Place
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.formats.base import Compacted, Finished, Vacuumed
     from tidemill.formats.port import TableFormat
     from tidemill.maintenance.backup import BackupResult, RestoreResult

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.api import merge_table
-from tidemill.cli import Live, interruptible, render
-from tidemill.cli.options import columns, merged_into, output, promised_here, single_writer, spark_here
+from tidemill.cli import Live, columns, interruptible, output, render, single_writer
+from tidemill.cli.places import merged_into, promised_here, spark_here
 from tidemill.cli.render import COUNTS
 from tidemill.execution.journal import keeping_merge
 from tidemill.formats import DEFAULT_FORMAT, FORMATS
@@ -23,7 +23,7 @@ from tidemill.model.table import SchemaPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.execution import StepResult
     from tidemill.model.table import Table
 

@@ -12,8 +12,7 @@ import click
 from tidemill import cli
 from tidemill.api.planning import bad_params, doubtful_sources, unparsed_queries, warnings_of
 from tidemill.api.workspace import unknown_table
-from tidemill.cli import render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.projects import on_project, on_selection, requested, variables
 from tidemill.cli.render import Looks
 from tidemill.formats.registry import log_of
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.model.table import Table
     from tidemill.planning import PlannedStep, Request

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.api.workspace import Workspace
-from tidemill.cli.options import having, names_in, profiled
+from tidemill.cli import having, names_in, profiled
 from tidemill.errors import ArgumentError
 from tidemill.model.project import given_variables
 from tidemill.planning import Request, backfill_of

@@ -11,8 +11,7 @@ import click
 
 from tidemill import __version__
 from tidemill.api.results import step_of
-from tidemill.cli import Live, interruptible, render
-from tidemill.cli.options import examples, output
+from tidemill.cli import Live, examples, interruptible, output, render
 from tidemill.cli.plan import show_plan
 from tidemill.cli.projects import requested, selection, variables
 from tidemill.cli.render import COUNTS
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.errors import TidemillError
     from tidemill.execution import Outcome, RunOutcome, StepResult

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.errors import ArgumentError
 from tidemill.spark.doctor import examine
 from tidemill.spark.jars import (
@@ -30,7 +29,7 @@ from tidemill.spark.jars import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.spark.doctor import Check
     from tidemill.spark.jars import Java
 

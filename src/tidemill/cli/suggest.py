@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill import cli
-from tidemill.cli import Live, interruptible, render
-from tidemill.cli.options import examples, output
+from tidemill.cli import Live, examples, interruptible, output, render
 from tidemill.cli.projects import on_project, variables
 from tidemill.errors import exit_code_of
 from tidemill.graphs.svg import Histogram, histogram_svg
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.join.rows import Arrivals
     from tidemill.suggest.advice import Suggestion

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.api import Place, logs
-from tidemill.cli import Live, ask, interruptible, render
-from tidemill.cli.options import examples, is_path, on_spark, output, there, upkeep
+from tidemill.cli import Live, ask, examples, interruptible, output, render
+from tidemill.cli.places import is_path, on_spark, there, upkeep
 from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, TidemillError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.model.project import SparkSettings
     from tidemill.model.query import View

@@ -1,20 +1,14 @@
-"""What commands take and give: options that they share, tables as users name them (a path, or a name of the project of
-the current folder) with the Spark that goes with them, and how a command tells what it found.
-"""
+"""Tables as users name them, a path or a name of the project of the current folder, and the Spark that this names."""
 
 from __future__ import annotations
 
-import functools
-import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING, TypeVar
 
 from tidemill import api
 from tidemill.api import Place, not_made
-from tidemill.cli import Live, interruptible, render
+from tidemill.cli import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
 from tidemill.model import absolute
@@ -22,7 +16,7 @@ from tidemill.model.project import SparkSettings, find_project, is_project
 from tidemill.spark.errors import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -31,88 +25,6 @@ if TYPE_CHECKING:
     from tidemill.formats.base import OnSpark
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.table import Table
-
-
-def _verbose(_context: click.Context, _option: click.Parameter, value: bool) -> bool:
-    if value:
-        render.show_log(logging.DEBUG)
-    return value
-
-
-def names_in(_context: click.Context, _option: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for text in value for part in text.split(",") if (name := part.strip()))
-
-
-def examples(*lines: str) -> str:
-    """What stands below the help of a command."""
-    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
-
-
-def columns(flag: str, **how: Any) -> Callable[..., Any]:
-    """An option that takes columns, split at commas; it may be given more than once."""
-    return click.option(flag, multiple=True, metavar="COLUMN,…", callback=names_in, **how)
-
-
-def profiled(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--profile` alone: for commands on a table that need not read what a project declares."""
-    return click.option("--profile", help="A profile of tidemill.toml.")(command)
-
-
-def single_writer(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--single-writer`, as every command has it that writes to a table by its path."""
-    help_text = "Promise that no other process writes to the table; a Delta table on S3 needs it, or a safe LogStore."
-    return click.option("--single-writer", "alone", is_flag=True, help=help_text)(command)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """How a command tells what it found: as text, as one JSON document, or not at all where all went well."""
-
-    as_json: bool = False
-    quiet: bool = False
-
-    @property
-    def lines(self) -> bool:
-        """Whether it tells in lines of text, while it works and afterwards."""
-        return not (self.as_json or self.quiet)
-
-    def result(self, document: Any, show: Callable[[], None]) -> None:
-        """The result: the document, or what `show` says."""
-        if self.as_json:
-            render.document(document)
-        elif not self.quiet:
-            show()
-
-
-def output(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--format`, `--quiet` and `--verbose`, as every command has them; it is given them as `out`."""
-
-    @functools.wraps(command)
-    def with_output(form: str, quiet: bool, **rest: Any) -> Any:
-        return command(out=Output(form == "json", quiet), **rest)
-
-    options = (
-        click.option(
-            "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print the result."
-        ),
-        click.option("-q", "--quiet", is_flag=True, help="Print nothing when all went well."),
-        click.option(
-            "-v",
-            "--verbose",
-            is_flag=True,
-            expose_value=False,
-            callback=_verbose,
-            help="Say on stderr what is done and why; show the details of unexpected errors.",
-        ),
-    )
-    return having(options, with_output)
-
-
-def having(options: Sequence[Callable[..., Any]], command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command with these options, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 UNKNOWN = "table.unknown"
