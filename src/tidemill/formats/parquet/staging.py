@@ -334,3 +334,18 @@ class Rehearsal(Staging):
 
     def _write(self, rows: DataFrame, staged: StagedFiles) -> None:
         staged.arrived += rows.count()
+
+
+def called(operation: Operation) -> str:
+    """What an operation is called in the log."""
+    return "MERGE" if isinstance(operation, UpsertRows | ReplaceByKey | DropRows) else "WRITE"
+
+
+def schema_after(held: t.StructType | None, operation: Operation) -> t.StructType:
+    """The columns of the dataset after an operation: its own, and new ones behind them."""
+    given = operation.rows.schema
+    if held is None or isinstance(operation, OverwriteRows):
+        return given
+    if isinstance(operation, DropRows):
+        return held
+    return t.StructType([*held.fields, *(item for item in given.fields if spelled(item.name, held.names) is None)])
