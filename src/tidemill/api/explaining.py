@@ -16,12 +16,10 @@ from tidemill.frontends.sql.binding import unparsed
 from tidemill.frontends.sql.scopes import parse_query
 from tidemill.frontends.tables import inputs_in, query_of
 from tidemill.ivm import NotIncremental
-from tidemill.model.mistakes import FileError, Text
-from tidemill.model.names import is_foreign
+from tidemill.model import FileError, Text, is_foreign
+from tidemill.planning import USUAL, Mode
 from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation, NextRun, Prevented, reworded
-from tidemill.planning.plan import Mode
 from tidemill.planning.refresh import check_declaration, check_repeatable, key_of, place_of, rules_of, view_of
-from tidemill.planning.request import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from tidemill.ivm import BlockText, Rule, ViewQuery
     from tidemill.model.query import Query
     from tidemill.model.table import Table
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
     from tidemill.planning.refresh import InputState, ViewInputs
 
 QUERY = "query"  # what a query is called that is in no file

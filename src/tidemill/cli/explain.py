@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill import cli
 from tidemill.api.explaining import explain_query, explain_tables
-from tidemill.cli import console, render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.projects import target_and_tables, variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, Origin
@@ -21,7 +21,7 @@ from tidemill.planning.explanation import NextRun
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation
 
@@ -72,7 +72,7 @@ def _show_all(found: Sequence[Explanation]) -> None:
         render.say(f"{render.INDENT}{render.NOTHING_DECLARED}")
     for number, each in enumerate(found):
         if number:
-            console.write("")
+            cli.write("")
         _show(each)
 
 

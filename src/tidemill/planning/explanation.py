@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.errors import Origin
-    from tidemill.formats.row_changes import RowsBy
+    from tidemill.formats.port import RowsBy
     from tidemill.ivm import BlockText
     from tidemill.model.strategy import Refresh
 

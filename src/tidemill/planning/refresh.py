@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from tidemill.errors import Origin
-    from tidemill.formats.row_changes import InputChanges
+    from tidemill.formats.port import InputChanges
     from tidemill.ivm import Rule, ViewQuery
     from tidemill.model.query import Producer
     from tidemill.model.record import Record, Snapshot
