@@ -11,7 +11,7 @@ from tidemill.api.workspace import Workspace
 from tidemill.declarations import Merge, Window
 from tidemill.errors import SourceError
 from tidemill.execution import Outcome, StepKind, StepResult
-from tidemill.execution.journal import keeping_run
+from tidemill.execution.journal import log_run
 from tidemill.ledger.past import past_runs
 from tidemill.model.cursor import cursor
 from tidemill.model.record import Counts, Snapshot
@@ -48,7 +48,7 @@ def result(status: str = "changed", **facts: Any) -> StepResult:
 
 
 def kept(shop: Workspace, *outcomes: Outcome) -> PastRun:
-    with keeping_run(shop.project.folder, shop.graph.in_order(), "run", shop.masking, shop.short) as run:
+    with log_run(shop.project.folder, shop.graph.in_order(), "run", shop.masking, shop.short) as run:
         for outcome in outcomes:
             run.began(outcome.name)
             if outcome.plan:

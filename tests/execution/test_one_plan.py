@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.api.results import kept_run
+from tidemill.api.results import logged_run
 from tidemill.api.workspace import Workspace
 from tidemill.execution.producers import facts_by_log
 from tidemill.formats.registry import log_of
@@ -95,7 +95,7 @@ class Project:
         workspace = workspace.choose(only) if only else workspace
         printed = {step.table: step.reason for step in workspace.plan(request)}
         plans = self.plans(workspace, request)
-        result = kept_run(workspace, self.spark, request=request, now=NOW)
+        result = logged_run(workspace, self.spark, request=request, now=NOW)
         kept = {step.table: step for step in past_runs(workspace.project.folder, 1)[0].steps}
         assert result.ok, [step.error for step in result.steps]
         for step in result.steps:

@@ -133,8 +133,8 @@ def test_a_backfill_never_reaches_beyond_what_both_sides_have_and_moves_progress
 
 
 def test_rows_that_somebody_removed_are_joined_again_and_a_reset_starts_over() -> None:
-    robbed = Commit(3, "", "DELETE", {}, None, removes_rows=True)
-    snapshot = replace(done(DATE, "2024-03-07"), foreign=(robbed,))
+    versions_with_removals = Commit(3, "", "DELETE", {}, None, removes_rows=True)
+    snapshot = replace(done(DATE, "2024-03-07"), foreign=(versions_with_removals,))
     found = window(known(DATE, snapshot, "2024-03-10", "2024-03-10", low="2024-03-04"))
     assert (bounds(found)[0], found.reason) == ("2024-03-04", "somebody else removed rows: 2024-03-04 … 2024-03-09")
     snapshot = done(DATE, "2024-03-07")

@@ -26,7 +26,7 @@ from tidemill.cli.run import Shown, run_data
 from tidemill.declarations import RowCount
 from tidemill.errors import ArgumentError, StateError
 from tidemill.execution import Outcome, RunOutcome, StepKind, StepResult
-from tidemill.execution.journal import keeping_run
+from tidemill.execution.journal import log_run
 from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.registry import forget_view, keep_view, view_record
@@ -390,7 +390,7 @@ def test_a_run_reports_views_like_other_steps(shop, capsys):
 
 def test_steps_of_views_are_in_the_ledger(shop, folder):
     failed = Outcome("my_schema.pricey", error=ArgumentError("view.bad_query", "wrong", "fix it"))
-    with keeping_run(folder, shop.graph.in_order(), "run", shop.masking, shop.short) as kept:
+    with log_run(folder, shop.graph.in_order(), "run", shop.masking, shop.short) as kept:
         for outcome in (*results()[:2], failed):
             kept.ended(outcome)
     with closing(sqlite3.connect(folder / ".tidemill" / "ledger.db")) as ledger:

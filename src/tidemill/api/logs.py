@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidemill.api import not_made, path_of
 from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError, TableError, did_you_mean
-from tidemill.execution.journal import keeping
+from tidemill.execution.journal import log_step
 from tidemill.formats.filesystem import file_system, only_writer
 from tidemill.formats.registry import log_at
 from tidemill.model import local_path
@@ -168,7 +168,7 @@ def drop(
     table: Place, declared: Callable[[], Table | None], agree: Callable[[Snapshot], None] = lambda _: None
 ) -> DropResult:
     """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
-    with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
+    with log_step("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
         snapshot = found(table)
         refuse_reset(table.name, snapshot, declared())
         agree(snapshot)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.api import merge_table
 from tidemill.api.merge_step import files_at, merge_step
 from tidemill.api.results import merge_result
-from tidemill.execution.journal import keeping_merge
+from tidemill.execution.journal import log_merge
 from tidemill.formats import DATASET_FORMAT
 from tidemill.model.project import find_project
 from tidemill.model.strategy import MergeStrategy
@@ -79,7 +79,7 @@ def merge(
         format_=format,
         single_writer=single_writer,
     )
-    return merge_result(kept_merge(source, table, spark))
+    return merge_result(logged_merge(source, table, spark))
 
 
 def merge_parquet_dataset(
@@ -107,7 +107,7 @@ def merge_parquet_dataset(
         format_=DATASET_FORMAT,
         compression=compression,
     )
-    result = merge_result(kept_merge(source, table, spark))
+    result = merge_result(logged_merge(source, table, spark))
     return {name: getattr(result, name) for name in ("inserted", "updated", "deleted", "total")}
 
 
@@ -116,12 +116,12 @@ def run_merge(source: Rows | str | Path, table: Table, spark: SparkSession | Non
     return merge_result(merge_step(_source(source), table, spark, **how))
 
 
-def kept_merge(source: Rows | str | Path, table: Table, spark: SparkSession | None = None) -> StepResult:
+def logged_merge(source: Rows | str | Path, table: Table, spark: SparkSession | None = None) -> StepResult:
     """A merge that is in the ledger of the project in the current folder; outside of projects there is none."""
     if find_project(Path.cwd()) is None:
         return merge_step(_source(source), table, spark)
     named = source if isinstance(source, str | Path) else f"<{type(source).__name__}>"
-    with keeping_merge(table, f"merge {named} {table.name}") as kept:
+    with log_merge(table, f"merge {named} {table.name}") as kept:
         return merge_step(_source(source), table, spark, listener=kept)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.api import Place, beside, logs, upkeep
 from tidemill.api.explaining import explain_query, explain_tables
-from tidemill.api.results import kept_run
+from tidemill.api.results import logged_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
 from tidemill.frontends.project import ProjectSettings, must_exist
@@ -138,7 +138,7 @@ class Project:
         """
         workspace = self._chosen(select, exclude, vars)
         request = _request(start, end, batch, full_refresh=full_refresh)
-        return kept_run(workspace, spark, threads=threads, fail_fast=fail_fast, request=request)
+        return logged_run(workspace, spark, threads=threads, fail_fast=fail_fast, request=request)
 
     def verify(
         self,
@@ -156,7 +156,7 @@ class Project:
         """
         dates = _request(start, end, None, full_refresh=False).backfill
         workspace = self._workspace(vars)
-        found = workspace.kept_verify(_names(tables), spark, dates=dates)
+        found = workspace.logged_verify(_names(tables), spark, dates=dates)
         return VerifiedTables(replace(each, table=workspace.short(each.table)) for each in found)
 
     def test(

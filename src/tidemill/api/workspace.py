@@ -170,7 +170,7 @@ class Workspace:
         found = self.engine(spark).verify(chosen, dates, now)
         return (self.wording.result(each, "notes", "remedies") for each in found)
 
-    def kept_verify(
+    def logged_verify(
         self, names: Sequence[str] = (), spark: SparkSession | None = None, *, dates: Backfill | None = None
     ) -> Iterator[Verified]:
         """The same, with what it finds in the ledger."""

@@ -22,7 +22,7 @@ from tidemill import cli
 from tidemill.cli import render
 from tidemill.cli.render import show_log
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.spark import disk_full, log_folder, told_of_room
+from tidemill.spark import disk_full, lack_of_room, log_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -242,7 +242,7 @@ def _number(types: re.Match[str]) -> str:
 
 
 def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:
-    if full := told_of_room(str(failure)):
+    if full := lack_of_room(str(failure)):
         return disk_full(f"tidemill {next(iter(args), '')}".rstrip(), full, Path.cwd())
     details = "".join(traceback.format_exception(failure))
     if _wants_details(args):

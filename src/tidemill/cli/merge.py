@@ -12,7 +12,7 @@ from tidemill.api import merge_table
 from tidemill.cli import Live, columns, interruptible, output, render, single_writer
 from tidemill.cli.places import merged_into, promised_here, spark_here
 from tidemill.cli.render import COUNTS
-from tidemill.execution.journal import keeping_merge
+from tidemill.execution.journal import log_merge
 from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.formats.registry import log_at
 from tidemill.model import absolute
@@ -161,7 +161,7 @@ def _merged(source: str, options: Mapping[str, str], table: Table, *, dry_run: b
             return interruptible(partial(merged, small=True, dry_run=True))
         if options:  # a wrong one is no run
             file_source(source, options)
-        with keeping_merge(table, f"merge {source} {table.name}") as kept:
+        with log_merge(table, f"merge {source} {table.name}") as kept:
             return interruptible(partial(merged, small=None, listener=kept))
 
 

@@ -22,7 +22,7 @@ from tidemill.formats.registry import log_at, some_rows
 from tidemill.frontends.project import ProjectSettings
 from tidemill.model import absolute
 from tidemill.model.project import find_project, is_project
-from tidemill.sources.registry import retold
+from tidemill.sources.registry import with_texts
 from tidemill.spark.errors import translated
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _rows_of_view(workspace: Workspace, view: View, limit: int, *, quiet: bool) 
         with Live(_STARTING, quiet=quiet), translated(f"Reading {workspace.short(view.name)}"):
             return interruptible(lambda: workspace.engine().first_rows(view, limit))
     except TidemillError as failure:
-        raise retold(failure, mask(failure.problem), mask(failure.remedy), failure.origin) from failure.__cause__
+        raise with_texts(failure, mask(failure.problem), mask(failure.remedy), failure.origin) from failure.__cause__
 
 
 def _show(rows: pa.Table, total: int | None, limit: int) -> None:

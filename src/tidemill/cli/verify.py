@@ -62,7 +62,7 @@ def verify(
     workspace.select(names)  # a wrong name is an error before Spark starts
     dates = backfill_of(start, end, None)
     shown = _ShownTables(workspace, lines=out.lines, failures=not out.as_json)
-    results = _as_they_come("verifying", partial(workspace.kept_verify, names, dates=dates), shown)
+    results = _as_they_come("verifying", partial(workspace.logged_verify, names, dates=dates), shown)
     if out.as_json:
         render.document(workspace.masking.mask_data(_data(workspace, results)))
     elif out.lines and not results:

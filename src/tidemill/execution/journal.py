@@ -1,4 +1,4 @@
-"""Keeps runs and commands in the project's ledger while they last, however they end; reads steps back from logs."""
+"""Writes runs and commands to the project's ledger while they last, however they end; reads steps back from logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Kept:
+class LoggedStep:
     """One step of a command, filled in while it runs."""
 
     table: str
@@ -76,13 +76,13 @@ def _with_record(step: Step) -> Step:
 
 
 @contextlib.contextmanager
-def keeping(strategy: str, command: str, table: str, path: str, folder: Path | None = None) -> Iterator[Kept]:
+def log_step(strategy: str, command: str, table: str, path: str, folder: Path | None = None) -> Iterator[LoggedStep]:
     """A run of one step in the ledger of the project in `folder`: what the block fills in, or the error that ended it.
 
     Without a folder it is that of the current one. A command that was called wrongly did nothing to the table, so it is
     no step of it.
     """
-    kept = Kept(table, absolute(path), strategy, now())
+    kept = LoggedStep(table, absolute(path), strategy, now())
     began = time.monotonic()
     with Ledger(ledger_file(folder)).run(command, folder) as run:
         run.add(kept.step())
@@ -104,23 +104,23 @@ UNPLANNED = "not planned"  # the mode of a step that has not come to its plan
 
 
 @contextlib.contextmanager
-def keeping_run(
+def log_run(
     folder: Path,
     nodes: Iterable[Node],
     command: str,
     masking: Masking,
     short: Callable[[str], str],
-) -> Iterator[KeptRun]:
+) -> Iterator[RunLogger]:
     """A run in the ledger of the project in `folder`, from its start to its end; it must be listened to.
 
     `short` gives the name of a table as users write it.
     """
     with Ledger(ledger_file(folder)).run(masking.mask(command), folder) as run:
-        yield KeptRun(run, {node.name: node for node in nodes}, masking, short)
+        yield RunLogger(run, {node.name: node for node in nodes}, masking, short)
 
 
 @contextlib.contextmanager
-def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
+def log_merge(table: Table, command: str) -> Iterator[RunLogger]:
     """A merge in the ledger of the project in the current folder, outside of projects in the user's own.
 
     It must be listened to. One that was called wrongly did nothing to the table, so it is no step of it.
@@ -128,7 +128,7 @@ def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
     node, began = replace(table, path=absolute(table.path)), time.monotonic()
     with Ledger(ledger_file()).run(command) as run:
         try:
-            yield KeptRun(run, {node.name: node}, Masking(frozenset()), str, is_merge=True)
+            yield RunLogger(run, {node.name: node}, Masking(frozenset()), str, is_merge=True)
         except ArgumentError:
             run.steps.clear()
             raise
@@ -141,7 +141,7 @@ def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
 
 
 @dataclass
-class KeptRun:
+class RunLogger:
     """Listens to a run, or to a merge, and hands on what it hears to `listener`. No secret reaches the ledger."""
 
     run: Run

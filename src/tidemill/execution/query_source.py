@@ -167,7 +167,7 @@ class ViewSource(QuerySource):
         path = self.catalog.path_of(self.name)
         if path is None or snapshot is None or snapshot.record_version is None:
             return None
-        if not snapshot.foreign_adds and not snapshot.robbed:
+        if not snapshot.foreign_adds and not snapshot.versions_with_removals:
             return None
         return log_at(path).changes_since(snapshot.record_version, snapshot.version)
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class CannotTell(Exception):  # noqa: N818  an answer, which `InputChanges.refusal` gives to whoever asked
+class UnknownChanges(Exception):  # noqa: N818  an answer, which `InputChanges.refusal` gives to whoever asked
     """The rows that came and went cannot be known; the text says why."""
 
 
-def not_told(path: str, reason: object) -> TableError:
+def no_row_changes(path: str, reason: object) -> TableError:
     """The error for who asks for rows all the same."""
     return TableError(
         "table.no_row_changes",
@@ -39,7 +39,7 @@ def net_rows(came: Iterable[DataFrame], went: Iterable[DataFrame]) -> DataFrame 
 def check_columns(
     older: Sequence[Mapping[str, Any]], newer: Sequence[Mapping[str, Any]], used: Sequence[str] | None
 ) -> None:
-    """`CannotTell` where a column, as JSON has it, is another one by now; one that was added is NULL before."""
+    """`UnknownChanges` where a column, as JSON has it, is another one by now; one that was added is NULL before."""
     now = {field["name"].lower(): field for field in newer}
     before = {field["name"].lower(): field for field in older}
     wanted = before if used is None else [name.lower() for name in used]
@@ -47,17 +47,19 @@ def check_columns(
     for name in wanted:
         then, field = before.get(name), now.get(name)
         if then is None and field is None:
-            raise CannotTell(f"it has no column {name}")
+            raise UnknownChanges(f"it has no column {name}")
         if then is None:
             continue
         if field is None and _physical(then) in called:
-            raise CannotTell(f"column {then['name']} was renamed to {called[_physical(then)]}")
+            raise UnknownChanges(f"column {then['name']} was renamed to {called[_physical(then)]}")
         if field is None:
-            raise CannotTell(f"column {then['name']} was dropped")
+            raise UnknownChanges(f"column {then['name']} was dropped")
         if _physical(then) != _physical(field):
-            raise CannotTell(f"column {then['name']} was dropped, and another one of that name was added")
+            raise UnknownChanges(f"column {then['name']} was dropped, and another one of that name was added")
         if _kind(then["type"]) != _kind(field["type"]):
-            raise CannotTell(f"the type of column {then['name']} was changed{_from_to(then['type'], field['type'])}")
+            raise UnknownChanges(
+                f"the type of column {then['name']} was changed{_from_to(then['type'], field['type'])}"
+            )
 
 
 def _physical(field: Mapping[str, Any]) -> str:

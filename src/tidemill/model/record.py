@@ -303,7 +303,7 @@ class Snapshot:
         return self.record is None or any(commit.adds_rows for commit in self.foreign)
 
     @property
-    def robbed(self) -> tuple[int, ...]:
+    def versions_with_removals(self) -> tuple[int, ...]:
         """Versions whose rows tell how far the table goes, because somebody else removed or replaced some.
 
         A removal after our last record shows in the table as it is; one that came while our last commit was

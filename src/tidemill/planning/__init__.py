@@ -336,7 +336,7 @@ def _is_up_to_date(ground: StepPlan, facts: Facts) -> bool:
 
 def _is_disturbed(table: Table, snapshot: Snapshot) -> bool:
     """Whether others changed rows of a view, which is then made good."""
-    return table.strategy.refresh is not None and bool(snapshot.foreign_adds or snapshot.robbed)
+    return table.strategy.refresh is not None and bool(snapshot.foreign_adds or snapshot.versions_with_removals)
 
 
 def _is_of(record: Record, table: Table) -> bool:

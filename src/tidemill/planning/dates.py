@@ -110,7 +110,7 @@ def progress_of(
     known = record.progress.get(table.input) if record else None
     if known is not None and known.kind is not CursorKind.DATE:
         known = Cursor(CursorKind.DATE, _day(table, function, known))
-    if known is not None and not snapshot.robbed:
+    if known is not None and not snapshot.versions_with_removals:
         return Progress(known, f"since {known}{lookback_text(window)}")
     tops = highest_left(snapshot, held_highest)
     if tops is None:

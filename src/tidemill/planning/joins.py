@@ -189,7 +189,7 @@ def _following(facts: JoinFacts, progress: Cursor | None) -> tuple[Cursor | None
         return None, "first run: "
     if progress is None:
         return None, "from the beginning: "
-    if not facts.snapshot.robbed:
+    if not facts.snapshot.versions_with_removals:
         return _behind(progress), ""
     tops = highest_left(facts.snapshot, facts.held_highest)
     return (min([*tops, _behind(progress)]) if tops is not None else None), "somebody else removed rows: "

@@ -118,7 +118,7 @@ class LoadsPlanning:
             return True
         if load.strategy.appends and table.window is None:
             return False
-        return config != table.config_hash or bool(self.snapshot.robbed)
+        return config != table.config_hash or bool(self.snapshot.versions_with_removals)
 
 
 def source_table(table: Table, load: Load) -> Table:

@@ -80,10 +80,10 @@ def _hide_secrets(failure: TidemillError, masking: Masking, source: Source) -> T
     problem, remedy = masking.mask(failure.problem), masking.mask(failure.remedy)
     if isinstance(failure, ConnectorError) and f"source {source}" not in problem:
         problem = f"The source {source} could not be read: {problem}"
-    return retold(failure, problem, remedy, source.origin)
+    return with_texts(failure, problem, remedy, source.origin)
 
 
-def retold(failure: TidemillError, problem: str, remedy: str, origin: Origin | None) -> TidemillError:
+def with_texts(failure: TidemillError, problem: str, remedy: str, origin: Origin | None) -> TidemillError:
     """The same error in other words; what it came from is dropped then, because it may hold the first ones."""
     failure.origin = failure.origin or origin
     if (problem, remedy) != (failure.problem, failure.remedy):

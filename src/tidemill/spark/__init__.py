@@ -64,7 +64,7 @@ _STEP = 1000
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "database or disk is full")
 
 
-def told_of_room(text: str) -> str | None:
+def lack_of_room(text: str) -> str | None:
     """What the system said of a full disk, where a text has it."""
     return next((words for words in NO_ROOM if words in text), None)
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from tidemill.errors import EngineError, TableError, TidemillError
 from tidemill.formats import spark_support
-from tidemill.spark import disk_full, told_of_room
+from tidemill.spark import disk_full, lack_of_room
 from tidemill.spark.jvm import has_died, log_file
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def has_lost_files(error: BaseException) -> bool:
 
 def no_room(error: BaseException) -> str | None:
     """What the system said of a full disk, where that is the cause; wrappers around it speak of other things."""
-    return next((told for _, _, message in _chain(error) if (told := told_of_room(message))), None)
+    return next((told for _, _, message in _chain(error) if (told := lack_of_room(message))), None)
 
 
 def unread_file(throwable: Any) -> tuple[str, str] | None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import EngineError
 from tidemill.formats import DEFAULT_FORMAT, FORMATS, spark_support
 from tidemill.formats.traits import Jar
-from tidemill.spark import archive_folder, disk_full, jar_folder, make_folder, spark_home, told_of_room
+from tidemill.spark import archive_folder, disk_full, jar_folder, lack_of_room, make_folder, spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,7 +175,7 @@ def _fetch(jar: Jar, java: Java) -> None:
         reason = _try_to_fetch(jar, java, settings)
         if not reason:
             return
-        if full := told_of_room(reason):
+        if full := lack_of_room(reason):
             title = _title_of(jar)
             what = f"{title}'s jars" if title else f"the jar {jar.file}"
             after = "TIDEMILL_HOME names another folder."

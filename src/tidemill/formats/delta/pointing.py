@@ -20,7 +20,7 @@ from tidemill.formats.delta.changes import OF_FILES, CommitRange, DataFile, Layo
 from tidemill.formats.delta.marks import UnknownMarks, all_but, file_of_marks, file_with, marks_of, without
 from tidemill.formats.filesystem import file_system
 from tidemill.formats.port import WEIGHT, RowsBy
-from tidemill.formats.row_changes import CannotTell, net_rows, not_told
+from tidemill.formats.row_changes import UnknownChanges, net_rows, no_row_changes
 from tidemill.model import local_path
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def changed_rows(
     """
     try:
         found = CommitRange.of(log, since, until)
-        found.told(columns, None)
-    except CannotTell as reason:
-        raise not_told(log.path, reason) from None
+        found.summary(columns, None)
+    except UnknownChanges as reason:
+        raise no_row_changes(log.path, reason) from None
     if found.how is RowsBy.FEED:
         return _fed_rows(spark, log.path, found)
     return _rows_of_files(spark, log.path, found, scratch)

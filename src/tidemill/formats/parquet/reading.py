@@ -62,10 +62,10 @@ def watch(root: str | Path) -> None:
 
 
 def _converted(throwable: Any) -> Exception:
-    return _told(throwable) or _installed[0](throwable)
+    return _dataset_error(throwable) or _installed[0](throwable)
 
 
-def _told(throwable: Any) -> DatasetFileError | None:
+def _dataset_error(throwable: Any) -> DatasetFileError | None:
     found = unread_file(throwable)
     if found is None:
         return None

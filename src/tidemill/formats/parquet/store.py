@@ -34,7 +34,7 @@ from tidemill.formats.parquet.reading import rows_of, schema_of, watch
 from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging, called, schema_after
 from tidemill.formats.parquet.worker.files import UNREADABLE
 from tidemill.formats.port import WEIGHT, Store
-from tidemill.formats.row_changes import CannotTell, not_told
+from tidemill.formats.row_changes import UnknownChanges, no_row_changes
 from tidemill.model import quote, quoted_text, spelled
 from tidemill.model.record import counts_of
 from tidemill.spark.errors import file_is_gone, one_line
@@ -91,10 +91,10 @@ class ParquetStore(Store):
         """By the files that came, where none went."""
         try:
             found = EntryRange.of(self.log.folder, self._state, since, until)
-            found.told(columns, None)
+            found.summary(columns, None)
             found.check_columns(json.loads(self.schema(spark).json())["fields"], columns)
-        except CannotTell as reason:
-            raise not_told(self.path, reason) from None
+        except UnknownChanges as reason:
+            raise no_row_changes(self.path, reason) from None
         rows = rows_of(spark, self.log.folder.root, found.came, self.schema(spark))
         return rows.select(*map(quote, columns), F.lit(1).alias(WEIGHT))
 
