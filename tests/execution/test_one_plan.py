@@ -16,15 +16,14 @@ from tidemill.api.workspace import Workspace
 from tidemill.execution.producers import facts_by_log
 from tidemill.formats.registry import log_of
 from tidemill.ledger.past import past_runs
+from tidemill.planning import USUAL, Request, backfill_of, plan_step
 from tidemill.planning.notices import Gap
-from tidemill.planning.plan import plan_step
-from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
 
 PROJECT = """
 name = "shop"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 import sqlglot
 
-from tidemill.ivm import Rule
+if TYPE_CHECKING:
+    from tidemill.ivm import Rule
 
 Rows = list[tuple[Any, ...]]
 Schema = dict[str, dict[str, str]]
+_MANY = 50
 _DUCK = {"string": "varchar", "int": "integer", "timestamp_ntz": "timestamp"}
 
 
@@ -64,7 +69,10 @@ class Duck:
 
     def _fill(self, name: str, rows: Rows) -> None:
         self.connection.execute(f"DELETE FROM {name}")
-        if rows:
+        if len(rows) > _MANY:
+            arrow = pa.table({f"c{n}": list(each) for n, each in enumerate(zip(*rows, strict=True))})
+            self.connection.from_arrow(arrow).insert_into(name)
+        elif rows:
             marks = ", ".join("?" for _ in rows[0])
             values = ", ".join(f"({marks})" for _ in rows)
             self.connection.execute(f"INSERT INTO {name} VALUES {values}", [each for row in rows for each in row])
@@ -96,7 +104,9 @@ class Duck:
     def settle(self, name: str, text: str) -> None:
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
 
-    def refreshed(self, rule: Rule, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+    def refreshed(
+        self, rule: Rule, held: Counter[tuple[Any, ...]], output: tuple[str, ...]
+    ) -> Counter[tuple[Any, ...]]:
         """What a target holds after the rule was applied to it."""
         return _REFRESH[rule.name](self, rule, held, output)
 
@@ -140,7 +150,7 @@ class Duck:
         self.connection.execute(f"DELETE FROM state s WHERE EXISTS (SELECT 1 FROM merged m WHERE {same})")
         alive = " WHERE n <> 0" if rule.key_columns else ""
         self.connection.execute(f"INSERT INTO state SELECT {rows} FROM merged{alive}")
-        kept = rule.key_columns + (("n",))
+        kept = (*rule.key_columns, "n")
         fresh = self.rows(f"SELECT {', '.join(kept)} FROM ({rule.initial(Names(), dialect='duckdb')})")
         assert Counter(fresh) == Counter(self.rows(f"SELECT {', '.join(kept)} FROM state")), "another state"
         if not rule.on:
@@ -161,13 +171,30 @@ class Duck:
 
 
 def _comparable(value: Any) -> Any:
-    """Floats up to what another order of adding changes; lists can be counted.
-
-    DuckDB averages decimals as doubles, where Spark rounds them: five digits are enough for the small numbers here.
-    """
+    """Floats up to what another order of adding changes; lists can be counted."""
     if isinstance(value, float | Decimal):
-        return round(float(value), 5)
+        return float(f"{value:.9g}")
     return tuple(value) if isinstance(value, list) else value
+
+
+def same(one: Counter[tuple[Any, ...]], other: Counter[tuple[Any, ...]]) -> bool:
+    """As bags. DuckDB averages decimals as doubles, where Spark and rule S round them."""
+    return one == other or all(
+        _near(*pair) for pair in itertools.zip_longest(*(sorted(each.elements(), key=_order) for each in (one, other)))
+    )
+
+
+def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*(str(each) for each in row if not isinstance(each, float)), *(str(each) for each in row))
+
+
+def _near(one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> bool:
+    if one is None or other is None or len(one) != len(other):
+        return False
+    return all(
+        math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) if isinstance(a, float) and isinstance(b, float) else a == b
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 _REFRESH: dict[str, Any] = {

@@ -17,22 +17,23 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from tidemill import Record
 from tidemill.api.planning import catalog_of
 from tidemill.api.workspace import Workspace
-from tidemill.cli import render
-from tidemill.cli.console import Live
+from tidemill.cli import Live, render
 from tidemill.cli.main import tidemill
 from tidemill.cli.run import Shown, run_data
+from tidemill.declarations import RowCount
 from tidemill.errors import ArgumentError, StateError
+from tidemill.execution import Outcome, RunOutcome, StepKind, StepResult
 from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import Outcome, RunOutcome, StepKind, StepResult
 from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.registry import forget_view, keep_view, view_record
-from tidemill.ledger.ledger import Run
-from tidemill.model.check import Checked, Place, RowCount
-from tidemill.model.mistakes import FileErrors
-from tidemill.model.record import Counts, Record
+from tidemill.ledger import Run
+from tidemill.model import FileErrors
+from tidemill.model.record import Counts
+from tidemill.results import Checked, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,9 @@ import pytest
 from support import events, events_table, feed, together
 
 import tidemill
-from tidemill.api.arguments import merge_table
+from tidemill.api import merge_table
 from tidemill.api.merging import run_merge
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
 from tidemill.formats.parquet import protocol
 from tidemill.formats.parquet.compaction import compact
@@ -26,7 +27,6 @@ from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.parquet.log import DatasetLog
 from tidemill.formats.parquet.store import ParquetStore
 from tidemill.maintenance.repair import check_keys, dedup
-from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

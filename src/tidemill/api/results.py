@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemill.display import html_table
+from tidemill.execution import StepKind
 from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import StepKind
 from tidemill.sources.registry import retold
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tidemill.api.workspace import Workspace
     from tidemill.errors import TidemillError
-    from tidemill.execution.results import Outcome, StepResult
+    from tidemill.execution import Outcome, StepResult
     from tidemill.model.check import Checked, Expected
     from tidemill.model.cursor import CursorType
     from tidemill.model.project import Masking

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.api.arguments import beside, check_one_way, located, moment_of, path_of, placed
+from tidemill.api import beside, check_one_way, located, moment_of, path_of, placed
 from tidemill.api.logs import found
 from tidemill.errors import ArgumentError
 from tidemill.execution.journal import keeping
-from tidemill.formats.attempts import look
+from tidemill.formats.filesystem import look
 from tidemill.formats.registry import log_at, store_at
 from tidemill.maintenance.backup import backup_table, check_free, restore_backup, restore_table, version_at
 from tidemill.maintenance.repair import check_keys, dedup
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.api.arguments import Place
+    from tidemill.api import Place
     from tidemill.formats.base import OnSpark
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.maintenance.repair import CheckedKeys, Repaired

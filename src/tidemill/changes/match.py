@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.columns import char_length
+from tidemill.changes import char_length
 from tidemill.changes.compare import differs, held_twice
 from tidemill.changes.profile import profile
 from tidemill.formats.base import (
@@ -21,9 +21,9 @@ from tidemill.formats.base import (
     Placed,
     UpsertRows,
 )
-from tidemill.model.names import of, quote, quoted_text, spelled
+from tidemill.model import of, quote, quoted_text, spelled
 from tidemill.spark.errors import MOVED
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

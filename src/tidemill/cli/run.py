@@ -11,9 +11,7 @@ import click
 
 from tidemill import __version__
 from tidemill.api.results import step_of
-from tidemill.cli import render
-from tidemill.cli.console import Live, interruptible
-from tidemill.cli.options import examples, output
+from tidemill.cli import Live, examples, interruptible, output, render
 from tidemill.cli.plan import show_plan
 from tidemill.cli.projects import requested, selection, variables
 from tidemill.cli.render import COUNTS
@@ -24,14 +22,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.errors import TidemillError
+    from tidemill.execution import Outcome, RefreshReport, RunOutcome, StepResult
     from tidemill.execution.journal import KeptRun
-    from tidemill.execution.results import Outcome, RefreshReport, RunOutcome, StepResult
-    from tidemill.ledger.ledger import Run
-    from tidemill.planning.plan import StepPlan
-    from tidemill.planning.request import Request
+    from tidemill.ledger import Run
+    from tidemill.planning import Request, StepPlan
 
 STARTING = "starting Spark"
 _VERBS = {

@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.api import logs
-from tidemill.api.arguments import Place
-from tidemill.cli import render
-from tidemill.cli.console import Live, ask, interruptible
-from tidemill.cli.options import examples, output
+from tidemill.api import Place, logs
+from tidemill.cli import Live, ask, examples, interruptible, output, render
 from tidemill.cli.places import is_path, on_spark, there, upkeep
 from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at, some_rows
 from tidemill.frontends.project import ProjectSettings
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import find_project, is_project
 from tidemill.sources.registry import retold
 from tidemill.spark.errors import translated
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.model.project import SparkSettings
     from tidemill.model.query import View

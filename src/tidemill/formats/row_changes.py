@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import TableError
+from tidemill.formats.port import WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
-
-WEIGHT = "__w"  # of a row: +1 where it came, -1 where it went
-
-
-class RowsBy(StrEnum):
-    """What the rows that came and went are read from."""
-
-    FEED = "change data feed"
-    FILES = "file actions"
-    VERSIONS = "both versions"
-
-
-@dataclass(frozen=True, slots=True)
-class InputChanges:
-    """What a table's log knows about the rows that came and went after version `since`, until version `until`.
-
-    `how` they can be read; where that is None, `refusal` says why not, in words that follow "TABLE: ". At most
-    `added` rows came and `removed` went, and `size` bytes of files are read for them, where the log tells. `commits`
-    are the versions in which rows may have changed.
-    """
-
-    since: int
-    until: int
-    how: RowsBy | None = None
-    refusal: str | None = None
-    added: int | None = None
-    removed: int | None = None
-    size: int | None = None
-    commits: tuple[int, ...] = ()
 
 
 class CannotTell(Exception):  # noqa: N818  an answer, which `InputChanges.refusal` gives to whoever asked
@@ -58,9 +28,8 @@ def not_told(path: str, reason: object) -> TableError:
 
 def net_rows(came: Iterable[DataFrame], went: Iterable[DataFrame]) -> DataFrame | None:
     """These rows in one frame with their WEIGHT; None without any frame."""
-    from pyspark.sql import functions as F  # noqa: PLC0415  logs are read without Spark
-
-    signed = [rows.withColumn(WEIGHT, F.lit(sign)) for sign, frames in ((1, came), (-1, went)) for rows in frames]
+    both = ((1, came), (-1, went))
+    signed = [rows.selectExpr("*", f"{sign} AS {WEIGHT}") for sign, frames in both for rows in frames]
     whole = None
     for rows in signed:
         whole = rows if whole is None else whole.unionAll(rows)

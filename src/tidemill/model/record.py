@@ -9,8 +9,8 @@ from itertools import takewhile
 from typing import Any
 
 from tidemill.errors import StateError
+from tidemill.model import RESET_ALLOWED
 from tidemill.model.cursor import Cursor, cursor
-from tidemill.model.names import RESET_ALLOWED
 
 # A field that is renamed in the JSON, removed, or given another meaning needs the next number, with a golden record in
 # tests/model/golden_records; a field that is added, and may be missing, does not.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidemill.model.join import JoinSide
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.request import Part
+    from tidemill.planning import Part
 
 _STEPWISE = (CursorKind.DATE, CursorKind.INTEGER)  # a value of these stands for an increment, others for an instant
 

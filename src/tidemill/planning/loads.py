@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.source import Load
     from tidemill.model.table import Table
+    from tidemill.planning import Part
     from tidemill.planning.notices import Facts, Gap
-    from tidemill.planning.request import Part
     from tidemill.planning.windows import WindowPlan
 
 

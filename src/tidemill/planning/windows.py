@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError
+from tidemill.model import quote
 from tidemill.model.cursor import check_lookback, present
-from tidemill.model.names import quote
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.table import NullTime
 from tidemill.planning.starts import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table, Window
-    from tidemill.planning.request import Part
+    from tidemill.planning import Part
 
 FIRST_RUN = "first run"
 EVERYTHING = "everything is read, and only what differs is written"

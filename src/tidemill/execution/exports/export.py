@@ -8,18 +8,18 @@ import traceback
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ExportError, TidemillError
+from tidemill.execution import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.exports.database import write_database
 from tidemill.execution.exports.files import folder_of, write_files
 from tidemill.execution.exports.options import Options, place_of
-from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.step import run_step
-from tidemill.model.format import COMPRESSION, FORMATS, known_codec
+from tidemill.formats import COMPRESSION, FORMATS, known_codec
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.table import Table
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.registry import retold
+from tidemill.spark import disk_full
 from tidemill.spark.errors import no_room, one_line
-from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

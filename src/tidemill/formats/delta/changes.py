@@ -17,11 +17,12 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
+from tidemill.formats.delta import rows_counted
 from tidemill.formats.delta.marks import file_of_marks
-from tidemill.formats.delta.metrics import rows_counted
 from tidemill.formats.filesystem import file_system
-from tidemill.formats.row_changes import CannotTell, InputChanges, RowsBy, check_columns
-from tidemill.model.names import local_path
+from tidemill.formats.port import InputChanges, RowsBy
+from tidemill.formats.row_changes import CannotTell, check_columns
+from tidemill.model import local_path
 from tidemill.model.record import content_of
 
 if TYPE_CHECKING:
@@ -318,3 +319,13 @@ def _some_gone(root: str, paths: Sequence[str]) -> bool:
 def is_absolute(path: str) -> bool:
     """Files of a shallow clone lie elsewhere."""
     return path.startswith("/") or ":/" in path.partition("/")[0] + "/"
+
+
+def changes_of(
+    log: DeltaLog, since: int, until: int, columns: Sequence[str] | None, content: str | None
+) -> InputChanges:
+    """What is known of the rows that came and went between two versions, or why nothing is."""
+    try:
+        return CommitRange.of(log, since, until).told(columns, content)
+    except CannotTell as reason:
+        return InputChanges(since, until, refusal=str(reason))

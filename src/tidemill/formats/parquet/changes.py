@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tidemill.formats.row_changes import CannotTell, InputChanges, RowsBy, check_columns
+from tidemill.formats.port import InputChanges, RowsBy
+from tidemill.formats.row_changes import CannotTell, check_columns
 from tidemill.model.record import COMPACTS, content_of
 
 if TYPE_CHECKING:

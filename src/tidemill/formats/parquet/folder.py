@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import TableError
 from tidemill.formats.filesystem import FOLDER, check_alone, held_open, is_held, table_at, writer_lock
-from tidemill.spark.places import disk_full, told_of_room
+from tidemill.spark import disk_full, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

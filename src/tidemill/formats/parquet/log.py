@@ -16,8 +16,8 @@ from tidemill.formats.parquet.files import columns_of, footers, holding, is_whol
 from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.parquet.protocol import opening, walk
 from tidemill.formats.parquet.worker.arrow import fitted, unified
-from tidemill.formats.port import TableLog
-from tidemill.formats.row_changes import CannotTell, InputChanges
+from tidemill.formats.port import InputChanges, TableLog
+from tidemill.formats.row_changes import CannotTell
 from tidemill.model.record import Commit, Described, Record, Snapshot
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ from tidemill.formats.parquet.files import (
     values_of,
 )
 from tidemill.formats.parquet.worker.rewriting import FILE, ROW
-from tidemill.model.names import quote
+from tidemill.model import quote
 from tidemill.spark.errors import condition_of, one_line, unread_file
-from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.session import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
