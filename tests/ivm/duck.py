@@ -14,6 +14,8 @@ import pyarrow as pa
 import sqlglot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidemill.ivm import Rule
 
 Rows = list[tuple[Any, ...]]
@@ -120,7 +122,9 @@ class Duck:
     def _signed(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
         del output
         names = self._names_of_terms(rule)
-        text = rule.signed(names if rule.name == "telescoped" else names[0], dialect="duckdb")
+        nears = self._nears(rule)
+        many = rule.name == "telescoped"
+        text = rule.signed(names if many else names[0], nears if many else nears[0], dialect="duckdb")
         return self._by_content(held, self.rows(text))
 
     def _names_of_terms(self, rule: Any) -> list[Names]:
@@ -137,14 +141,14 @@ class Duck:
         return self._by_key(rule, held, output)
 
     def _grouped(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-        self.settle("keys", rule.keys(self._names_of_terms(rule), dialect="duckdb"))
+        self.settle("keys", rule.keys(self._names_of_terms(rule), self._nears(rule), dialect="duckdb"))
         return self._by_key(rule, held, output)
 
     def _summed(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
         """The state of before is made anew; that of now has to be the same as if it were."""
         rows = ", ".join(rule.state)
         self.settle("state", rule.initial(_Before(), dialect="duckdb"))
-        self.settle("change", rule.change(self._names_of_terms(rule), dialect="duckdb"))
+        self.settle("change", rule.change(self._names_of_terms(rule), self._nears(rule), dialect="duckdb"))
         self.settle("merged", f"SELECT * FROM ({rule.merged('state', 'change', dialect='duckdb')})")
         same = " AND ".join(f"s.{each} IS NOT DISTINCT FROM m.{each}" for each in rule.key_columns) or "true"
         self.connection.execute(f"DELETE FROM state s WHERE EXISTS (SELECT 1 FROM merged m WHERE {same})")
@@ -158,8 +162,22 @@ class Duck:
         self.settle("keys", rule.groups("change", dialect="duckdb"))
         return self._replaced(rule, held, output, rule.visible("state", "keys", dialect="duckdb"))
 
+    def _near(self, keys: str) -> Callable[[str, int], str | None]:
+        """The keys as literals, as an execution gives them so that files can be skipped."""
+
+        def near(column: str, number: int) -> str | None:
+            values = {row[0] for row in self.connection.execute(f"SELECT k{number} FROM {keys}").fetchall()}
+            listed = [f"{each!r}" if isinstance(each, int | str) else f"'{each}'" for each in values - {None}]
+            inside = f"{column} IN ({', '.join(sorted(listed))})" if listed else "false"
+            return f"{inside} OR {column} IS NULL" if None in values else inside
+
+        return near
+
+    def _nears(self, rule: Any) -> list[Callable[[str, int], str | None] | None]:
+        return [self._near(f"keys_{n}") if each.name == "local" else None for n, each in enumerate(rule.terms)]
+
     def _by_key(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-        return self._replaced(rule, held, output, rule.new(Names(), dialect="duckdb"))
+        return self._replaced(rule, held, output, rule.new(Names(), self._near("keys"), dialect="duckdb"))
 
     def _replaced(
         self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...], text: str

@@ -430,7 +430,7 @@ def main() -> None:
         outcomes[found.outcome] += 1
         rules += found.rules
         if found.outcome == "different":
-            print(f"seed {seed}\n{found.text}\n{found.detail}\n")
+            print(f"seed {seed}\n{found.text}\n{found.detail}\n", flush=True)
         if options.resume:
             options.resume.write_text(str(seed + 1))
     print(dict(outcomes), dict(rules))

@@ -96,6 +96,21 @@ MUTANTS = {
     "changed groups are linear": Mutant("linear", "if block.is_aggregate:", "if False:"),
     "changed distinct is linear": Mutant("linear", "if block.is_distinct:", "if False:"),
     "changed windows are linear": Mutant("linear", "if block.windows:", "if False:"),
+    "groups decided by a changed query": Mutant(
+        "grouped", 'return test.place == "value" and bool(', "return False and bool("
+    ),
+    "partitions not shared": Mutant("grouped", "if any(value not in (each", "if False and any(value not in (each"),
+    "groups of another key": Mutant("grouped", "if block.is_aggregate and value not in block.keys:", "if False:"),
+    "new where old is meant": Mutant("telescope", "self.term(group, left - group)", "self.term(group, frozenset())"),
+    "new rows for old tables": Mutant("rules", "names.before(each.table) if number", "names.now(each.table) if number"),
+    "new cuts for old tables": Mutant("rules", "was = number in self.body.before or (", "was = ("),
+    "nulls are counted": Mutant("sums", "weight.copy()).else_(", "weight.copy()).else_(weight.copy()) if True else ("),
+    "sums without signs": Mutant("sums", ".else_(exp.Neg(this=value.copy()))", ".else_(value.copy())"),
+    "rows without signs": Mutant("sums", "_or_zero(exp.Sum(this=sql.column(WEIGHT)))", "exp.Count(this=exp.Star())"),
+    "a sum of nothing is 0": Mutant("sums", "some = exp.GT(this=", "some = exp.GTE(this="),
+    "FILTER lost": Mutant("sums", "if condition is not None else value.copy()", "if False else value.copy()"),
+    "HAVING lost": Mutant("sums", 'if having := self.totals.block.node.args.get("having"):', "if having := None:"),
+    "held state lost": Mutant("sums", "sql.all_of([held, came])", "sql.all_of([came])"),
 }
 
 

@@ -9,6 +9,8 @@ from tidemill.ivm import NotIncremental, analyse
 _SCHEMA = {
     "a": {"k": "int", "v": "int", "f": "double", "day": "date", "tags": "array<string>"},
     "b": {"k": "int", "v": "int"},
+    "names": {"name": "string collate utf8_lcase", "id": "int"},
+    "maps": {"k": "int", "m": "map<string,int>"},
     "shop.orders": {"id": "bigint", "amount": "decimal(12,2)"},
 }
 
@@ -55,6 +57,7 @@ QUERIES = {
     "SELECT a.k, b.v FROM a FULL JOIN b ON a.k = b.k LEFT JOIN b c USING (v)": (
         "USING after a RIGHT or FULL JOIN is not analysed; ON is"
     ),
+    "SELECT name FROM names": "a collation tells what is equal in name",
     "SELECT shop.orders.id FROM shop.orders": ("a column is named with its schema; an alias of the table is enough"),
 }
 
@@ -85,6 +88,19 @@ CHANGES = {
         "the order among ties may differ from run to run, and no output column is the key",
     ),
 }
+
+
+def test_rows_with_maps_are_not_counted() -> None:
+    by_key = analyse("SELECT k, max(m['x']) AS x FROM maps GROUP BY k", _SCHEMA).rules(frozenset({"maps"}))
+    assert {each.name for each in by_key} == {"local", "grouped"}
+    view = analyse("SELECT x.m FROM maps x JOIN maps y ON x.k = y.k", _SCHEMA)
+    assert all(term.name == "linear" for each in view.rules(frozenset({"maps"})) for term in each.terms)
+
+
+def test_hints_are_left_out() -> None:
+    view = analyse("SELECT /*+ BROADCAST(b) */ a.v FROM a JOIN b ON a.k = b.k", _SCHEMA)
+    assert [each.table for each in view.occurrences] == ["a", "b"]
+    assert "BROADCAST" not in view.text
 
 
 @pytest.mark.parametrize("text", CHANGES)

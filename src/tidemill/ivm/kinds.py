@@ -17,7 +17,7 @@ Kind = Literal["whole", "decimal", "float", "other", "null"]
 
 _WHOLE = {"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"}
 _SPELLINGS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}
-_KEYS = {"tinyint", "smallint", "int", "bigint", "string", "date", "timestamp", "timestamp_ntz", "boolean", "binary"}
+_KEYS = {"bigint", "string", "date", "timestamp", "timestamp_ntz", "boolean", "binary"}
 
 
 _LIKE_ARGUMENT = (exp.Paren, exp.Neg, exp.Abs, exp.Sum, exp.Min, exp.Max, exp.Alias, exp.Filter)
@@ -41,19 +41,34 @@ def declared(text: str) -> str:
 
 
 def can_be_key(text: str | None) -> bool:
-    """Whether equal means the same for values of this type: not for floats, nor under a collation."""
+    """Whether equal means the same for values of this type: not for floats."""
     if text is None:
         return False
     base = text.split("(")[0]
-    return base in _KEYS or base in {"decimal", "varchar"}
+    return base in _KEYS or base == "decimal"
+
+
+def can_be_counted(text: str) -> bool:
+    """Whether Spark can group by such values, so that equal rows can be counted."""
+    return "map<" not in declared(text) and "variant" not in declared(text)
 
 
 def type_of(source: Source, name: str, types: Mapping[int, Mapping[str, str]]) -> str | None:
-    """The declared type of a column, where no expression has changed it on the way."""
+    """The type of a column as a key, where no expression has changed it on the way.
+
+    Whole numbers of all sizes are one type: equality compares them as numbers, whatever their sizes are.
+    """
     if source.number is not None:
         found = types[source.number].get(name)
-        return declared(found) if found else None
+        return _family(found) if found else None
     return output_type(source.block, name, types) if source.block else None
+
+
+def _family(text: str) -> str:
+    base = declared(text).split("(")[0]
+    if base in _WHOLE:
+        return "bigint"
+    return "string" if base == "varchar" else declared(text)
 
 
 def output_type(block: Block, name: str, types: Mapping[int, Mapping[str, str]]) -> str | None:

@@ -79,6 +79,8 @@ def read_query(
     `own` are functions that the user vouches for, `volatile` columns that may ask the clock and the like.
     """
     tree = _parse(text)
+    for select in tree.find_all(exp.Select):
+        select.set("hint", None)  # its tables are no places where rows are read
     _check_constructs(tree)
     check_calls(tree, own, but=_own_volatile(tree, volatile))
     _put_ctes(tree, {})

@@ -57,6 +57,7 @@ def analyse(
     block = build(tree)
     types = {number: lower[each.table] for number, each in occurrences.items()}
     occurrences = _with_used(block, occurrences, types)
+    _check_collations(occurrences, types)
     return ViewQuery(block, occurrences, types, tuple(each for each in block.names if each in shown))
 
 
@@ -133,10 +134,10 @@ class ViewQuery:
         yield from (each for each in keyed if each not in joined)
         if grouped := self._grouped(body, numbers, is_firm=firm):
             yield grouped
-        if firm:
+        if firm and chooser.can_take_back():
             yield from (Local(body, numbers, (each,)) for each in pieces if not each.out)
-            if telescoped := chooser.telescoped(numbers):
-                yield telescoped
+        if firm and (telescoped := chooser.telescoped(numbers)):
+            yield telescoped
 
     def _summed(self, body: Body, numbers: frozenset[int]) -> Summed | None:
         totals = totals_of(self.block, self.types)
@@ -188,6 +189,14 @@ def _with_used(
         number: replace(each, used=tuple(name for name in types[number] if name in used[number]))
         for number, each in occurrences.items()
     }
+
+
+def _check_collations(occurrences: Mapping[int, Occurrence], types: Mapping[int, Mapping[str, str]]) -> None:
+    """'bob' and 'BOB' may be equal, and yet a change from one to the other is one."""
+    for number, each in occurrences.items():
+        for name in each.used:
+            if "collate" in types[number][name].lower():
+                raise NotIncremental(f"a collation tells what is equal in {name}", each.written, name)
 
 
 def _columns(block: SelectBlock) -> Iterator[exp.Column]:
