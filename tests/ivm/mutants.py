@@ -100,7 +100,6 @@ MUTANTS = {
         "grouped", 'return test.place == "value" and bool(', "return False and bool("
     ),
     "partitions not shared": Mutant("grouped", "if any(value not in (each", "if False and any(value not in (each"),
-    "groups of another key": Mutant("grouped", "if block.is_aggregate and value not in block.keys:", "if False:"),
     "new where old is meant": Mutant("telescope", "self.term(group, left - group)", "self.term(group, frozenset())"),
     "new rows for old tables": Mutant("rules", "names.before(each.table) if number", "names.now(each.table) if number"),
     "new cuts for old tables": Mutant("rules", "was = number in self.body.before or (", "was = ("),
