@@ -52,6 +52,7 @@ class Generator:
         names = "abcd"[: self.random.randint(1, 4)]
         self.schema: Schema = {each: self._columns() for each in names}
         self.key = self.random.choice(["k", "x"])
+        self.not_null = {each: frozenset({"k"}) for each in names if self.chance(0.4)}
         self.tame = self.chance(0.7)  # nearly all conditions are on one key
 
     def _columns(self) -> dict[str, str]:
@@ -67,15 +68,19 @@ class Generator:
 
     # Rows
 
-    def value(self, kind: str) -> Any:
-        if self.chance(0.15):
+    def value(self, kind: str, *, or_null: bool = True) -> Any:
+        if self.chance(0.15) and or_null:
             return None
         n = self.random.randint(0, 3)
         return {"string": "abcd"[n], "double": n / 2, "decimal(8,2)": n}.get(kind, n)
 
     def rows(self, table: str, most: int) -> Rows:
-        kinds = self.schema[table].values()
-        return [tuple(self.value(each) for each in kinds) for _ in range(self.random.randint(0, most))]
+        solid = self.not_null.get(table, frozenset())
+        kinds = self.schema[table].items()
+        return [
+            tuple(self.value(kind, or_null=name not in solid) for name, kind in kinds)
+            for _ in range(self.random.randint(0, most))
+        ]
 
     def changes(self, held: dict[str, Rows]) -> tuple[dict[str, Rows], dict[str, Rows]]:
         """Rows that come and rows that go, of one table or of several."""
@@ -91,7 +96,8 @@ class Generator:
             if go[table] and self.chance(0.3):  # an update of one column
                 row = list(self.random.choice(go[table]))
                 place = self.random.randrange(len(row))
-                row[place] = self.value(list(self.schema[table].values())[place])
+                name, kind = list(self.schema[table].items())[place]
+                row[place] = self.value(kind, or_null=name not in self.not_null.get(table, frozenset()))
                 come[table] = [*come[table], tuple(row)]
         return come, go
 
@@ -376,10 +382,10 @@ def run_case(seed: int) -> Found:
     made = Generator(seed)
     text = made.query()
     try:
-        view = analyse(text, made.schema)
+        view = analyse(text, made.schema, not_null=made.not_null)
         while made.chance(0.7) and not any(view.rules(frozenset({each})) for each in view.tables):
             text = made.query()
-            view = analyse(text, made.schema)
+            view = analyse(text, made.schema, not_null=made.not_null)
     except NotIncremental as refusal:
         return Found(seed, text, "refused", detail=refusal.reason)
     duck = Duck(made.schema, {each: made.rows(each, 7) for each in made.schema})
