@@ -52,6 +52,7 @@ class Generator:
         names = "abcd"[: self.random.randint(1, 4)]
         self.schema: Schema = {each: self._columns() for each in names}
         self.key = self.random.choice(["k", "x"])
+        self.not_null = {each: frozenset({"k"}) for each in names if self.chance(0.4)}
         self.tame = self.chance(0.7)  # nearly all conditions are on one key
 
     def _columns(self) -> dict[str, str]:
@@ -67,15 +68,19 @@ class Generator:
 
     # Rows
 
-    def value(self, kind: str) -> Any:
-        if self.chance(0.15):
+    def value(self, kind: str, *, or_null: bool = True) -> Any:
+        if self.chance(0.15) and or_null:
             return None
         n = self.random.randint(0, 3)
         return {"string": "abcd"[n], "double": n / 2, "decimal(8,2)": n}.get(kind, n)
 
     def rows(self, table: str, most: int) -> Rows:
-        kinds = self.schema[table].values()
-        return [tuple(self.value(each) for each in kinds) for _ in range(self.random.randint(0, most))]
+        solid = self.not_null.get(table, frozenset())
+        kinds = self.schema[table].items()
+        return [
+            tuple(self.value(kind, or_null=name not in solid) for name, kind in kinds)
+            for _ in range(self.random.randint(0, most))
+        ]
 
     def changes(self, held: dict[str, Rows]) -> tuple[dict[str, Rows], dict[str, Rows]]:
         """Rows that come and rows that go, of one table or of several."""
@@ -91,14 +96,15 @@ class Generator:
             if go[table] and self.chance(0.3):  # an update of one column
                 row = list(self.random.choice(go[table]))
                 place = self.random.randrange(len(row))
-                row[place] = self.value(list(self.schema[table].values())[place])
+                name, kind = list(self.schema[table].items())[place]
+                row[place] = self.value(kind, or_null=name not in self.not_null.get(table, frozenset()))
                 come[table] = [*come[table], tuple(row)]
         return come, go
 
     # Queries
 
     def query(self) -> str:
-        if self.chance(0.3):
+        if self.chance(0.4):
             return self._trap()
         if self.chance(0.15):
             return self._with_cte()
@@ -115,11 +121,19 @@ class Generator:
         not_in = self.random.choice([f"NOT a1.{key} IN", f"a1.{key} NOT IN", f"a1.{key} IN"])
         compared = self.random.choice(["EXCEPT", "INTERSECT", "EXCEPT ALL", "UNION"])
         turned = self.random.choice([f"{key}, {more}", f"{more}, {key}"])
+        twice = f"FROM {one} a1 LEFT JOIN {other} a2 ON a1.{key} = a2.{key} AND a1.{more} = a2.{key}"
+        full = f"FROM {one} a1 FULL JOIN {other} a2 ON a1.{key} {sign} a2.{key}"
+        four = f"FROM {one} a1 LEFT JOIN {other} a2 ON a1.{key} = a2.{key} LEFT JOIN {third} a3 ON a1.{key} = a3.{key}"
+        four += f" LEFT JOIN {third} a4 ON a1.{more} = a4.{more}"
         texts = [
             f"SELECT {shown} AS c0, count(*) AS c1 FROM {joined} GROUP BY {shown}",
             f"SELECT {shown} AS c0, a1.{more} AS c1 FROM {joined}",
             f"SELECT {shown} AS c0 FROM {joined} AND a1.{more} = a2.{key}",
             f"SELECT {shown} AS c0, count(*) AS c1 FROM {joined} AND a1.{more} = a2.{key} GROUP BY {shown}",
+            f"SELECT a1.{more} AS c0, count(*) AS n {twice} GROUP BY a1.{more}",
+            f"SELECT {shown} AS c0, a1.{more} AS c1, a2.{more} AS c2 {full}",
+            f"SELECT {key} AS c0 FROM {one} UNION ALL SELECT o.{key} FROM {third} LEFT JOIN {other} o ON o.{more} < 2",
+            f"SELECT a1.{key} AS c0, a2.{more} AS c1, a3.{more} AS c2, a4.{key} AS c3 {four}",
             f"SELECT {shown} AS c0 FROM {joined} LEFT JOIN {third} a3 ON a2.{key} {sign} a3.{key}",
             f"SELECT d.{key}, count(*) AS n FROM (SELECT {shown} AS {key} FROM {joined}) d GROUP BY d.{key}",
             f"SELECT DISTINCT {shown} AS c0 FROM {joined}",
@@ -368,10 +382,10 @@ def run_case(seed: int) -> Found:
     made = Generator(seed)
     text = made.query()
     try:
-        view = analyse(text, made.schema)
+        view = analyse(text, made.schema, not_null=made.not_null)
         while made.chance(0.7) and not any(view.rules(frozenset({each})) for each in view.tables):
             text = made.query()
-            view = analyse(text, made.schema)
+            view = analyse(text, made.schema, not_null=made.not_null)
     except NotIncremental as refusal:
         return Found(seed, text, "refused", detail=refusal.reason)
     duck = Duck(made.schema, {each: made.rows(each, 7) for each in made.schema})
@@ -403,7 +417,7 @@ def _run_history(made: Generator, duck: Duck, view: Any, text: str, found: Found
             got: Any
             try:
                 got = duck.refreshed(rule, held, view.output)
-            except (duckdb.Error, AssertionError, TypeError) as error:
+            except (duckdb.Error, AssertionError, TypeError, NotIncremental) as error:
                 got = f"{type(error).__name__}: {error}"
             if isinstance(got, str) or not same(got, full):
                 difference = got if isinstance(got, str) else f"too many {got - full}, missing {full - got}"

@@ -68,6 +68,14 @@ def test_a_null_in_not_in_reaches_all_rows(test: str) -> None:
     refreshed(f"SELECT a.k, a.v FROM a WHERE {test}", {"a": _KV, "b": _K}, {"a": [(1, 1), (2, 2)]}, {"b": [(None,)]})
 
 
+def test_not_in_is_local_where_no_null_can_be() -> None:
+    schema = {"a": _KV, "b": _K}
+    text = "SELECT a.k, a.v FROM a WHERE a.k NOT IN (SELECT k FROM b)"
+    solid = {"a": frozenset({"k"}), "b": frozenset({"k"})}
+    assert [each.on for each in analyse(text, schema, not_null=solid).rules(frozenset({"b"}))] == [("k",)]
+    assert not analyse(text, schema, not_null={"b": frozenset({"k"})}).rules(frozenset({"b"}))
+
+
 def test_null_is_a_key_like_others() -> None:
     text = "SELECT k, sum(v) AS s FROM a GROUP BY k"
     before = {"a": [(None, 1), (None, 2), (1, 5)]}

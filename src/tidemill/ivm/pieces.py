@@ -8,7 +8,7 @@ equalities, so fewer classes; nothing here may assume one too many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -31,13 +31,14 @@ class Pieces:
 
     `out` are the output columns that hold the value of the row's piece in every row. `cuts` tells by which column an
     occurrence is cut down to pieces; the changed ones are all in it. `outer` are columns of SELECTs around: the block
-    has, for each row there, only the piece of that row's value.
+    has, for each row there, only the piece of that row's value. `solid` where the value is never NULL.
     """
 
     type: str
     out: frozenset[str]
     cuts: Mapping[int, str]
     outer: frozenset[Column]
+    solid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class _Class:
     weak: frozenset[Column]
     cuts: Mapping[int, str]
     outer: frozenset[Column]
+    solid: bool = False
 
     def has(self, atom: Atom | None) -> bool:
         if atom is None:
@@ -79,6 +81,7 @@ class Locality:
 
     types: Mapping[int, Mapping[str, str]]
     changed: frozenset[int]
+    not_null: frozenset[tuple[int, str]] = frozenset()
     known: dict[int, tuple[Pieces, ...]] = field(default_factory=dict)
 
     def pieces(self, block: Block) -> tuple[Pieces, ...]:
@@ -108,7 +111,7 @@ class Locality:
             return None
         if not outer and (left.outer or right.outer):
             return None
-        return Pieces(left.type, out, {**left.cuts, **right.cuts}, outer)
+        return Pieces(left.type, out, {**left.cuts, **right.cuts}, outer, left.solid and right.solid)
 
     def _with_any_column(self, block: Block) -> list[Pieces]:
         """Where nothing changes any column may tell pieces apart."""
@@ -142,7 +145,14 @@ class Locality:
             number, columns = source.number, self.types[source.number]
             kinds = {name: type_of(source, name, self.types) for name in columns}
             classes = [
-                _Class(kind, frozenset({frozenset({(source, name)})}), frozenset(), {number: name}, frozenset())
+                _Class(
+                    kind,
+                    frozenset({frozenset({(source, name)})}),
+                    frozenset(),
+                    {number: name},
+                    frozenset(),
+                    (number, name) in self.not_null,
+                )
                 for name, kind in kinds.items()
                 if kind and can_be_key(kind)
             ]
@@ -157,6 +167,7 @@ class Locality:
                 frozenset(),
                 each.cuts,
                 each.outer,
+                each.solid,
             )
             for each in pieces
         ]
@@ -180,7 +191,7 @@ class Locality:
             tied = next((each for each in left.classes if _tied(each, kept.links, equal, kept.type)), None)
             if tied:
                 weak = kept.weak | tied.columns
-                yield _Class(kept.type, kept.alive, weak, {**tied.cuts, **kept.cuts}, kept.outer)
+                yield _Class(kept.type, kept.alive, weak, {**tied.cuts, **kept.cuts}, kept.outer, kept.solid)
             elif left.is_constant:
                 yield kept
 
@@ -248,6 +259,7 @@ class Locality:
         """One class of every member that the group reaches; the others must not change."""
         cuts: dict[int, str] = {}
         weak: frozenset[Column] = frozenset()
+        solid = False
         for n, member in enumerate(members):
             chosen = max((each for at, each in group.members if at == n), key=lambda each: len(each.cuts), default=None)
             if chosen is None and not member.is_constant:
@@ -255,8 +267,9 @@ class Locality:
             if chosen:
                 cuts.update(chosen.cuts)
                 weak |= chosen.weak
+                solid = solid or chosen.solid
         kind = self._atom_type([group], next(iter(group.atoms))) if group.atoms else group.members[0][1].type
-        return _Class(kind, group.atoms, weak, cuts, frozenset()) if kind else None
+        return _Class(kind, group.atoms, weak, cuts, frozenset(), solid) if kind else None
 
     def _with_left_joins(self, block: SelectBlock, found: _Class, joins: Sequence[Join]) -> _Class | None:
         """A padded source is cut where its ON ties it to what is kept; otherwise it must not change."""
@@ -269,7 +282,7 @@ class Locality:
             tied = next((each for each in member.classes if _tied(each, found.alive, equal, found.type)), None)
             if tied:
                 cuts = {**reached.cuts, **tied.cuts}
-                reached = _Class(found.type, found.alive, reached.weak | tied.columns, cuts, found.outer)
+                reached = replace(reached, weak=reached.weak | tied.columns, cuts=cuts)
             elif not member.is_constant:
                 return None
         return reached
@@ -283,15 +296,20 @@ class Locality:
             if tied is None:
                 return None
             cuts.update(tied.cuts)
-        return _Class(found.type, found.alive, found.weak, cuts, found.outer)
+        return replace(found, cuts=cuts)
 
     def _is_tied(self, block: SelectBlock, found: _Class, test: Test, pieces: Pieces) -> bool:
-        """By a column of this SELECT that stands inside; or `x IN (SELECT y …)`, asserted, with both in the class."""
+        """By a column of this SELECT that stands inside; or `x IN (SELECT y …)` with both in the class.
+
+        Where that is not asserted, as in NOT IN, one NULL among the y decides about all rows.
+        """
         if pieces.type != found.type:
             return False
         if any(frozenset({each}) in found.alive for each in pieces.outer):
             return True
-        if not (test.asserted and isinstance(test.node, exp.In)) or pieces.outer:
+        if not isinstance(test.node, exp.In) or pieces.outer:
+            return False
+        if not (test.asserted or (found.solid and pieces.solid)):
             return False
         return test.block.names[0] in pieces.out and self._atom(test.node.this, block) in found.alive
 
@@ -305,7 +323,7 @@ class Locality:
         out = [each.alias_or_name for each in block.node.expressions if found.has(self._atom(each.unalias(), block))]
         if block.is_distinct and not outer and not out:
             return None
-        return Pieces(found.type, frozenset(out), found.cuts, outer)
+        return Pieces(found.type, frozenset(out), found.cuts, outer, found.solid)
 
     def _keeps_pieces(self, block: SelectBlock, found: _Class) -> bool:
         """No group and no window reaches over rows of several pieces."""

@@ -29,11 +29,13 @@ class Chooser:
     block: Block
     occurrences: Mapping[int, Occurrence]
     types: Mapping[int, Mapping[str, str]]
+    not_null: frozenset[tuple[int, str]] = frozenset()
 
     def pieces(self, changed: frozenset[int]) -> list[Pieces]:
         """The classes in which the query is local, those first that cut down the most."""
         used = {n: {name: self.types[n][name] for name in each.used} for n, each in self.occurrences.items()}
-        found = [each for each in Locality(used, changed).pieces(self.block) if changed <= each.cuts.keys()]
+        locality = Locality(used, changed, self.not_null)
+        found = [each for each in locality.pieces(self.block) if changed <= each.cuts.keys()]
         return sorted(found, key=lambda each: (-len(each.cuts), -len(set(each.cuts.values()))))
 
     def can_take_back(self) -> bool:

@@ -44,12 +44,14 @@ def analyse(
     text: str,
     columns: Mapping[str, Mapping[str, str]],
     *,
+    not_null: Mapping[str, frozenset[str]] | None = None,
     deterministic: frozenset[str] = frozenset(),
 ) -> ViewQuery:
     """The query, understood; `NotIncremental` where it cannot be kept up to date whatever changes.
 
     `columns` has each table's columns and their Spark types, by the table's name as it stands in the query, in lower
-    case. `deterministic` are functions of users that always give the same from the same.
+    case; `not_null` those that are declared so. `deterministic` are functions of users that always give the same
+    from the same.
     """
     lower = {table.lower(): {name.lower(): kind for name, kind in each.items()} for table, each in columns.items()}
     shown = frozenset(name.lower() for name in volatile_columns(text))
@@ -58,7 +60,8 @@ def analyse(
     types = {number: lower[each.table] for number, each in occurrences.items()}
     occurrences = _with_used(block, occurrences, types)
     _check_collations(occurrences, types)
-    return ViewQuery(block, occurrences, types, tuple(each for each in block.names if each in shown))
+    shown_names = tuple(each for each in block.names if each in shown)
+    return ViewQuery(block, occurrences, types, shown_names, _solid(occurrences, not_null or {}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +72,7 @@ class ViewQuery:
     by_number: Mapping[int, Occurrence]
     types: Mapping[int, Mapping[str, str]]
     volatile: tuple[str, ...]
+    not_null: frozenset[tuple[int, str]]
 
     @property
     def text(self) -> str:
@@ -119,7 +123,7 @@ class ViewQuery:
 
     def _rules(self, numbers: frozenset[int]) -> Iterator[Rule]:
         body = Body(self.block, self.by_number)
-        chooser = Chooser(self.block, self.by_number, self.types)
+        chooser = self._chooser(self.block)
         firm = drifting(self.block, self.types) is None
         if firm and is_linear(self.block, numbers):
             yield Linear(body, numbers)
@@ -139,16 +143,19 @@ class ViewQuery:
         if firm and (telescoped := chooser.telescoped(numbers)):
             yield telescoped
 
+    def _chooser(self, block: Block) -> Chooser:
+        return Chooser(block, self.by_number, self.types, self.not_null)
+
     def _summed(self, body: Body, numbers: frozenset[int]) -> Summed | None:
         totals = totals_of(self.block, self.types)
-        rows = totals and Chooser(totals.body(), self.by_number, self.types).signed(numbers)
+        rows = totals and self._chooser(totals.body()).signed(numbers)
         return Summed(body, totals, rows) if totals and rows else None
 
     def _grouped(self, body: Body, numbers: frozenset[int], *, is_firm: bool) -> Grouped | None:
         grouping = grouping_of(self.block, numbers, self.types, is_firm=is_firm)
         if grouping is None:
             return None
-        rows = Chooser(grouping.body(), self.by_number, self.types).signed(numbers)
+        rows = self._chooser(grouping.body()).signed(numbers)
         return Grouped(body, grouping, rows) if rows else None
 
     def _numbers(self, changed: frozenset[str]) -> frozenset[int]:
@@ -159,7 +166,7 @@ class ViewQuery:
         return numbers
 
     def _refusal(self, numbers: frozenset[int]) -> NotIncremental:
-        pieces = Chooser(self.block, self.by_number, self.types).pieces(numbers)
+        pieces = self._chooser(self.block).pieces(numbers)
         call = drifting(self.block, self.types)
         if call is not None and (pieces or is_linear(self.block, numbers)):
             what = "the order among ties" if isinstance(call, exp.Window) else "the last digits of a sum of floats"
@@ -169,6 +176,12 @@ class ViewQuery:
         except NotIncremental as refusal:
             return refusal
         return NotIncremental("no column ties its changed tables together")
+
+
+def _solid(occurrences: Mapping[int, Occurrence], not_null: Mapping[str, frozenset[str]]) -> frozenset[tuple[int, str]]:
+    """The columns that are never NULL, by the places of their tables."""
+    names = {table.lower(): {each.lower() for each in columns} for table, columns in not_null.items()}
+    return frozenset((number, name) for number, each in occurrences.items() for name in names.get(each.table, ()))
 
 
 def _first_of(names: tuple[str, ...], out: frozenset[str]) -> tuple[str, ...]:
