@@ -54,9 +54,9 @@ def test_what_cannot_be_incremental_is_one_error_at_its_place_or_a_full_refresh_
         assert step.status == "failed", name
         assert step.error is not None
         assert step.error.code == "view.not_incremental", f"{name}: {step.error}"
-        assert step.error.problem.startswith(f"main.{name} cannot be refreshed incrementally: ")
+        assert step.error.problem.startswith(f"{name} cannot be refreshed incrementally: ")
         assert why in step.error.problem
-        assert step.error.remedy.endswith(f"main.{name} is unchanged.")
+        assert step.error.remedy.endswith(f"{name} is unchanged.")
         assert step.error.origin is not None
         assert step.error.origin.file.endswith("p.sql")
         assert step.error.origin.line == lake.line(name) + (line or 0), f"{name}: {step.error}"
