@@ -155,8 +155,12 @@ class Lake:
         return bag(map(tuple, self._at(self.spark, name, version).collect()))
 
     def right(self, name: str) -> Bag:
-        """The rows that Spark gives for the query over its inputs at the versions that the record names."""
-        return self._answer(name, self.recorded(name))
+        """The rows that Spark gives for the query over its inputs at the versions that the record names.
+
+        A query whose rows depend on more than its inputs has none in its record.
+        """
+        recorded = self.recorded(name)
+        return self._answer(name, recorded) if recorded else self.right_now(name)
 
     def right_now(self, name: str) -> Bag:
         """The same over all tables of others, as they are."""
@@ -172,7 +176,8 @@ class Lake:
             query = query.replace(table, quoted)
             self._at(session, table, version).createOrReplaceTempView(quoted)
         for model, text in self.models.items():
-            session.sql(text).createOrReplaceTempView(model)
+            if model in query:
+                session.sql(text).createOrReplaceTempView(model)
         for parameter, literal in self.given.items():
             query = query.replace(f"@{parameter}", literal)
         return bag(map(tuple, session.sql(query).collect()))
@@ -181,10 +186,10 @@ class Lake:
         """The versions of its inputs that the record of a view names."""
         record = self.snapshot(name).record
         assert record is not None
-        (versions,) = (json.loads(each) for each in record.input_versions.values())
+        versions = [pair for each in record.input_versions.values() for pair in json.loads(each).items()]
         return {
             table.removeprefix("main."): int(content.rpartition("@")[2].partition(".")[0])
-            for table, content in versions.items()
+            for table, content in versions
             if "@" in content
         }
 
