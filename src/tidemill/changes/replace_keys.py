@@ -6,7 +6,7 @@ All comparison is of bags of rows, null-safe, and by canonical forms (`changes/c
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, Window
@@ -27,7 +27,7 @@ from tidemill.model.strategy import MaterializedView, Replace
 from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import StructType
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _STORED, _GIVEN, _SAME = "__tidemill_stored", "__tidemill_given", "__tidemill_same"
 _MOST_DIFFERENT = 0.5  # of the rows of both sides: from there on the table is written whole
 _NUMBER, _COPIES, _ROW = "__tidemill_number", "__tidemill_copies", "__tidemill_row"
+_MOST_TELLING = 4  # columns by which the rows of some contents are found among all rows
+_MOST_RANGED = 8  # columns by whose ranges files are skipped: each of them costs for every row of those that are not
 
 
 def replacing(
@@ -99,28 +101,37 @@ def change_contents(
     """
     net = settle(_net(signed.select(*map(quote, held.columns), WEIGHT), volatile))
     leaves = F.col(WEIGHT) < 0
-    ranged = _ranged(held.schema, volatile)
-    found = _weighed(net, ranged)
+    kinds = _kinds(held.schema, volatile)
+    found = _weighed(net, kinds)
     coming, leaving, contents = found["coming"] or 0, found["leaving"] or 0, found["contents"] or 0
     updated = _updated(net, row_key) if coming and leaving and row_key else 0
     counts = Counts(inserted=coming - updated, updated=updated, deleted=leaving - updated)
     entering = _repeated(net.where(~leaves), held.columns)
     if not contents:
         return Compiled(AppendRows(entering) if coming else None, counts, ALL_COUNTS)
-    ranges = [span for item in ranged if not found[f"nulls {item.column}"] and (span := range_of(found, item))]
+    telling = _telling(found, kinds)
+    ranges = _ranges(found, kinds, telling)
     near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
-    met = settle(_met(held.where(near), net.where(leaves), volatile, few=contents <= FEW_ROWS))
-    first = F.col(_NUMBER) == 1
-    short = first & (F.col(_COPIES) + F.col(WEIGHT) < 0)
-    seen = _one(met.agg(F.count_if(first).alias("contents"), F.count_if(short).alias("short")))
+    few = partial(_sent, few=contents <= FEW_ROWS)
+    met = settle(_met(held.where(near), net.where(leaves), telling, volatile, few))
+    is_meant, first = F.col(WEIGHT).isNotNull(), F.col(_NUMBER) == 1
+    short = is_meant & first & (F.col(_COPIES) + F.col(WEIGHT) < 0)
+    seen = _one(
+        met.agg(
+            F.count_if(is_meant & first).alias("contents"),
+            F.count_if(short).alias("short"),
+            F.count_if(~is_meant).alias("strangers"),
+        )
+    )
     if missing := contents - seen["contents"] + seen["short"]:
         raise not_as_recorded(name, missing)
-    keys = [each for each in held.columns if each.lower() not in volatile]
-    stays = met.where(F.col(_NUMBER) <= F.col(_COPIES) + F.col(WEIGHT)).select(*map(quote, held.columns))
-    gone = met.where(first).select(*map(quote, keys))
+    stays = met.where(is_meant & (F.col(_NUMBER) <= F.col(_COPIES) + F.col(WEIGHT))).select(*map(quote, held.columns))
     rows = stays.unionByName(entering)
-    few = F.broadcast(gone) if contents <= FEW_ROWS else gone
-    return Compiled(replacing(held.schema, keys, few, rows, ranges), counts, ALL_COUNTS)
+    everything = [each for each in held.columns if each.lower() not in volatile]
+    keys = everything if seen["strangers"] or not telling else telling
+    gone = met.where(is_meant & first).select(*map(quote, keys))
+    gone = gone if keys is everything else gone.distinct()
+    return Compiled(replacing(held.schema, keys, few(gone), rows, ranges), counts, ALL_COUNTS)
 
 
 @compile_change.register(MaterializedView)
@@ -226,16 +237,34 @@ def _marks(rows: DataFrame, volatile: frozenset[str]) -> dict[str, Column]:
     }
 
 
-def _met(held: DataFrame, leaving: DataFrame, volatile: frozenset[str], *, few: bool) -> DataFrame:
-    """The stored rows of the contents that leave, numbered within each, with how many there are."""
+def _met(
+    held: DataFrame,
+    leaving: DataFrame,
+    telling: Sequence[str],
+    volatile: frozenset[str],
+    sent: Callable[[DataFrame], DataFrame],
+) -> DataFrame:
+    """The stored rows of the contents that leave, numbered within each, with how many there are.
+
+    They are found by the columns that are telling. Those that have the same values there and another content come
+    too, without a WEIGHT.
+    """
     marks = _marks(held, volatile)
+    if telling:
+        named = [F.col(of(_ROW, each)).alias(each) for each in telling]
+        held = _among(held, sent(leaving.select(*named).distinct()), telling)
     stored = held.select("*", *marks.values()).alias(HELD)
-    given = (F.broadcast(leaving) if few else leaving).alias(COMING)
     same = [F.col(f"{HELD}.{mark}").eqNullSafe(F.col(f"{COMING}.{mark}")) for mark in marks]
-    met = stored.join(given, reduce(lambda a, b: a & b, same)).select(f"{HELD}.*", f"{COMING}.{WEIGHT}")
+    both = stored.join(sent(leaving).alias(COMING), reduce(lambda a, b: a & b, same), "left" if telling else "inner")
+    met = both.select(f"{HELD}.*", f"{COMING}.{WEIGHT}")
     alike = Window.partitionBy(*marks)
     number = F.row_number().over(alike.orderBy(F.lit(1)))
     return met.withColumns({_NUMBER: number, _COPIES: F.count(F.lit(1)).over(alike)}).drop(*marks)
+
+
+def _sent(rows: DataFrame, *, few: bool) -> DataFrame:
+    """Rows that are sent to every worker where they are few."""
+    return F.broadcast(rows) if few else rows
 
 
 def _repeated(net: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -244,26 +273,46 @@ def _repeated(net: DataFrame, columns: Sequence[str]) -> DataFrame:
     return net.select(copies).select(*[F.col(of(_ROW, each)).alias(each) for each in columns])
 
 
-def _ranged(held: StructType, volatile: frozenset[str]) -> list[Ranged]:
-    """Columns by which files that cannot hold a content are not read; texts may be long."""
+def _kinds(held: StructType, volatile: frozenset[str]) -> list[Ranged]:
+    """The columns that have an order and exact values."""
     kinds = [(field.name, kind_of(field.dataType)) for field in held.fields if field.name.lower() not in volatile]
-    return [Ranged(name, kind) for name, kind in kinds if kind and kind is not CursorKind.STRING]
+    return [Ranged(name, kind) for name, kind in kinds if kind]
 
 
-def _weighed(net: DataFrame, ranged: Sequence[Ranged]) -> Row:
-    """How many rows come and leave, how many contents leave, and between which values they lie."""
+def _weighed(net: DataFrame, kinds: Sequence[Ranged]) -> Row:
+    """How many rows come and leave, how many contents leave; of these, how many values a column has, between which."""
     leaves = F.col(WEIGHT) < 0
-    leaving = [F.when(leaves, F.col(of(_ROW, item.column))).alias(item.column) for item in ranged]
-    nulls = [F.count_if(leaves & F.col(quote(item.column)).isNull()).alias(f"nulls {item.column}") for item in ranged]
+    leaving = [F.when(leaves, F.col(of(_ROW, item.column))).alias(item.column) for item in kinds]
+    nulls = [F.count_if(leaves & F.col(quote(item.column)).isNull()).alias(f"nulls {item.column}") for item in kinds]
+    values = [F.approx_count_distinct(quote(item.column)).alias(f"values {item.column}") for item in kinds]
     return _one(
         net.select(WEIGHT, *leaving).agg(
             F.sum(F.when(~leaves, F.col(WEIGHT))).alias("coming"),
             F.sum(F.when(leaves, -F.col(WEIGHT))).alias("leaving"),
             F.count_if(leaves).alias("contents"),
             *nulls,
-            *[part for item in ranged for part in range_columns(item)],
+            *values,
+            *[part for item in kinds if _is_short(item) for part in range_columns(item)],
         )
     )
+
+
+def _is_short(item: Ranged) -> bool:
+    """Texts may be long."""
+    return item.kind is not CursorKind.STRING
+
+
+def _telling(found: Row, kinds: Sequence[Ranged]) -> list[str]:
+    """The few columns that have the most values among the contents that leave; of equals, short ones and first ones."""
+    ranked = sorted(kinds, key=lambda item: (-found[f"values {item.column}"], not _is_short(item)))
+    return [item.column for item in ranked[:_MOST_TELLING] if found[f"values {item.column}"]]
+
+
+def _ranges(found: Row, kinds: Sequence[Ranged], telling: Sequence[str]) -> list[KeyRange]:
+    """Between which values the contents that leave lie: of the telling columns, and of the first ones."""
+    whole = [item for item in kinds if _is_short(item) and not found[f"nulls {item.column}"]]
+    ranked = sorted(whole, key=lambda item: item.column not in telling)
+    return [span for item in ranked[:_MOST_RANGED] if (span := range_of(found, item))]
 
 
 def _one(totals: DataFrame) -> Row:

@@ -5,10 +5,13 @@ Both texts have the same optimised plan, or the query is computed whole.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from tidemill.spark.session import statements
+from tidemill.spark.session import deciding_settings, statements
 
 if TYPE_CHECKING:
     from tidemill.execution.attempt import Attempt
@@ -20,7 +23,19 @@ _OPTIMISED = re.compile(r"== Optimized Logical Plan ==\n(.*?)\n\n== Physical Pla
 _NUMBERED = re.compile(r"#(\d+)L?")
 _ALIAS = re.compile(r" AS (.*?)#(\d+)")  # the rewritten text has names of its own where its author gave none
 _DIFFERENT = "Spark would plan its rewritten text otherwise, so that it cannot be rewritten safely"
+_READERS = ("pyspark", "sqlglot", "tidemill")  # what the answer depends on, beside query, columns and settings
 _NOT_REPEATABLE = re.compile(r"\b(rand|randn|uuid|shuffle|monotonically_increasing_id|PythonUDF|ScalaUDF)\(")
+
+
+def guard_of(attempt: Attempt, source: ViewSource, refresh: RefreshPlan) -> str:
+    """Two refreshes with the same one have the same answer, so that Spark need not be asked again."""
+    assert refresh.inputs is not None  # noqa: S101  a rule was found for them
+    assert refresh.view is not None  # noqa: S101
+    types = {state.name: dict(state.types or {}) for state in refresh.inputs.states}
+    texts = [source.query.text, refresh.inputs.text, refresh.view.text]
+    readers = {name: version(name) for name in _READERS}
+    asked = json.dumps([texts, types, readers, deciding_settings(attempt.spark)], sort_keys=True)
+    return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
 def why_unsafe(attempt: Attempt, source: ViewSource, refresh: RefreshPlan) -> str | None:
