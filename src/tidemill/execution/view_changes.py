@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from tidemill.changes.compile import refuse_shrink
+from tidemill.changes.few_keys import MOST as MOST_BROUGHT
+from tidemill.changes.few_keys import few_keys
 from tidemill.changes.match import within
 from tidemill.changes.profile import profile
 from tidemill.changes.replace_keys import change_contents, replace_keys
@@ -56,7 +58,7 @@ def refresh_by_changes(attempt: Attempt, source: ViewSource, plan: StepPlan) -> 
         relations = Relations(session, source, refresh, opened)
         changed = relations.settle_changes()
         if any(changed.values()):
-            found = refreshed_rows(refresh.rule, RefreshWork(attempt, relations, held, output))
+            found = refreshed_rows(refresh.rule, RefreshWork(attempt, relations, held, output, sum(changed.values())))
         else:
             found = Found(Compiled(None, Counts()))
     _check_shrink(attempt, found.compiled)
@@ -128,11 +130,14 @@ class Relations:
             self._register(_relation("changes", state), rows)
         return found
 
-    def settle_keys(self, rows: DataFrame) -> DataFrame:
-        """Keeps the keys of the pieces that are computed again, under their name."""
-        rows = settle(rows)
-        rows.createOrReplaceTempView(self.keys)
-        return rows
+    def settle_keys(self, rows: DataFrame, most: int | None) -> tuple[DataFrame, Profile]:
+        """Keeps the keys of the pieces that are computed again, under their name; there are so many at most."""
+        found = few_keys(rows) if most is not None and most <= MOST_BROUGHT else None
+        if found is None:
+            kept = settle(rows)
+            found = kept, profile(kept, keys=kept.columns, listed=kept.columns)
+        found[0].createOrReplaceTempView(self.keys)
+        return found
 
     def _give(self, what: str, table: str, read: Callable[[Store, InputState], DataFrame]) -> str:
         state = next(each for each in self._inputs.states if table.lower() in each.written)
@@ -183,12 +188,16 @@ def _relation(what: str, state: InputState) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefreshWork:
-    """What a rule works on: names of relations, the rows that the view holds, and the columns that its query gives."""
+    """What a rule works on: names of relations, the rows that the view holds, and the columns that its query gives.
+
+    So many rows of its inputs have `changed`.
+    """
 
     attempt: Attempt
     relations: Relations
     held: HeldRows
     output: Sequence[str]
+    changed: int
 
     @property
     def volatile(self) -> frozenset[str]:
@@ -198,6 +207,11 @@ class RefreshWork:
         """What a statement gives, with the columns of the view and these: its own are those of the query, by place."""
         rows = self.relations.session.sql(statement).toDF(*self.output, *more)
         return rows.select(*[F.col(quote(name)) for name in self.held.columns], *more)
+
+    def most_keys(self, places: int) -> int | None:
+        """How many there can be, of tables that stand in so many places; None where others changed the view too."""
+        inputs = self.relations.refresh.inputs
+        return None if inputs and inputs.own else places * self.changed
 
     def with_foreign_keys(self, keys: DataFrame, on: Sequence[str]) -> DataFrame:
         """These keys, and those of rows that others changed in the view: they are computed again too."""
@@ -231,8 +245,8 @@ def _(rule: Linear, work: RefreshWork) -> Found:
 def _(rule: Local, work: RefreshWork) -> Found:
     relations = work.relations
     on = work.named(rule.on)
-    keys = relations.settle_keys(work.with_foreign_keys(relations.session.sql(rule.keys(relations)), on))
-    known = profile(keys, keys=keys.columns, listed=keys.columns)
+    rows = work.with_foreign_keys(relations.session.sql(rule.keys(relations)), on)
+    keys, known = relations.settle_keys(rows, work.most_keys(len(rule.changed)))
     near = partial(_near, known)
     if not rule.on:
         return Found(_by_content(work, rule.signed(relations, near)), known.rows)

@@ -142,12 +142,16 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The lowest and highest value of one key column; all its values where they are few and worth it."""
+    """The lowest and highest value of one key column; all its values where they are few and worth it.
+
+    `parts` are narrower ranges, each by its lowest and highest value, that have all of them, where these are worth it.
+    """
 
     column: str
     low: Cursor
     high: Cursor
     values: tuple[Cursor, ...] = ()
+    parts: tuple[tuple[Cursor, Cursor], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
