@@ -38,6 +38,7 @@ _STORED, _GIVEN, _SAME = "__tidemill_stored", "__tidemill_given", "__tidemill_sa
 _MOST_DIFFERENT = 0.5  # of the rows of both sides: from there on the table is written whole
 _NUMBER, _COPIES, _ROW = "__tidemill_number", "__tidemill_copies", "__tidemill_row"
 _MOST_TELLING = 4  # columns by which the rows of some contents are found among all rows
+_MANY = 0.5  # of the values of the column that has the most: as many tell contents apart
 _MOST_RANGED = 8  # columns by whose ranges files are skipped: each of them costs for every row of those that are not
 
 
@@ -47,13 +48,18 @@ def replacing(
     gone: DataFrame | None,
     rows: DataFrame,
     ranges: Sequence[KeyRange] = (),
+    *,
+    covered: bool = False,
 ) -> ReplaceByKey:
-    """The operation by which `rows` replace those of a table with columns `held` that have a key of `gone`."""
+    """The operation by which `rows` replace those of a table with columns `held` that have a key of `gone`.
+
+    `covered` says that the keys of `rows` do not only add to these.
+    """
     lengths = {field.name: char_length(field) for field in held.fields}
     sure = tuple(span for span in ranges if not lengths[spelled(span.column, held.names) or span.column])
     pairs = [_same(as_read(key, lengths[key]), of(COMING, key), held, key) for key in keys]
     near = [within(of(HELD, span.column), span) for span in sure]
-    return ReplaceByKey(tuple(keys), gone, rows, " AND ".join([*pairs, *near]), sure)
+    return ReplaceByKey(tuple(keys), gone, rows, " AND ".join([*pairs, *near]), sure, covered)
 
 
 def replace_keys(
@@ -73,16 +79,16 @@ def replace_keys(
     new = settle(new)
     ranges = () if known.null_keys else known.ranges
     near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
-    few = F.broadcast(keys) if known.rows <= FEW_KEYS else keys
-    stored = _among(held.where(near), few, on)
+    stored = _among(held.where(near), _sent(keys, few=known.rows <= FEW_KEYS), on)
     judged = settle(_judged(stored, new, on, volatile))
-    counts, leaving, coming = _totals(judged)
+    counts, leaving, coming, vanishing = _totals(judged)
     if not leaving and not coming:
         return Compiled(None, counts, ALL_COUNTS)
     gone = judged.where(_differs() & (F.col(_STORED) > 0)).select(*map(quote, on)) if leaving else None
     changed = judged.where(_differs() & (F.col(_GIVEN) > 0)).select(*map(quote, on))
-    rows = _among(new, F.broadcast(changed) if coming <= FEW_KEYS else changed, on)
-    return Compiled(replacing(held.schema, on, gone, rows, ranges), counts, ALL_COUNTS)
+    few = partial(_sent, few=coming <= FEW_KEYS)
+    rows = few(_among(new, few(changed), on))
+    return Compiled(replacing(held.schema, on, gone, rows, ranges, covered=not vanishing), counts, ALL_COUNTS)
 
 
 def change_contents(
@@ -113,7 +119,7 @@ def change_contents(
     ranges = _ranges(found, kinds, telling)
     near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
     few = partial(_sent, few=contents <= FEW_ROWS)
-    met = settle(_met(held.where(near), net.where(leaves), telling, volatile, few))
+    met = settle(_met(held.where(near), net, telling, volatile, few))
     is_meant, first = F.col(WEIGHT).isNotNull(), F.col(_NUMBER) == 1
     short = is_meant & first & (F.col(_COPIES) + F.col(WEIGHT) < 0)
     seen = _one(
@@ -121,17 +127,20 @@ def change_contents(
             F.count_if(is_meant & first).alias("contents"),
             F.count_if(short).alias("short"),
             F.count_if(~is_meant).alias("strangers"),
+            F.count_if(F.col(_GIVEN).isNull()).alias("vanishing"),
         )
     )
     if missing := contents - seen["contents"] + seen["short"]:
         raise not_as_recorded(name, missing)
     stays = met.where(is_meant & (F.col(_NUMBER) <= F.col(_COPIES) + F.col(WEIGHT))).select(*map(quote, held.columns))
     rows = stays.unionByName(entering)
-    everything = [each for each in held.columns if each.lower() not in volatile]
-    keys = everything if seen["strangers"] or not telling else telling
+    is_told = bool(telling) and not seen["strangers"]
+    keys = telling if is_told else [each for each in held.columns if each.lower() not in volatile]
     gone = met.where(is_meant & first).select(*map(quote, keys))
-    gone = gone if keys is everything else gone.distinct()
-    return Compiled(replacing(held.schema, keys, few(gone), rows, ranges), counts, ALL_COUNTS)
+    gone = few(gone.distinct() if is_told else gone)
+    covered = is_told and not seen["vanishing"]
+    rows = _sent(rows, few=coming + leaving <= FEW_ROWS)
+    return Compiled(replacing(held.schema, keys, gone, rows, ranges, covered=covered), counts, ALL_COUNTS)
 
 
 @compile_change.register(MaterializedView)
@@ -195,8 +204,8 @@ def _differs() -> Column:
     return (F.col(_SAME) < F.col(_STORED)) | (F.col(_SAME) < F.col(_GIVEN))
 
 
-def _totals(judged: DataFrame) -> tuple[Counts, int, int]:
-    """The counts, and how many keys have rows that leave, and how many have rows that come."""
+def _totals(judged: DataFrame) -> tuple[Counts, int, int, int]:
+    """The counts, and how many keys have rows that leave, how many have rows that come, and how many only the first."""
     updated = (F.col(_STORED) == 1) & (F.col(_GIVEN) == 1) & (F.col(_SAME) == 0)
     found = _one(
         judged.agg(
@@ -206,10 +215,11 @@ def _totals(judged: DataFrame) -> tuple[Counts, int, int]:
             F.sum(_SAME).alias("unchanged"),
             F.count_if(_differs() & (F.col(_STORED) > 0)).alias("leaving"),
             F.count_if(_differs() & (F.col(_GIVEN) > 0)).alias("coming"),
+            F.count_if((F.col(_STORED) > 0) & (F.col(_GIVEN) == 0)).alias("vanishing"),
         )
     )
     counts = Counts(**{each: found[each] or 0 for each in ("inserted", "updated", "deleted", "unchanged")})
-    return counts, found["leaving"], found["coming"]
+    return counts, found["leaving"], found["coming"], found["vanishing"]
 
 
 def _net(signed: DataFrame, volatile: frozenset[str]) -> DataFrame:
@@ -239,27 +249,34 @@ def _marks(rows: DataFrame, volatile: frozenset[str]) -> dict[str, Column]:
 
 def _met(
     held: DataFrame,
-    leaving: DataFrame,
+    net: DataFrame,
     telling: Sequence[str],
     volatile: frozenset[str],
     sent: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
     """The stored rows of the contents that leave, numbered within each, with how many there are.
 
-    They are found by the columns that are telling. Those that have the same values there and another content come
-    too, without a WEIGHT.
+    They are found by the columns that are telling. Others that have the same values there as a row that leaves or comes
+    are among them, without a WEIGHT. `_GIVEN` is NULL where no row comes with the same values.
     """
     marks = _marks(held, volatile)
+    told = net.select(*[F.col(of(_ROW, each)).alias(each) for each in telling], WEIGHT)
     if telling:
-        named = [F.col(of(_ROW, each)).alias(each) for each in telling]
-        held = _among(held, sent(leaving.select(*named).distinct()), telling)
+        held = _among(held, sent(told.drop(WEIGHT).distinct()), telling)
+    leaving = sent(net.where(F.col(WEIGHT) < 0)).alias(COMING)
     stored = held.select("*", *marks.values()).alias(HELD)
     same = [F.col(f"{HELD}.{mark}").eqNullSafe(F.col(f"{COMING}.{mark}")) for mark in marks]
-    both = stored.join(sent(leaving).alias(COMING), reduce(lambda a, b: a & b, same), "left" if telling else "inner")
+    both = stored.join(leaving, reduce(lambda a, b: a & b, same), "left" if telling else "inner")
     met = both.select(f"{HELD}.*", f"{COMING}.{WEIGHT}")
     alike = Window.partitionBy(*marks)
     number = F.row_number().over(alike.orderBy(F.lit(1)))
-    return met.withColumns({_NUMBER: number, _COPIES: F.count(F.lit(1)).over(alike)}).drop(*marks)
+    met = met.withColumns({_NUMBER: number, _COPIES: F.count(F.lit(1)).over(alike)}).drop(*marks)
+    if not telling:
+        return met.withColumn(_GIVEN, F.lit(None))
+    coming = told.where(F.col(WEIGHT) > 0).drop(WEIGHT).distinct().withColumn(_GIVEN, F.lit(1))
+    same = [F.col(of(HELD, each)).eqNullSafe(F.col(of(COMING, each))) for each in telling]
+    both = met.alias(HELD).join(sent(coming).alias(COMING), reduce(lambda a, b: a & b, same), "left")
+    return both.select(f"{HELD}.*", f"{COMING}.{_GIVEN}")
 
 
 def _sent(rows: DataFrame, *, few: bool) -> DataFrame:
@@ -285,13 +302,15 @@ def _weighed(net: DataFrame, kinds: Sequence[Ranged]) -> Row:
     leaving = [F.when(leaves, F.col(of(_ROW, item.column))).alias(item.column) for item in kinds]
     nulls = [F.count_if(leaves & F.col(quote(item.column)).isNull()).alias(f"nulls {item.column}") for item in kinds]
     values = [F.approx_count_distinct(quote(item.column)).alias(f"values {item.column}") for item in kinds]
+    others = [F.bit_xor(F.xxhash64(of(_ROW, item.column))).alias(f"others {item.column}") for item in kinds]
     return _one(
-        net.select(WEIGHT, *leaving).agg(
+        net.select(WEIGHT, _ROW, *leaving).agg(
             F.sum(F.when(~leaves, F.col(WEIGHT))).alias("coming"),
             F.sum(F.when(leaves, -F.col(WEIGHT))).alias("leaving"),
             F.count_if(leaves).alias("contents"),
             *nulls,
             *values,
+            *others,
             *[part for item in kinds if _is_short(item) for part in range_columns(item)],
         )
     )
@@ -303,9 +322,15 @@ def _is_short(item: Ranged) -> bool:
 
 
 def _telling(found: Row, kinds: Sequence[Ranged]) -> list[str]:
-    """The few columns that have the most values among the contents that leave; of equals, short ones and first ones."""
-    ranked = sorted(kinds, key=lambda item: (-found[f"values {item.column}"], not _is_short(item)))
-    return [item.column for item in ranked[:_MOST_TELLING] if found[f"values {item.column}"]]
+    """The few columns that have the most values among the contents that leave; of equals, short ones and first ones.
+
+    Those come before all others that have many, and the same ones among the contents that come.
+    """
+    values = {item.column: found[f"values {item.column}"] for item in kinds}
+    many = max(values.values(), default=0) * _MANY
+    ranked = sorted(kinds, key=lambda item: (-values[item.column], not _is_short(item)))
+    kept = [item for item in ranked if values[item.column] >= many and not found[f"others {item.column}"]]
+    return [item.column for item in (kept or ranked)[:_MOST_TELLING] if values[item.column]]
 
 
 def _ranges(found: Row, kinds: Sequence[Ranged], telling: Sequence[str]) -> list[KeyRange]:

@@ -81,6 +81,9 @@ class ReplaceByKey:
     `match` is SQL that holds where the table's row, called HELD, has a key of `gone`, called COMING; NULL is a key as
     any other. `gone` has each key once, all of them within `ranges`; a column that is NULL in one has no range. Without
     `gone`, no row leaves. Both frames may be read more than once.
+
+    `covered`: each key of `gone` has rows that come, and of other keys that come the table has no row, so that `rows`
+    alone tell which rows they replace.
     """
 
     keys: tuple[str, ...]
@@ -88,6 +91,7 @@ class ReplaceByKey:
     rows: DataFrame
     match: str
     ranges: tuple[KeyRange, ...] = ()
+    covered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,17 +338,20 @@ class DeltaStore(Store):
 
     @_write.register(UpsertRows)
     def _(self, operation: UpsertRows, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
-        counts = guards.is_on(operation.rows.sparkSession, _STATISTICS)  # by these Delta counts replaced rows
         # A MERGE keeps what a replacement loses: an update as one, and a row's identity.
         replaces = operation.picked and not snapshot.updates_matter
         if replaces and operation.spreads and not snapshot.marks_rows and not snapshot.fills:
             self._rewrite(operation, record)
-        elif replaces and counts and version_of(spark, DELTA.spark) >= _REPLACES_ON:
+        elif replaces and self._can_replace(operation.rows, spark):
             self._replace(operation, record)
         else:
             self._merge(operation.rows, record, lambda coming: merge_statement(self._name, coming, operation))
 
-    def _replace(self, operation: UpsertRows, record: Record) -> None:
+    def _can_replace(self, rows: DataFrame, spark: SparkSession) -> bool:
+        counts = guards.is_on(rows.sparkSession, _STATISTICS)  # by these Delta counts replaced rows
+        return counts and version_of(spark, DELTA.spark) >= _REPLACES_ON
+
+    def _replace(self, operation: UpsertRows | ReplaceByKey, record: Record) -> None:
         """The rows of the same keys leave their files, and the new ones are written beside them, in one commit.
 
         A MERGE would read the keys of the target three times, and shuffle what it rewrites where rows are new.
@@ -373,6 +376,9 @@ class DeltaStore(Store):
     def _(self, operation: ReplaceByKey, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
         if operation.gone is None:
             self._write(AppendRows(operation.rows), spark, record, snapshot)
+            return
+        if operation.covered and self._can_replace(operation.rows, spark):
+            self._replace(operation, record)
             return
         gone = operation.gone.withColumn(_GOES, F.lit(True))  # noqa: FBT003
         here = operation.rows.withColumn(_GOES, F.lit(False))  # noqa: FBT003
