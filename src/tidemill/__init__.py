@@ -33,8 +33,9 @@ if TYPE_CHECKING:  # the same names as in _HOMES
     )
     from tidemill.model.join import JoinType
     from tidemill.model.record import Commit, Record
-    from tidemill.model.strategy import MergeStrategy
+    from tidemill.model.strategy import MergeStrategy, Refresh
     from tidemill.model.table import SchemaPolicy, Table
+    from tidemill.planning.explanation import Explanation
     from tidemill.planning.plan import PlannedStep
     from tidemill.sources.http.fetch import Api
     from tidemill.sources.protocol import Dates, Run
@@ -49,6 +50,7 @@ __all__ = [
     "Dates",
     "DropResult",
     "Duration",
+    "Explanation",
     "History",
     "JoinType",
     "MergeResult",
@@ -58,6 +60,7 @@ __all__ = [
     "PlannedStep",
     "Project",
     "Record",
+    "Refresh",
     "RestoreResult",
     "Run",
     "RunResult",
@@ -94,6 +97,7 @@ _HOMES = {
     "Dates": "tidemill.sources.protocol",
     "DropResult": "tidemill.api.logs",
     "Duration": "tidemill.model.cursor",
+    "Explanation": "tidemill.planning.explanation",
     "History": "tidemill.api.logs",
     "JoinType": "tidemill.model.join",
     "MergeResult": "tidemill.api.results",
@@ -103,6 +107,7 @@ _HOMES = {
     "PlannedStep": "tidemill.planning.plan",
     "Project": "tidemill.api.project",
     "Record": "tidemill.model.record",
+    "Refresh": "tidemill.model.strategy",
     "RestoreResult": "tidemill.maintenance.backup",
     "Run": "tidemill.sources.protocol",
     "RunResult": "tidemill.api.results",

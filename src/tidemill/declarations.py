@@ -14,7 +14,7 @@ from tidemill.model.join import Join, JoinSide
 from tidemill.model.project import Masking
 from tidemill.model.query import Loaded, Query
 from tidemill.model.source import Load, Loads, Source
-from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace
+from tidemill.model.strategy import Append, DeleteInsert, MaterializedView, Merge, Replace
 from tidemill.model.table import KeptRows, NullTime, Window
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Loaded",
     "Loads",
     "Masking",
+    "MaterializedView",
     "Merge",
     "NotNull",
     "NullTime",

@@ -1,4 +1,4 @@
-"""Tables of results as text and as HTML, for consoles and notebooks."""
+"""Tables of results as text and as HTML, for consoles and notebooks; sizes as people say them."""
 
 from __future__ import annotations
 
@@ -43,3 +43,16 @@ def _cell(value: object) -> str:
 
 def _is_number(cell: str) -> bool:
     return not cell or cell.replace(",", "").replace(".", "", 1).isdigit()
+
+
+def size_text(count: int) -> str:
+    """Bytes as people say them: 512 B, 1.2 kB, 3.4 MB."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < _THOUSAND:
+            return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _THOUSAND
+    return f"{amount:.1f} TB"
+
+
+_THOUSAND = 1000

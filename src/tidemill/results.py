@@ -9,21 +9,30 @@ The results themselves are exported by `tidemill`: `RunResult`, `Verified`, `Tab
 """
 
 from tidemill.api.results import RunWindow
+from tidemill.formats.row_changes import RowsBy
+from tidemill.ivm import BlockText
 from tidemill.ledger.past import PastStep
 from tidemill.model.check import Checked, Expected, Place, Verdict
 from tidemill.model.cursor import CursorKind
 from tidemill.model.record import InputRecord
+from tidemill.planning.explanation import ExplainedInput, ExplainedRule, NextRun, Prevented
 from tidemill.verify.result import Found, Kind, Sample, VerifyOutcome
 
 __all__ = [
+    "BlockText",
     "Checked",
     "CursorKind",
     "Expected",
+    "ExplainedInput",
+    "ExplainedRule",
     "Found",
     "InputRecord",
     "Kind",
+    "NextRun",
     "PastStep",
     "Place",
+    "Prevented",
+    "RowsBy",
     "RunWindow",
     "Sample",
     "Verdict",

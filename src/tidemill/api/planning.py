@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -149,25 +149,40 @@ def _refused(table: Table, snapshot: Snapshot) -> tuple[str, ...]:
     return (f"{table.name}: this run will fail with {error.code}. {error.problem} {error.remedy}",)
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a run would do to a table or a view; of a table, all of its plan."""
+
+    node: Table | View
+    step: PlannedStep
+    plan: StepPlan | None = None
+
+
 def plan_of(workspace: Workspace, request: Request) -> list[PlannedStep]:
     """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
+    return [each.step for each in plans_of(workspace, request, catalog_of(workspace))]
+
+
+def plans_of(workspace: Workspace, request: Request, catalog: Catalog) -> list[Planned]:
+    """The same with the plans, by the versions that the catalog has pinned."""
     now = datetime.now(workspace.spark.zone)
     ground = checked_ground(workspace, request, now)
     refuse(ground.unreadable)
-    found: list[PlannedStep] = []
+    found: list[Planned] = []
     busy: set[str] = set()
-    catalog = catalog_of(workspace)
     for node in workspace.tables_and_views:
-        unread = busy.isdisjoint(name.lower() for name in through(node.inputs, workspace.all_views))
         if isinstance(node, View):
-            found.append(_plan_of_view(node, ground, catalog, unread=unread))
+            read = through(node.inputs, workspace.all_views)
+            unread = busy.isdisjoint(name.lower() for name in read)
+            found.append(Planned(node, _plan_of_view(node, ground, catalog, unread=unread)))
             continue
-        plan = _plan_of_table(workspace, node, ground, request, now, catalog, unread=unread)
+        plan = _plan_of_table(workspace, node, ground, request, now, catalog, busy)
         idle = plan.mode is Mode.UP_TO_DATE
         refused = () if idle or request.full_refresh else refused_columns(node, plan.snapshot)
         warned = _warned(workspace, node, ground, request, catalog, busy)
         notices = (*ground.notices.get(node.name, ()), *plan.notices, *warned, *refused)
-        found.append(explain(replace(plan, notices=notices)))
+        plan = replace(plan, notices=notices)
+        found.append(Planned(node, explain(plan), plan))
         busy |= set() if idle else {node.name.lower()}
     return found
 
@@ -188,15 +203,15 @@ def _plan_of_table(
     request: Request,
     now: datetime,
     catalog: Catalog,
-    *,
-    unread: bool,
+    busy: set[str],
 ) -> StepPlan:
-    """The plan that a run would execute; `unread`: the run changes nothing before it that the table reads."""
+    """The plan that a run would execute; `busy` are tables that it may change before."""
     snapshot, facts = ground.snapshots[table.name], NO_FACTS
     with suppress(TidemillError):  # a source that cannot be looked at fails in its own step
         facts = facts_by_log(table, source_of(table, catalog, now, {}), snapshot)
-    known = facts if unread else replace(facts, version=None)
-    return plan_step(table, snapshot, request, workspace.given, now, known)
+    if not busy.isdisjoint(name.lower() for name in through(table.inputs, workspace.all_views)):
+        facts = replace(facts, version=None, inputs=facts.inputs and facts.inputs.after(busy))
+    return plan_step(table, snapshot, request, workspace.given, now, facts)
 
 
 def _warned(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.api import logs
 from tidemill.api.arguments import Place, beside
+from tidemill.api.explaining import explain_query, explain_tables
 from tidemill.api.results import kept_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
+    from tidemill.planning.explanation import Explanation
     from tidemill.planning.plan import PlannedStep
 
     Names = str | Iterable[str]
@@ -98,6 +100,24 @@ class Project:
             )
             for step in steps
         ]
+
+    def explain(
+        self,
+        tables: Names = (),
+        vars: Vars | None = None,  # noqa: A002
+    ) -> list[Explanation]:
+        """How the next run brings these tables up to date, or all, and why; what prevents an incremental refresh.
+
+        Of a materialized view with what is known of its inputs, and by which rules it can follow them. Starts no Spark.
+        """
+        return explain_tables(self._workspace(vars), _names(tables))
+
+    def explain_query(self, query: str, vars: Vars | None = None) -> Explanation:  # noqa: A002
+        """Whether a materialized view of this query would follow changes of its inputs, and how. Starts no Spark.
+
+        The query is over tables and views of the project, and may be in no file yet.
+        """
+        return explain_query(self._workspace(vars), query)
 
     def run(
         self,

@@ -115,7 +115,8 @@ class Workspace:
     def plan(self, request: Request = USUAL) -> list[PlannedStep]:
         """What a run would do, and why; tables that would be made by earlier steps are taken as they are."""
         with self.wording.errors():
-            return [self.wording.result(step, "notices") for step in plan_of(self, request)]
+            steps = [replace(step, reason=self.wording.text(step.reason)) for step in plan_of(self, request)]
+        return [self.wording.result(step, "notices") for step in steps]
 
     def run(
         self,

@@ -16,6 +16,7 @@ from tidemill.cli import render
 from tidemill.cli.options import examples, output
 from tidemill.cli.places import located, refuse_unknown
 from tidemill.cli.render import Looks
+from tidemill.display import size_text
 from tidemill.errors import ArgumentError
 from tidemill.formats.registry import log_at, view_record
 from tidemill.frontends.project import must_exist
@@ -201,7 +202,7 @@ def _show_run(run: PastRun) -> None:
 def _step(step: PastStep) -> tuple[str, ...]:
     counts = (("+", step.inserted), ("~", step.updated), ("-", step.deleted))
     written = " ".join(f"{sign}{count:,}" for sign, count in counts if count)
-    size = "" if step.bytes_read is None else f", {_size(step.bytes_read)}"
+    size = "" if step.bytes_read is None else f", {size_text(step.bytes_read)}"
     read = "" if step.rows_read is None else f"{render.rows(step.rows_read)}{size}"
     why = step.reason or (f"error[{step.error_code}]" if step.error_code not in {None, INTERRUPTED} else "")
     return (step.table, step.status, step.mode, read, written, _took(step.seconds), why)
@@ -209,16 +210,3 @@ def _step(step: PastStep) -> tuple[str, ...]:
 
 def _took(seconds: float | None) -> str:
     return "" if seconds is None else render.duration(seconds)
-
-
-def _size(count: int) -> str:
-    """Bytes as people say them: 512 B, 1.2 kB, 3.4 MB."""
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < _THOUSAND:
-            return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= _THOUSAND
-    return f"{amount:.1f} TB"
-
-
-_THOUSAND = 1000

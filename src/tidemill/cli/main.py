@@ -49,6 +49,7 @@ SECTIONS = {
         ("init", "setup", "Make a project that runs as it is."),
         ("run", "run", "Bring tables up to date."),
         ("plan", "plan", "Show what a run would do, and why."),
+        ("explain", "explain", "Show how tables are brought up to date, and what prevents it."),
         ("validate", "plan", "Find everything that is wrong without Spark."),
         ("verify", "verify", "Prove that tables equal a full run over their sources."),
         ("status", "status", "Show rows, watermarks, last runs, and what was saved."),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from tidemill.cli import console
-from tidemill.model.mistakes import FileErrors, cells, excerpt
+from tidemill.model.mistakes import FileError, FileErrors, cells, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -226,6 +226,9 @@ def error(problem: TidemillError, *, as_json: bool) -> None:
         for each in problem.errors:
             _excerpt(each)
         say(f"{problem.problem} · {problem.remedy}", err=True)
+        return
+    if isinstance(problem, FileError):
+        _excerpt(problem)
         return
     say(f"{click.style(f'error[{problem.code}]', fg='red', bold=True)} {problem.problem}", err=True)
     for line in (problem.origin, problem.remedy):

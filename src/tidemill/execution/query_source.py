@@ -227,7 +227,7 @@ class ViewSource(QuerySource):
         pin = self._pin_not_before(name, recorded.get(name))
         state = InputState(name, written, pin.content if pin else None, recorded.get(name))
         if pin is None:
-            return state
+            return replace(state, pending=self.catalog.naming.key(name) in self.catalog.tables)
         state = replace(
             state,
             rows=pin.snapshot.rows,

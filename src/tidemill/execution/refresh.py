@@ -71,7 +71,8 @@ def _accepted(plan: StepPlan) -> RefreshPlan:
         raise ArgumentError(
             "view.not_incremental",
             f"{plan.table.name} cannot be refreshed incrementally: {refresh.why}.",
-            f'Allow full refreshes ("refresh": "auto"), or change its query. {plan.table.name} is unchanged.',
+            f"Compute it whole once ({plan.table.command} --full-refresh), allow full refreshes (refresh = auto), or "
+            f"change its query. {plan.table.name} is unchanged.",
             origin=refresh.place or plan.table.origin,
         )
     return refresh

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
-from functools import partial, singledispatch
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from tidemill.changes.compile import refuse_shrink
-from tidemill.changes.few_keys import MOST as MOST_BROUGHT
-from tidemill.changes.few_keys import few_keys
-from tidemill.changes.match import within
-from tidemill.changes.profile import profile
 from tidemill.changes.replace_keys import change_contents, replace_keys
 from tidemill.execution.attempt import Gathered, Refreshed, held_rows
-from tidemill.execution.pins import version_in
 from tidemill.execution.prepare import Prepared
+from tidemill.execution.relations import Relations
 from tidemill.execution.results import RefreshReport
 from tidemill.formats.base import Change, Compiled, Profile
-from tidemill.formats.registry import store_at
 from tidemill.formats.row_changes import WEIGHT
-from tidemill.ivm import Linear, Local
-from tidemill.model.format import Capability
+from tidemill.ivm import Grouped, Linear, Local, Telescoped
 from tidemill.model.names import quote, spelled
 from tidemill.model.record import Counts
-from tidemill.spark.frames import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.query_source import ViewSource
+    from tidemill.execution.relations import KeyedRelations, SettledKeys
     from tidemill.formats.base import HeldRows
-    from tidemill.formats.port import Store
     from tidemill.ivm import Rule
     from tidemill.planning.plan import StepPlan
-    from tidemill.planning.refresh import InputState, RefreshPlan, ViewInputs
 
-_KEYS = "__tidemill_keys"
+    Near = Callable[[str, int], str | None]
 
 
 def refresh_by_changes(attempt: Attempt, source: ViewSource, plan: StepPlan) -> Gathered:
@@ -58,7 +50,7 @@ def refresh_by_changes(attempt: Attempt, source: ViewSource, plan: StepPlan) -> 
         relations = Relations(session, source, refresh, opened)
         changed = relations.settle_changes()
         if any(changed.values()):
-            found = refreshed_rows(refresh.rule, RefreshWork(attempt, relations, held, output, sum(changed.values())))
+            found = refreshed_rows(refresh.rule, RefreshWork(attempt, relations, held, output))
         else:
             found = Found(Compiled(None, Counts()))
     _check_shrink(attempt, found.compiled)
@@ -93,125 +85,31 @@ class Found:
     keys: int | None = None
 
 
-@dataclass
-class Relations:
-    """The names by which the statements of a rule know the rows of a view's inputs, in one session."""
-
-    session: SparkSession
-    source: ViewSource
-    refresh: RefreshPlan
-    opened: ExitStack
-    _stores: dict[str, Store] = field(default_factory=dict)
-    _given: set[str] = field(default_factory=set)
-
-    @property
-    def keys(self) -> str:
-        """The keys of the pieces that are computed again."""
-        return _KEYS
-
-    def now(self, table: str) -> str:
-        """All rows of an input, at its pinned version."""
-        return self._give("now", table, lambda store, state: store.read(self.session, self._pinned(store, state)))
-
-    def before(self, table: str) -> str:
-        """All rows of an input, at the version that the last run recorded."""
-        return self._give("before", table, lambda store, state: store.read(self.session, version_in(state.recorded)))
-
-    def changes(self, table: str) -> str:
-        """The rows that came and went, which `settle_changes` has read."""
-        return self._give("changes", table, lambda store, state: self._changes(store, state).where("false"))
-
-    def settle_changes(self) -> dict[str, int]:
-        """Reads the changes of all inputs once; how many rows came and went, by input."""
-        found = {}
-        for state in self._inputs.changed:
-            rows = settle(self._changes(self._store(state), state))
-            found[state.name] = rows.count()
-            self._register(_relation("changes", state), rows)
-        return found
-
-    def settle_keys(self, rows: DataFrame, most: int | None) -> tuple[DataFrame, Profile]:
-        """Keeps the keys of the pieces that are computed again, under their name; there are so many at most."""
-        found = few_keys(rows) if most is not None and most <= MOST_BROUGHT else None
-        if found is None:
-            kept = settle(rows)
-            found = kept, profile(kept, keys=kept.columns, listed=kept.columns)
-        found[0].createOrReplaceTempView(self.keys)
-        return found
-
-    def _give(self, what: str, table: str, read: Callable[[Store, InputState], DataFrame]) -> str:
-        state = next(each for each in self._inputs.states if table.lower() in each.written)
-        name = _relation(what, state)
-        if name not in self._given:
-            self._register(name, read(self._store(state), state))
-        return name
-
-    def _register(self, name: str, rows: DataFrame) -> None:
-        rows.createOrReplaceTempView(name)
-        self._given.add(name)
-
-    def _store(self, state: InputState) -> Store:
-        if state.name not in self._stores:
-            pin = self.source.pin(state.name)
-            assert pin is not None  # noqa: S101  planned on it
-            self._stores[state.name] = self.opened.enter_context(closing(store_at(pin.path)))
-        return self._stores[state.name]
-
-    def _pinned(self, store: Store, state: InputState) -> int | None:
-        """The version to read; what has no older ones is read as it is, and looked at again before the commit."""
-        pin = self.source.pin(state.name)
-        return pin.version if pin and store.can(Capability.TIME_TRAVEL) else None
-
-    @property
-    def _inputs(self) -> ViewInputs:
-        assert self.refresh.inputs is not None  # noqa: S101  planned on them
-        return self.refresh.inputs
-
-    def _used(self, state: InputState) -> list[str]:
-        """The columns of an input that the query uses, wherever it stands there."""
-        assert self.refresh.view is not None  # noqa: S101  it has a rule
-        return list(dict.fromkeys(name for written in state.written for name in self.refresh.view.used(written)))
-
-    def _changes(self, store: Store, state: InputState) -> DataFrame:
-        """The net change as rows of weight 1 and -1, of the columns that the query uses."""
-        assert state.changes is not None  # noqa: S101  planned on them
-        used = self._used(state)
-        rows = store.row_changes(self.session, state.changes.since, state.changes.until, used)
-        net = rows.groupBy(*map(quote, used)).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
-        copies = F.explode(F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(WEIGHT).cast("int"))).alias(WEIGHT)
-        return net.select(*map(quote, used), copies)
-
-
-def _relation(what: str, state: InputState) -> str:
-    return f"__tidemill_{what}_{state.name.replace('.', '_')}"
-
-
 @dataclass(frozen=True, slots=True)
 class RefreshWork:
-    """What a rule works on: names of relations, the rows that the view holds, and the columns that its query gives.
-
-    So many rows of its inputs have `changed`.
-    """
+    """What a rule works on: names of relations, the rows that the view holds, and the columns that its query gives."""
 
     attempt: Attempt
     relations: Relations
     held: HeldRows
     output: Sequence[str]
-    changed: int
 
     @property
     def volatile(self) -> frozenset[str]:
         return frozenset(name.lower() for name in self.attempt.table.volatile)
 
+    def statement(self, text: str) -> DataFrame:
+        return self.relations.session.sql(text)
+
     def rows(self, statement: str, *more: str) -> DataFrame:
         """What a statement gives, with the columns of the view and these: its own are those of the query, by place."""
-        rows = self.relations.session.sql(statement).toDF(*self.output, *more)
+        rows = self.statement(statement).toDF(*self.output, *more)
         return rows.select(*[F.col(quote(name)) for name in self.held.columns], *more)
 
-    def most_keys(self, places: int) -> int | None:
-        """How many there can be, of tables that stand in so many places; None where others changed the view too."""
+    def most_keys(self, rule: Local) -> int | None:
+        """How many keys its changed rows can have; None where others changed the view too."""
         inputs = self.relations.refresh.inputs
-        return None if inputs and inputs.own else places * self.changed
+        return None if inputs and inputs.own else len(rule.changed) * self.relations.changed_rows
 
     def with_foreign_keys(self, keys: DataFrame, on: Sequence[str]) -> DataFrame:
         """These keys, and those of rows that others changed in the view: they are computed again too."""
@@ -238,38 +136,65 @@ def refreshed_rows(rule: Rule, work: RefreshWork) -> Found:
 
 @refreshed_rows.register
 def _(rule: Linear, work: RefreshWork) -> Found:
-    return Found(_by_content(work, rule.signed(work.relations)))
+    return Found(_by_content(work, rule.signed(work.relations.keyed())))
 
 
 @refreshed_rows.register
 def _(rule: Local, work: RefreshWork) -> Found:
-    relations = work.relations
-    on = work.named(rule.on)
-    rows = work.with_foreign_keys(relations.session.sql(rule.keys(relations)), on)
-    keys, known = relations.settle_keys(rows, work.most_keys(len(rule.changed)))
-    near = partial(_near, known)
+    names = work.relations.keyed(0)
     if not rule.on:
-        return Found(_by_content(work, rule.signed(relations, near)), known.rows)
-    replaced = keys.toDF(*on)
-    names = dict(zip(keys.columns, on, strict=True))
-    named = replace(known, ranges=tuple(replace(span, column=names[span.column]) for span in known.ranges))
-    new = work.rows(rule.new(relations, near))
-    return Found(replace_keys(work.held.rows, new, replaced, on, named, volatile=work.volatile), known.rows)
+        keys = names.settle(work.statement(rule.keys(names)), work.most_keys(rule))
+        return Found(_by_content(work, rule.signed(names, keys.near)), keys.known.rows)
+    on = work.named(rule.on)
+    keys = names.settle(work.with_foreign_keys(work.statement(rule.keys(names)), on), work.most_keys(rule))
+    return _by_key(work, rule.new(names, keys.near), keys, on)
+
+
+@refreshed_rows.register
+def _(rule: Telescoped, work: RefreshWork) -> Found:
+    names, nears, keys = _settled_terms(rule.terms, work)
+    return Found(_by_content(work, rule.signed(names, nears)), keys)
+
+
+@refreshed_rows.register
+def _(rule: Grouped, work: RefreshWork) -> Found:
+    names, nears, _ = _settled_terms(rule.terms, work)
+    on, groups = work.named(rule.on), work.relations.keyed()
+    keys = groups.settle(work.with_foreign_keys(work.statement(rule.keys(names, nears)), on))
+    return _by_key(work, rule.new(groups, keys.near), keys, on)
+
+
+def _settled_terms(
+    terms: Sequence[Linear | Local], work: RefreshWork
+) -> tuple[list[KeyedRelations], list[Near | None], int]:
+    """The names that each term goes by, with its own keys where it has some, and how many keys there are in all."""
+    found: list[KeyedRelations] = []
+    nears: list[Near | None] = []
+    count = 0
+    for number, term in enumerate(terms):
+        names = work.relations.keyed(number)
+        local = term if isinstance(term, Local) else None
+        keys = names.settle(work.statement(local.keys(names)), work.most_keys(local)) if local else None
+        found.append(names)
+        nears.append(keys.near if keys else None)
+        count += keys.known.rows if keys else 0
+    return found, nears, count
+
+
+def _by_key(work: RefreshWork, statement: str, keys: SettledKeys, on: Sequence[str]) -> Found:
+    """The rows that the view holds of these keys become those that the statement gives."""
+    names = dict(zip(keys.rows.columns, on, strict=True))
+    ranges = tuple(replace(span, column=names[span.column]) for span in keys.known.ranges)
+    known = replace(keys.known, ranges=ranges)
+    new, held = work.rows(statement), work.held.rows
+    compiled = replace_keys(held, new, keys.rows.toDF(*on), on, known, volatile=work.volatile)
+    return Found(compiled, keys.known.rows)
 
 
 def _by_content(work: RefreshWork, statement: str) -> Compiled:
-    signed = work.rows(statement, WEIGHT)
-    table = work.attempt.table
+    """Rows enter the view, and leave it, as the signs of the statement say."""
+    signed, table = work.rows(statement, WEIGHT), work.attempt.table
     return change_contents(work.held.rows, signed, table.name, volatile=work.volatile, row_key=table.strategy.row_key)
-
-
-def _near(known: Profile, column: str, number: int) -> str | None:
-    """A condition by which files without any of the keys are not read."""
-    span = next((each for each in known.ranges if each.column == f"k{number}"), None)
-    if span is None:
-        return None
-    near = within(column, span)
-    return f"({near} OR {column} IS NULL)" if known.null_keys else near
 
 
 def _check_shrink(attempt: Attempt, compiled: Compiled) -> None:

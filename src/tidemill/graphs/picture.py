@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+Item = TypeVar("Item")
 
 
 class Shape(StrEnum):
@@ -93,7 +95,7 @@ def tree(picture: Picture) -> list[Line]:
             box,
             tuple(picture.by_id[read] for read in dict.fromkeys(box.reads) if read != _parent(picture, box)),
         )
-        for branch, box in _walk(below, None, "", "")
+        for branch, box in branched(below.get(None, []), lambda box: below.get(box.id, []))
     ]
 
 
@@ -101,15 +103,15 @@ def _parent(picture: Picture, box: Box) -> str | None:
     return max(box.reads, key=picture.depths.__getitem__, default=None)
 
 
-def _walk(below: dict[str | None, list[Box]], parent: str | None, here: str, under: str) -> Iterator[tuple[str, Box]]:
-    """Boxes with their branches, each followed by what stands below it."""
-    boxes = below.get(parent, [])
-    for box in boxes:
-        is_root, is_last = parent is None, box is boxes[-1]
-        branch = here if is_root else f"{under}{'└─ ' if is_last else '├─ '}"
-        deeper = under if is_root else f"{under}{'   ' if is_last else '│  '}"
-        yield branch, box
-        yield from _walk(below, box.id, "", deeper)
+def branched(
+    items: Sequence[Item], below: Callable[[Item], Sequence[Item]], under: str | None = None
+) -> Iterator[tuple[str, Item]]:
+    """Items with their branches, each followed by what stands below it; those at the top have none."""
+    for number, item in enumerate(items):
+        is_last = number == len(items) - 1
+        yield "" if under is None else f"{under}{'└─ ' if is_last else '├─ '}", item
+        deeper = "" if under is None else f"{under}{'   ' if is_last else '│  '}"
+        yield from branched(below(item), below, deeper)
 
 
 _SHAPES = {

@@ -19,6 +19,17 @@ A rule has `name`, `key` and `why` for people, `on` and `by_content`, and SQL te
     Local    keys(names)                                     distinct k0, k1, … of the changed rows, settled as names.keys
              new(names, near)                                the rows of these keys; on[i] is the output column of k_i
              signed(names, near)                             view.output + __w; for by_content (on is empty)
+    Telescoped  signed([names, …], [near, …])                one for each of its `terms`, which are Linear or Local
+    Grouped  keys([names, …], [near, …])                     one for each of its `terms`: the groups, to be settled
+             new(names, near)                                the rows of the groups that are names.keys here
+    Summed   initial(names)                                  the whole state (`state` are its columns), at a full refresh
+             change([names, …], [near, …])                   what comes to the state; to be settled
+             merged(state, change)                           new rows of its groups (`key_columns`), n = 0 where gone
+             beyond(state)                                   None, or SQL that has to count 0, else another rule is due
+             groups(change), visible(state, keys)            the view's keys and rows; all rows where `on` is empty
+
+Linear and Local have `terms` too, themselves. So for every rule: for each term that is local, settle `term.keys(names)`
+and give it names with these keys.
 
 `near(column, n)` gives a condition in Spark SQL on the column (its SQL, such as "`_u`.`l_orderkey`") that all values
 of the key n meet, NULL included, or None. All texts take `dialect="spark"`. Names of relations are one identifier each.
@@ -28,10 +39,25 @@ Cut tables are never needed for exactness where they did not change, but pieces 
 parts only: an error of arithmetic that only these raise calls for a full refresh.
 """
 
+from tidemill.ivm.grouped import Grouped
 from tidemill.ivm.reading import Occurrence
 from tidemill.ivm.refusal import NotIncremental
 from tidemill.ivm.rendering import Names
-from tidemill.ivm.rules import Linear, Local
+from tidemill.ivm.rules import Linear, Local, Telescoped
+from tidemill.ivm.sums import Summed
 from tidemill.ivm.view import BlockText, Rule, ViewQuery, analyse
 
-__all__ = ["BlockText", "Linear", "Local", "Names", "NotIncremental", "Occurrence", "Rule", "ViewQuery", "analyse"]
+__all__ = [
+    "BlockText",
+    "Grouped",
+    "Linear",
+    "Local",
+    "Names",
+    "NotIncremental",
+    "Occurrence",
+    "Rule",
+    "Summed",
+    "Telescoped",
+    "ViewQuery",
+    "analyse",
+]

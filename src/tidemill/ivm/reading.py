@@ -241,6 +241,7 @@ def _rename(query: exp.Expr, names: list[str]) -> None:
             exp.alias_(each.unalias(), name, quoted=True) for each, name in zip(query.expressions, names, strict=True)
         ]
         query.set("expressions", named)
+        query.set("order", None)  # by names that may be gone, and without LIMIT for nothing
 
 
 def _spell_out_windows(select: exp.Select) -> None:

@@ -50,6 +50,10 @@ def of(alias: str, name: str) -> exp.Column:
     return exp.Column(this=named(name), table=named(alias))
 
 
+def column(name: str) -> exp.Column:
+    return exp.Column(this=named(name))
+
+
 def fill(tree: exp.Query, places: Mapping[int, exp.Expr]) -> exp.Query:
     """A copy of the tree in which relations or queries stand in the places of the occurrences."""
     tree = tree.copy()

@@ -11,7 +11,7 @@ from tidemill.ivm import rendering as sql
 from tidemill.ivm.linear import weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tidemill.ivm.blocks import Block
     from tidemill.ivm.pieces import Pieces
@@ -57,6 +57,10 @@ class Linear:
     on: tuple[str, ...] = ()
 
     @property
+    def terms(self) -> tuple[Term, ...]:
+        return (self,)
+
+    @property
     def key(self) -> str:
         return ", ".join(sorted({self.body.occurrences[each].table for each in self.changed}))
 
@@ -89,6 +93,10 @@ class Local:
     on: tuple[str, ...] = ()
 
     name = "local"
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return (self,)
 
     @property
     def by_content(self) -> bool:
@@ -161,3 +169,38 @@ def _cut(occurrence: Occurrence, parts: Mapping[int, str], names: Names, near: N
 def _equation(pieces: Pieces, occurrences: Mapping[int, Occurrence]) -> str:
     """`o_orderkey = l_orderkey`: the columns of the class, each name once, in the order of the tables."""
     return " = ".join(dict.fromkeys(pieces.cuts[number] for number in occurrences if number in pieces.cuts))
+
+
+Term = Linear | Local
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Telescoped:
+    """Several changed tables without a common key: each of the terms is for some of them.
+
+    In a term the tables of those before it are meant as they are now, the tables of those after it as they were.
+    """
+
+    terms: tuple[Term, ...]
+
+    name = "telescoped"
+    by_content = True
+    on: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return "; ".join(each.key for each in self.terms)
+
+    @property
+    def why(self) -> str:
+        return "; ".join(f"{each.name} in {each.key}" for each in self.terms)
+
+    def signed(self, names: Sequence[Names], near: Sequence[Near | None] = (), dialect: str = "spark") -> str:
+        """The view's columns and `__w`; names, with the settled keys, and literals for each term by itself."""
+        return sql.render(signed_by(self.terms, names, near), dialect)
+
+
+def signed_by(terms: Sequence[Term], names: Sequence[Names], near: Sequence[Near | None] = ()) -> exp.Query:
+    """What all terms give together."""
+    nears = [*near, *(None for _ in terms[len(near) :])]
+    return sql.all_of([term.signed_tree(*each) for term, *each in zip(terms, names, nears, strict=True)])

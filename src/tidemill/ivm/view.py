@@ -11,20 +11,21 @@ from tidemill.frontends.sql import volatile_columns
 from tidemill.ivm.blocks import SelectBlock, SetBlock, all_blocks, build, children_of, owner_of
 from tidemill.ivm.exact import drifting
 from tidemill.ivm.linear import check_linear, is_linear
-from tidemill.ivm.pieces import Locality
+from tidemill.ivm.grouped import Grouped, grouping_of
 from tidemill.ivm.reading import own_nodes, read_query
 from tidemill.ivm.refusal import NotIncremental
 from tidemill.ivm.rendering import fill, relation, render
-from tidemill.ivm.rules import Body, Linear, Local
+from tidemill.ivm.rules import Body, Linear, Local, Telescoped
+from tidemill.ivm.sums import Summed, totals_of
+from tidemill.ivm.telescope import Chooser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tidemill.ivm.blocks import Block
-    from tidemill.ivm.pieces import Pieces
     from tidemill.ivm.reading import Occurrence
 
-Rule = Linear | Local
+Rule = Linear | Local | Summed | Grouped | Telescoped
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +114,36 @@ class ViewQuery:
 
     def rules(self, changed: frozenset[str]) -> tuple[Rule, ...]:
         """All rules for a change of these tables, the most promising first."""
-        numbers = self._numbers(changed)
+        return tuple(self._rules(self._numbers(changed)))
+
+    def _rules(self, numbers: frozenset[int]) -> Iterator[Rule]:
         body = Body(self.block, self.by_number)
+        chooser = Chooser(self.block, self.by_number, self.types)
         firm = drifting(self.block, self.types) is None
-        found: list[Rule] = []
         if firm and is_linear(self.block, numbers):
-            found.append(Linear(body, numbers))
-        pieces = self._pieces(numbers)
-        found += [Local(body, numbers, (each,), _first_of(body.output, each.out)) for each in pieces if each.out]
+            yield Linear(body, numbers)
+        pieces = chooser.pieces(numbers)
+        yield from (Local(body, numbers, (each,), _first_of(body.output, each.out)) for each in pieces if each.out)
+        if summed := self._summed(body, numbers):
+            yield summed
+        if grouped := self._grouped(body, numbers, is_firm=firm):
+            yield grouped
         if firm:
-            found += [Local(body, numbers, (each,)) for each in pieces if not each.out]
-        return tuple(found)
+            yield from (Local(body, numbers, (each,)) for each in pieces if not each.out)
+            if telescoped := chooser.telescoped(numbers):
+                yield telescoped
+
+    def _summed(self, body: Body, numbers: frozenset[int]) -> Summed | None:
+        totals = totals_of(self.block, self.types)
+        rows = totals and Chooser(totals.body(), self.by_number, self.types).signed(numbers)
+        return Summed(body, totals, rows) if totals and rows else None
+
+    def _grouped(self, body: Body, numbers: frozenset[int], *, is_firm: bool) -> Grouped | None:
+        grouping = grouping_of(self.block, numbers, self.types, is_firm=is_firm)
+        if grouping is None:
+            return None
+        rows = Chooser(grouping.body(), self.by_number, self.types).signed(numbers)
+        return Grouped(body, grouping, rows) if rows else None
 
     def _numbers(self, changed: frozenset[str]) -> frozenset[int]:
         lower = {each.lower() for each in changed}
@@ -132,13 +152,8 @@ class ViewQuery:
             raise ValueError(f"the query reads none of {', '.join(sorted(changed))}")
         return numbers
 
-    def _pieces(self, numbers: frozenset[int]) -> list[Pieces]:
-        used = {n: {name: self.types[n][name] for name in each.used} for n, each in self.by_number.items()}
-        found = [each for each in Locality(used, numbers).pieces(self.block) if numbers <= each.cuts.keys()]
-        return sorted(found, key=lambda each: (-len(each.cuts), -len(set(each.cuts.values()))))
-
     def _refusal(self, numbers: frozenset[int]) -> NotIncremental:
-        pieces = self._pieces(numbers)
+        pieces = Chooser(self.block, self.by_number, self.types).pieces(numbers)
         call = drifting(self.block, self.types)
         if call is not None and (pieces or is_linear(self.block, numbers)):
             told = call.sql(dialect="spark")

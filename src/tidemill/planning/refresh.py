@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tidemill.ivm import NotIncremental, analyse
+from tidemill.display import size_text
+from tidemill.ivm import Grouped, Local, NotIncremental, analyse
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.windows import FIRST_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from tidemill.errors import Origin
     from tidemill.formats.row_changes import InputChanges
     from tidemill.ivm import Rule, ViewQuery
+    from tidemill.model.query import Producer
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
 
+_PROTECTED = "its history is protected (reset_allowed = false), which only a whole result can keep"
 _DISTURBED = "somebody else changed its rows since the last run"
-DECLARED_FULL = "refresh = full: its query is computed whole, and what differs is written"
+_WITH_STATE = "summed"
+_DECLARED_FULL = "its declaration says refresh = full"
 _MOST_CHANGED = 0.2  # of the rows of an input that is not small; then all of it is read as soon
 _FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner than changes are looked for
 
@@ -31,7 +35,8 @@ class InputState:
     """A table that a view reads: its version now, and what its log tells of the rows since the recorded one.
 
     `written` are the names by which the query calls it, `types` those of its columns. `changes` is None where nothing
-    has changed, or where `recorded` is None: nobody knows what the view has read of it.
+    has changed, or where `recorded` is None: nobody knows what the view has read of it. One that is `pending` is
+    brought up to date by an earlier step of the run that is planned; it may not be there yet.
     """
 
     name: str
@@ -42,10 +47,22 @@ class InputState:
     changes: InputChanges | None = None
     rows: int | None = None
     size: int | None = None
+    pending: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The name that people know it by: that of the query."""
+        return next(iter(self.written), self.name)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether a run has to make it first."""
+        return self.pending and self.content is None
 
     @property
     def is_changed(self) -> bool:
-        return self.content is None or self.content != self.recorded
+        """Whether its rows are others than those that the last run read, or may be by then."""
+        return self.pending or self.content is None or self.content != self.recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,11 @@ class ViewInputs:
         """The bytes of all of them, where that is known."""
         sizes = [each.size for each in self.states]
         return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    def after(self, earlier: Collection[str]) -> ViewInputs:
+        """The same in a run whose earlier steps bring these tables up to date, by their names in lower case."""
+        states = (replace(each, pending=each.pending or each.name.lower() in earlier) for each in self.states)
+        return replace(self, states=tuple(states))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +120,35 @@ def plan_refresh(
     if base is None:
         return RefreshPlan(FIRST_RUN, inputs)
     if table.strategy.refresh is Refresh.FULL:
-        return RefreshPlan(DECLARED_FULL, inputs, DECLARED_FULL)
+        return RefreshPlan(f"full refresh: {_DECLARED_FULL}", inputs, _DECLARED_FULL)
     if inputs is None:
-        return RefreshPlan("what changed in its inputs is read, where their logs tell")
+        return RefreshPlan("what has changed in its inputs is read, where their logs say")
     if unsafe is not None:
-        return _whole(table, inputs, NotIncremental(unsafe))
+        return _whole(table, inputs, unsafe, table.origin)
     try:
         return _by_changes(table, base, inputs)
     except NotIncremental as why:
-        return _whole(table, inputs, why)
+        return _whole(table, inputs, why.reason)
 
 
-def _whole(table: Table, inputs: ViewInputs, why: NotIncremental) -> RefreshPlan:
-    wanted = table.strategy.refresh is Refresh.INCREMENTAL
-    place = _place(table, why)
-    return RefreshPlan(f"full refresh: {why.reason}", inputs, why.reason, place=place, refused=wanted)
+def _whole(table: Table, inputs: ViewInputs, why: str, place: Origin | None = None) -> RefreshPlan:
+    refused = table.strategy.refresh is Refresh.INCREMENTAL
+    what = f"fails: {why}, and refresh = incremental allows no full refresh" if refused else f"full refresh: {why}"
+    reason = f"{what} · {place}" if place else what
+    return RefreshPlan(reason, inputs, why, place=place, refused=refused)
 
 
 def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan:
-    record = base.record
-    _check_declaration(table, base, record)
+    _check_record(table, base)
+    check_declaration(table)
     if inputs.own is not None and inputs.own.how is None:
         raise NotIncremental(f"{_DISTURBED}: {inputs.own.refusal}")
     _check_inputs(inputs)
-    view = analyse(inputs.text, _types(inputs.states))
-    rule = view.rule(frozenset(name for each in inputs.changed for name in each.written))
+    try:
+        view = view_of(inputs)
+        rule, *_ = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))
+    except NotIncremental as why:
+        return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
     if inputs.own is not None and not rule.on:
         raise NotIncremental(f"{_DISTURBED}, and no key tells which of them to compute again")
     if table.strategy.refresh is Refresh.AUTO:
@@ -130,20 +156,50 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
 
 
-def _check_declaration(table: Table, base: Snapshot, record: Record | None) -> None:
-    """What the table holds is the same query's, over inputs that the record names, and nobody else changed it."""
-    query = table.producer
-    assert isinstance(query, Query)  # noqa: S101  a view has one
+def rules_of(view: ViewQuery, changed: frozenset[str]) -> tuple[Rule, ...]:
+    """The rules for a change of these tables, the best first; those are left out that keep sums beside the view."""
+    best = view.rule(changed)
+    found = tuple(each for each in view.rules(changed) if each.name != _WITH_STATE)
+    if not found:
+        raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
+    return found
+
+
+def view_of(inputs: ViewInputs) -> ViewQuery:
+    """The query, analysed over the columns that its inputs have; `NotIncremental` where it can never be."""
+    unknown = next((each for each in inputs.states if each.types is None), None)
+    if unknown is not None:
+        raise NotIncremental(_without_columns(unknown))
+    return analyse(inputs.text, {name: each.types or {} for each in inputs.states for name in each.written})
+
+
+def _check_record(table: Table, base: Snapshot) -> None:
+    """What the table holds is the same query's, over inputs that the record names."""
+    record = base.record
     if record is None:
         raise NotIncremental("its rows have no record: it was made elsewhere")
     if record.sql_hash != table.sql_hash:
         raise NotIncremental("its query changed")
     if record.config_hash != table.config_hash:
         raise NotIncremental("its declaration changed")
-    if not table.reset_allowed or base.resists_reset:
-        raise NotIncremental("its history is protected (reset_allowed = false), which only a whole result can keep")
+    if base.resists_reset:
+        raise NotIncremental(_PROTECTED)
+
+
+def check_declaration(table: Table) -> None:
+    """`NotIncremental` where what is declared of the table prevents it, in this run and in all others."""
+    if table.strategy.refresh is Refresh.FULL:
+        raise NotIncremental(_DECLARED_FULL)
+    if not table.reset_allowed:
+        raise NotIncremental(_PROTECTED)
     if table.checks:
         raise NotIncremental("it has checks, which are run on all of its rows")
+    if isinstance(table.producer, Query):
+        check_repeatable(table.producer)
+
+
+def check_repeatable(query: Query) -> None:
+    """`NotIncremental` where the query gives other rows over the same inputs."""
     if query.parameters:
         raise NotIncremental(f"@{query.parameters[0]} may have another value in each run")
     if query.clock:
@@ -157,55 +213,65 @@ def _check_inputs(inputs: ViewInputs) -> None:
         raise NotIncremental("its inputs are unchanged")
     for each in inputs.states:
         if each.content is None:
-            raise NotIncremental(f"{each.name} has no versions: LOAD it into a table to follow its changes")
+            raise NotIncremental(_without_columns(each))
         if each.recorded is None:
-            raise NotIncremental(f"the last run did not record a version of {each.name}")
+            raise NotIncremental(f"the last run recorded no version of {each.shown}")
         if each.changes is not None and each.changes.how is None:
-            raise NotIncremental(f"{each.name}: {each.changes.refusal}")
-        if each.types is None:
-            raise NotIncremental(f"the columns of {each.name} are not known without Spark")
+            raise NotIncremental(f"{each.shown}: {each.changes.refusal}")
+
+
+def _without_columns(state: InputState) -> str:
+    """Why an input has no columns that could be known without Spark."""
+    if state.is_missing:
+        return f"{state.shown} is not there yet"
+    if state.content is None:
+        return f"{state.shown} has no versions: LOAD it into a table to follow its changes"
+    return f"the columns of {state.shown} are not known without Spark"
 
 
 def _check_cost(inputs: ViewInputs) -> None:
     """Looking for changes pays where little of much has changed; rules of thumb, measured by `make bench`."""
     if inputs.size is not None and inputs.size < _FEW_BYTES:
-        raise NotIncremental(f"its inputs are small ({_megabytes(inputs.size)}), and read whole sooner")
+        raise NotIncremental(f"its inputs are small ({size_text(inputs.size)}), so that reading them whole is faster")
     for each in inputs.changed:
-        rows = _changed_rows(each)
+        rows = changed_rows(each)
         if rows and each.rows and rows > _MOST_CHANGED * each.rows:
-            raise NotIncremental(f"{rows / each.rows:.0%} of the rows of {each.name} may have changed")
+            most = f"at most {rows:,} changed rows of {each.shown}, which has {each.rows:,}"
+            raise NotIncremental(f"{most}: reading all of them is faster")
 
 
-def _changed_rows(state: InputState) -> int | None:
+def changed_rows(state: InputState) -> int | None:
+    """At most so many rows of an input came or went, where its log says."""
     changes = state.changes
-    if changes is None or changes.added is None or changes.removed is None:
+    if state.pending or changes is None or changes.added is None or changes.removed is None:
         return None
     return changes.added + changes.removed
 
 
 def _reason(inputs: ViewInputs, rule: Rule) -> str:
-    parts = []
-    for each in inputs.changed:
-        rows = _changed_rows(each)
-        parts.append(f"changes of {each.name}" if rows is None else f"at most {rows:,} changed rows of {each.name}")
-    key = [f"by {rule.key}"] if rule.key else []
+    """`at most 348 changed rows of orders and 2 of customers · by o_orderkey`."""
+    counted = [(rows, each.shown) for each in inputs.changed if (rows := changed_rows(each)) is not None]
+    parts = [f"{rows:,} of {name}" for rows, name in counted[1:]]
+    if counted:
+        rows, name = counted[0]
+        parts.insert(0, f"at most {rows:,} changed row{'' if rows == 1 else 's'} of {name}")
+    parts += [
+        f"what this run changes in {each.shown}" if each.pending else f"changed rows of {each.shown}"
+        for each in inputs.changed
+        if changed_rows(each) is None
+    ]
+    by = f"by {rule.key}" if rule.name in {Local.name, Grouped.name} else rule.name
     repaired = ["rows that somebody else changed are computed again"] if inputs.own is not None else []
-    return f"incremental: {' · '.join([', '.join(parts), *key, *repaired])}"
+    return f"incremental: {' · '.join([' and '.join(parts), by, *repaired])}"
 
 
-def _types(states: Sequence[InputState]) -> dict[str, Mapping[str, str]]:
-    return {name: each.types or {} for each in states for name in each.written}
-
-
-def _place(table: Table, why: NotIncremental) -> Origin | None:
-    query = table.producer
-    if why.line is None or not isinstance(query, Query):
+def place_of(query: Producer | None, inputs: ViewInputs, why: NotIncremental) -> Origin | None:
+    """Where in a file stands what prevents it; the beginning of the query where that has no single place."""
+    if not isinstance(query, Query):
         return None
-    return query.at(why.line, why.column or 0, why.word or "")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1024 / 1024:,.1f} MiB"
+    if why.line is None or inputs.text != query.text:  # with views inside it is a text of ours
+        return query.origin
+    return query.at(why.line, (why.column or 1) - 1, why.word or "")
 
 
 def recorded_versions(record: Record | None, name: str) -> Mapping[str, str]:

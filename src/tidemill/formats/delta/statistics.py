@@ -29,7 +29,8 @@ class FileStatistics:
     """The statistics of the files of a table, as it was opened."""
 
     def __init__(self, table: deltalake.DeltaTable) -> None:
-        self._files = pa.table(table.get_add_actions())
+        actions = pa.RecordBatchReader.from_stream(table.get_add_actions())  # pa.table(…) would load pandas
+        self._files = actions.read_all()
         self._fields: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
 
     def reach(self, ranges: Sequence[KeyRange]) -> Reach:

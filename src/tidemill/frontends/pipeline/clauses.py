@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tidemill.frontends.pipeline.declarations import Mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind
-from tidemill.frontends.tables import NAMES, SETTINGS, TEXT
+from tidemill.frontends.tables import MATERIALIZED_VIEW, NAMES, SETTINGS, TEXT
 from tidemill.model.cursor import UNITS, Duration
 from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidemill.model.mistakes import Span
     from tidemill.model.strategy import Strategy
 
+VIEW_STATEMENT = "CREATE MATERIALIZED VIEW"
 STATEMENT_WORDS = ("SET", "INCLUDE", "SOURCE", "LOAD", "CREATE", "EXPORT", "IF")
 _BLOCK = {"ELSE", "ELSEIF"}
 _MISSING_SEMICOLON = ("language.missing_semicolon", "this statement does not end", "write ; here")
@@ -275,8 +276,19 @@ def read_options(given: JsonObject, statement: str) -> dict[str, OptionValue]:
             remedy = suggestion(name, SETTINGS, f"the options are {', '.join(SETTINGS)}")
             problem = f"{statement} has no option {name}"
             raise FileError("language.unknown_option", problem, remedy, span=given.place(name))
+        _check_statement(given, name, statement)
         found[name] = _read(given, name, SETTINGS[name].read)
     return found
+
+
+def _check_statement(given: JsonObject, name: str, statement: str) -> None:
+    """Some options are for materialized views alone, and some make no sense for them."""
+    kinds = SETTINGS[name].kinds
+    for_views, in_view = MATERIALIZED_VIEW in kinds, statement == VIEW_STATEMENT
+    if (in_view and kinds and not for_views) or (not in_view and kinds == (MATERIALIZED_VIEW,)):
+        remedy = f"it is for {VIEW_STATEMENT}" if for_views else "leave it out: the view is what its query gives"
+        problem = f"{statement} takes no {name}"
+        raise FileError("language.misplaced_option", problem, remedy, span=given.place(name))
 
 
 def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from tidemill.frontends.pipeline.clauses import (
     EXPORT_MODES,
     LOAD_MODES,
     TABLE_MODES,
+    VIEW_STATEMENT,
     export_end,
     query_end,
     read_lookback,
@@ -99,10 +100,13 @@ def read_create_table(reader: TokenReader, names: Names, into: DeclarationCollec
 
 
 def _read_materialized_view(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
-    statement = "CREATE MATERIALIZED VIEW"
+    statement = VIEW_STATEMENT
     reader.expect("VIEW", "CREATE MATERIALIZED", f"{statement} name AS SELECT …;")
     table = _declared_table(reader, names.declare_table, statement, f"write {statement} daily AS SELECT …;")
     given = read_object(reader, "OPTIONS") if reader.take("OPTIONS") else None
+    if reader.at("MODE"):
+        remedy = "leave it out: the view is what its query gives, whichever way its rows enter"
+        reader.fail_here(f"{statement} takes no MODE", remedy)
     options = _options(given, statement)
     _expect_as(reader, statement, ("OPTIONS",))
     expect_query(reader, "AS")
