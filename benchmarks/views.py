@@ -28,7 +28,8 @@ ROWS, THIRD = 10_000_000, 3
 CHANGED_ROWS, CHANGED_KEYS = 10_000, 1_000
 PER_KEY = 10  # rows of each
 CUSTOMERS, PRODUCTS = 100_000, 10_000
-OURS, FULL, HAND = "incremental", "full", "by_hand"
+OURS, FULL, HAND = "by_changes", "whole", "by_hand"
+REFRESH = {OURS: "incremental", FULL: "full"}
 WARM_UP = 2  # rounds before the clock counts
 
 _WIDE = (
