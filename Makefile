@@ -1,6 +1,6 @@
 # Everything from a fresh machine with Python 3.11 and Java 17: `make demo` shows it, `make test` proves it.
 .DEFAULT_GOAL := help
-.PHONY: help setup test pytest lint demo bench soak lock
+.PHONY: help setup test pytest lint demo bench soak mutants lock
 bin := .venv/bin
 
 help:
@@ -10,6 +10,7 @@ help:
 	@echo 'make lint    all checks but pytest'
 	@echo 'make bench   how fast it is, against a plain MERGE (takes long)'
 	@echo 'make soak    what takes long: random histories by the hundred, and a cluster of processes'
+	@echo 'make mutants bugs planted in the rules of view maintenance: the fuzzer has to find each'
 	@echo 'make lock    renew requirements.lock from pyproject.toml'
 
 setup:
@@ -45,6 +46,9 @@ soak: setup
 	@$(bin)/pytest -m slow $(ARGS)
 	@$(bin)/pytest tests/acceptance/test_incremental_equals_full.py --histories 400 $(ARGS)
 	@$(bin)/pytest tests/parquet/test_kills.py --kills 300 --rounds 50 $(ARGS)
+
+mutants: setup
+	@$(bin)/python tests/ivm/mutants.py
 
 # No address of a registry and no path of this machine may enter the lock (docs/adr/0002).
 lock: setup

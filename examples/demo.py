@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
 
 LAST_SEEN = datetime(2024, 1, 31, 21, tzinfo=UTC)  # the newest row of the first load, and so its watermark
 LOOKBACK = "6 hours"

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import tokenize
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,11 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "tidemill"
 STRATEGIES = ("declare/strategies.py", "model/strategy.py")
 ROOMS_OF_FORMATS = {"formats", "stores", "dataset"}
-FRONT_ENDS = {"frontends", "project", "language", "models"}
+FRONT_ENDS = {"frontends", "project", "language", "models", "typing.py"}  # the last: what a model's metadata may say
 _FORMAT = re.compile(r"(?<!time)delta|parquet", re.IGNORECASE)
+_FILES = "sources"  # where Parquet is a type of files, beside CSV, JSON and ORC, and no table format
+_TABLE_FORMAT = re.compile(r"(?<!time)delta", re.IGNORECASE)
+_COMMANDS = "cli"  # whose help is prose for users: a sentence there may name what it is about, a key or a name may not
 _LOADED = re.compile(r"^import '(tidemill[\w.]*)' #", re.MULTILINE)  # also those that a registry names
 _NO_CODE = {
     tokenize.COMMENT,
@@ -112,11 +115,15 @@ class File:
 
     @property
     def names_a_format(self) -> bool:
+        """Whether its code names one; documentation and the names that users import do not count."""
         if self.room in ROOMS_OF_FORMATS | FRONT_ENDS:
             return False
-        docstrings = {id(node.value) for node in self._docstrings()}
-        words = (_words(node) for node in ast.walk(self.tree) if id(node) not in docstrings)
-        return any(_FORMAT.search(word) for found in words for word in found)
+        said = {id(node.value) for node in ast.walk(self.tree) if isinstance(node, ast.Expr)}  # also of fields
+        words = {word for node in ast.walk(self.tree) if id(node) not in said for word in _words(node)}
+        if self.room == _COMMANDS:
+            words = {word for word in words if len(word.split()) == 1}
+        named = _TABLE_FORMAT if self.room == _FILES else _FORMAT
+        return any(map(named.search, words - public_names()))
 
     @cached_property
     def _strategies_known(self) -> set[str]:
@@ -134,6 +141,14 @@ class File:
                 first = node.body[0]
                 if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                     yield first
+
+
+@cache
+def public_names() -> frozenset[str]:
+    """What users import from `tidemill`: these names are promises, and stay as they are."""
+    tree = File(PACKAGE / "__init__.py").tree
+    lists = (n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__")
+    return frozenset(name for found in lists for name in ast.literal_eval(found))
 
 
 def strategy_classes(files: list[File]) -> set[str]:

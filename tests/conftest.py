@@ -20,7 +20,7 @@ from tidemill.formats.delta import small
 from tidemill.model.project import SparkSettings
 from tidemill.spark import session
 from tidemill.spark.jars import DRIVERS, ensure_jars
-from tidemill.spark.settings import SMALL
+from tidemill.spark.jvm import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

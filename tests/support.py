@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from delta_rows import delta_table
 
+from tidemill import Table
+from tidemill.declarations import Append, Merge, Window
 from tidemill.execution.step import run_step
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.model.strategy import Append, Merge, Strategy
-from tidemill.model.table import Table, Window, lookback
+from tidemill.model.table import lookback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from tidemill.execution.results import StepResult
-    from tidemill.model.cursor import Cursor
-    from tidemill.sources.protocol import Reading
+    from tidemill import Cursor
+    from tidemill.execution import StepResult
+    from tidemill.model.strategy import Strategy
+    from tidemill.sources import Reading
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 EVENTS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC")), ("value", pa.string())])

@@ -35,10 +35,10 @@ if TYPE_CHECKING:  # the same names as in _HOMES
     from tidemill.model.record import Commit, Record
     from tidemill.model.strategy import MergeStrategy, Refresh
     from tidemill.model.table import SchemaPolicy, Table
+    from tidemill.planning import PlannedStep
     from tidemill.planning.explanation import Explanation
-    from tidemill.planning.plan import PlannedStep
+    from tidemill.sources import Dates, Run
     from tidemill.sources.http.fetch import Api
-    from tidemill.sources.protocol import Dates, Run
     from tidemill.verify.result import Verified, VerifiedTables
 
 __version__ = "0.1.0"
@@ -94,7 +94,7 @@ _HOMES = {
     "BackupResult": "tidemill.maintenance.backup",
     "Commit": "tidemill.model.record",
     "Cursor": "tidemill.model.cursor",
-    "Dates": "tidemill.sources.protocol",
+    "Dates": "tidemill.sources",
     "DropResult": "tidemill.api.logs",
     "Duration": "tidemill.model.cursor",
     "Explanation": "tidemill.planning.explanation",
@@ -104,12 +104,12 @@ _HOMES = {
     "MergeStrategy": "tidemill.model.strategy",
     "PastRun": "tidemill.ledger.past",
     "PastRuns": "tidemill.ledger.past",
-    "PlannedStep": "tidemill.planning.plan",
+    "PlannedStep": "tidemill.planning",
     "Project": "tidemill.api.project",
     "Record": "tidemill.model.record",
     "Refresh": "tidemill.model.strategy",
     "RestoreResult": "tidemill.maintenance.backup",
-    "Run": "tidemill.sources.protocol",
+    "Run": "tidemill.sources",
     "RunResult": "tidemill.api.results",
     "RunStep": "tidemill.api.results",
     "SchemaPolicy": "tidemill.model.table",

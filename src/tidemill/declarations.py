@@ -12,8 +12,8 @@ from tidemill.model.cursor import Condition, CurrentDate, StartVariable, Templat
 from tidemill.model.function import Expectation, Function, OnUnmet
 from tidemill.model.join import Join, JoinSide
 from tidemill.model.project import Masking
-from tidemill.model.query import Loaded, Query
-from tidemill.model.source import Load, Loads, Source
+from tidemill.model.query import Query
+from tidemill.model.source import Load, Loaded, Loads, Source
 from tidemill.model.strategy import Append, DeleteInsert, MaterializedView, Merge, Replace
 from tidemill.model.table import KeptRows, NullTime, Window
 

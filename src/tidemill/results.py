@@ -9,7 +9,7 @@ The results themselves are exported by `tidemill`: `RunResult`, `Verified`, `Tab
 """
 
 from tidemill.api.results import RunWindow
-from tidemill.formats.row_changes import RowsBy
+from tidemill.formats.port import RowsBy
 from tidemill.ivm import BlockText
 from tidemill.ledger.past import PastStep
 from tidemill.model.check import Checked, Expected, Place, Verdict

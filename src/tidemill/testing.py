@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from tidemill.errors import ArgumentError
 from tidemill.model.function import decoration_of
+from tidemill.sources import Run
 from tidemill.sources.frames import as_arrow, is_spark_frame
 from tidemill.sources.functions import called
 from tidemill.sources.http.fetch import remembering
-from tidemill.sources.protocol import Run
 from tidemill.spark.session import session_for
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.sources.protocol import Mode
+    from tidemill.sources import Mode
 
     Rows = list[dict[str, Any]]
     Frame: TypeAlias = DataFrame | pa.Table | pd.DataFrame | Rows

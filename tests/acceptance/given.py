@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 from delta_rows import delta_rows
 
+from tidemill import SchemaPolicy, Table
+from tidemill.declarations import NullTime, Window
 from tidemill.errors import TidemillError
 from tidemill.execution.step import run_step
-from tidemill.model.table import NullTime, SchemaPolicy, Table, Window, lookback
+from tidemill.model.table import lookback
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.strategy import Strategy
 
 NOW = datetime(2024, 1, 20, tzinfo=UTC)

@@ -12,9 +12,8 @@ import pytest
 from given import NOW, UTC_MICROS, bag, commits_nothing, frame, held, refused, step, table
 from pyspark.sql import functions as F
 
+from tidemill.declarations import Append, Query
 from tidemill.errors import ArgumentError, Origin
-from tidemill.model.query import Query
-from tidemill.model.strategy import Append
 
 if TYPE_CHECKING:
     from pathlib import Path

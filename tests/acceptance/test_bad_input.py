@@ -11,8 +11,9 @@ import pytest
 from given import bag, frame, held, refused, step, table
 
 import tidemill
+from tidemill import MergeStrategy
+from tidemill.declarations import Append, Merge, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError
-from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
 
 if TYPE_CHECKING:
     from pathlib import Path

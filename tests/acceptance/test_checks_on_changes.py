@@ -10,18 +10,31 @@ import pyarrow as pa
 import pytest
 from given import bag, commits_nothing, frame, held, refused, step, table
 
+from tidemill import MergeStrategy
 from tidemill.changes.checks import Checking
+from tidemill.declarations import (
+    AcceptedValues,
+    Append,
+    DeleteInsert,
+    Holds,
+    Merge,
+    NotNull,
+    Relationships,
+    Replace,
+    RowCount,
+    Severity,
+    Unique,
+)
 from tidemill.errors import ArgumentError, CheckError
 from tidemill.execution.checks import FailedChecksError
-from tidemill.model.check import AcceptedValues, Holds, NotNull, Place, Relationships, RowCount, Severity, Unique
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill.results import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidemill import Table
     from tidemill.errors import TidemillError
-    from tidemill.execution.results import StepResult
-    from tidemill.model.table import Table
+    from tidemill.execution import StepResult
 
 ROWS = {"id": pa.int64(), "v": pa.string(), "at": pa.int64()}
 UNIQUE, ODD = Unique(("V",)), Holds("v <> 'odd'")

@@ -19,7 +19,7 @@ from delta_rows import delta_table
 from given import UTC_MICROS, commits_nothing, step, table
 from pyspark.sql import functions as F
 
-from tidemill.model.strategy import Append, DeleteInsert, Merge
+from tidemill.declarations import Append, DeleteInsert, Merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.model.table import Table
+    from tidemill import Table
 
 pytestmark = pytest.mark.small_tables
 STRATEGIES = {"append": Append(), "merge": Merge(("id",)), "delete_insert": DeleteInsert()}

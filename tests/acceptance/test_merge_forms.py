@@ -18,7 +18,7 @@ from given import commits_nothing, frame, held, refused, version
 
 import tidemill
 from tidemill import MergeStrategy
-from tidemill.api.arguments import merge_table
+from tidemill.api import merge_table
 from tidemill.api.merging import run_merge
 
 if TYPE_CHECKING:

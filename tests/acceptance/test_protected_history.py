@@ -8,7 +8,8 @@ import pyarrow as pa
 from given import bag, commits_nothing, frame, held, refused, step, table
 
 import tidemill
-from tidemill.model.strategy import DeleteInsert, Merge, MergeStrategy, Replace
+from tidemill import MergeStrategy
+from tidemill.declarations import DeleteInsert, Merge, Replace
 
 if TYPE_CHECKING:
     from pathlib import Path

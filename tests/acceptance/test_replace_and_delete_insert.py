@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 from given import bag, commits_nothing, frame, held, refused, step, table
 
+from tidemill.declarations import DeleteInsert, Replace
 from tidemill.errors import ArgumentError
-from tidemill.model.strategy import DeleteInsert, Replace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
 
 PLAIN = {"id": pa.int64(), "v": pa.string()}
 SALES = {"day": pa.date32(), "region": pa.string(), "v": pa.int64()}

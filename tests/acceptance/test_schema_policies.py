@@ -12,8 +12,8 @@ from delta.tables import DeltaTable, IdentityGenerator
 from given import commits_nothing, frame, held, refused, step, table
 
 import tidemill
+from tidemill.declarations import Append, DeleteInsert, Merge
 from tidemill.errors import SchemaError
-from tidemill.model.strategy import Append, DeleteInsert, Merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.model.table import Table
+    from tidemill import Table
 
 TYPES = {"id": pa.int64(), "v": pa.string(), "old": pa.string(), "new": pa.int32()}
 HELD = {1: {"id": 1, "v": "a", "old": "x"}, 2: {"id": 2, "v": "b", "old": None}}

@@ -12,13 +12,15 @@ from given import UTC_MICROS, bag, commits_nothing, frame, held, refused, step, 
 
 import tidemill
 from tidemill import MergeStrategy
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace
 from tidemill.errors import MergeError
-from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace, Strategy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.model.strategy import Strategy
 
 BIG, TEXT = pa.int64(), pa.string()
 

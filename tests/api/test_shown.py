@@ -6,10 +6,9 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import tidemill
-from tidemill.api.results import MergeResult, RunResult, RunStep
+from tidemill import MergeResult, PastRun, PastRuns, RunResult, RunStep, Verified, VerifiedTables
 from tidemill.errors import MergeError
-from tidemill.ledger.past import PastRun, PastRuns, PastStep
-from tidemill.verify.result import Found, Kind, Verified, VerifiedTables
+from tidemill.results import Found, Kind, PastStep
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ import pytest
 from tidemill.changes import match
 from tidemill.changes.match import CHANGED, NEW, SAME, Match
 from tidemill.changes.profile import profile
+from tidemill.declarations import Merge
 from tidemill.formats.base import Change, Target
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.model.strategy import Merge
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from tidemill.changes.apply import rows_after
 from tidemill.changes.profile import profile
 from tidemill.changes.replace_keys import change_contents, replace_keys
 from tidemill.errors import StateError
-from tidemill.formats.row_changes import WEIGHT
+from tidemill.formats.port import WEIGHT
 from tidemill.model.record import Counts
 
 if TYPE_CHECKING:

@@ -5,21 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tidemill.changes.checks import violation
+from tidemill.declarations import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.errors import Origin
+from tidemill.execution import worst
 from tidemill.execution.checks import FailedChecksError, warnings
-from tidemill.model.check import (
-    AcceptedValues,
-    Checked,
-    Holds,
-    NotNull,
-    Place,
-    Relationships,
-    RowCount,
-    Severity,
-    Unique,
-    Verdict,
-    worst,
-)
+from tidemill.results import Checked, Place, Verdict
 
 COMING, HERE = Place("shop.orders", entering=True), Place("shop.orders", entering=False)
 

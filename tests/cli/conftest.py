@@ -15,9 +15,9 @@ import deltalake
 import pytest
 from click.testing import CliRunner, Result
 
+from tidemill import Record
 from tidemill.cli.main import tidemill
 from tidemill.formats.delta.log import APP_ID
-from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -289,10 +289,10 @@ def test_a_table_that_others_made_or_took_rows_from_is_asked_by_the_run(runs, mo
     assert later["filter"].startswith("(`updated_at` >= <watermark> - INTERVAL 3 HOURS")
     holds = "<watermark> is the highest updated_at that the table holds: "
     assert later["notes"][0] == f"{holds}the table was made by others, so the run asks its rows"
-    model(MERGE, name="robbed")
-    robbed = make_table("my_schema.robbed", ROWS, progress=WATERMARK)
-    deltalake.DeltaTable(robbed).delete("id = 1")
-    _, later = runs("my_schema.robbed")
+    model(MERGE, name="versions_with_removals")
+    versions_with_removals = make_table("my_schema.versions_with_removals", ROWS, progress=WATERMARK)
+    deltalake.DeltaTable(versions_with_removals).delete("id = 1")
+    _, later = runs("my_schema.versions_with_removals")
     assert later["notes"][0] == f"{holds}somebody else removed rows, so the run asks its rows"
 
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from pace import second
 
+from tidemill import Record
 from tidemill.cli import render
 from tidemill.formats.registry import keep_view
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.ledger import Ledger, Step, ledger_file
 from tidemill.model.cursor import cursor
-from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidemill import RestoreResult, Table
 from tidemill.cli import render
 from tidemill.cli.maintenance import show_restore as show
+from tidemill.declarations import Merge, Window
 from tidemill.execution.step import run_step
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.maintenance.backup import RestoreResult
 from tidemill.model.record import PREPARES
-from tidemill.model.strategy import Merge
-from tidemill.model.table import Table, Window, lookback
-from tidemill.planning.request import Backfill, Request
+from tidemill.model.table import lookback
+from tidemill.planning import Backfill, Request
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:

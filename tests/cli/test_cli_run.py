@@ -17,10 +17,10 @@ from pace import second
 
 from tidemill.api.planning import catalog_of
 from tidemill.api.workspace import Workspace
-from tidemill.cli.console import Live
+from tidemill.cli import Live
 from tidemill.cli.run import Shown
 from tidemill.errors import EngineError
-from tidemill.execution.results import Outcome
+from tidemill.execution import Outcome
 from tidemill.execution.runner import Runner
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def test_a_step_that_is_not_tried_says_why(capsys: pytest.CaptureFixture[str]):
 
 def test_lines_reach_a_file_while_the_terminal_shows_what_is_being_done(tmp_path: Path):
     code = (
-        "from tidemill.cli import render\nfrom tidemill.cli.console import Live\n"
+        "from tidemill.cli import render\nfrom tidemill.cli import Live\n"
         "with Live('starting Spark', quiet=False) as live:\n"
         "    live.began('raw_orders'); render.say('a line'); live._progress.refresh(); live.ended('raw_orders')"
     )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.api.project import Project
-from tidemill.ledger.ledger import Ledger, Step, ledger_file, now
+from tidemill import Project
+from tidemill.ledger import Ledger, Step, ledger_file, now
 from tidemill.model.record import Counts
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tidemill.api.workspace import Workspace
-from tidemill.cli.console import Live
+from tidemill.cli import Live
 from tidemill.cli.run import Shown
 
 if TYPE_CHECKING:

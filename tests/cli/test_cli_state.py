@@ -11,11 +11,11 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from tidemill import Record
 from tidemill.api.workspace import Workspace
 from tidemill.cli import render
 from tidemill.formats.delta.log import APP_ID
 from tidemill.model.cursor import cursor
-from tidemill.model.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from terminal import WarmTerminal, on_terminal, warm_terminal
 
+from tidemill import Cursor
 from tidemill.cli.render import Looks, flowing, laid, size, wrapped
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
-from tidemill.model.cursor import Cursor, CursorKind
+from tidemill.ledger import Ledger, Step, ledger_file
 from tidemill.model.record import Counts
+from tidemill.results import CursorKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -249,7 +249,7 @@ def test_the_first_command_displays_that_spark_starts(screens: Screens):
 
 WORK = """
 import time
-from tidemill.cli.console import Live, write
+from tidemill.cli import Live, write
 with Live("working", quiet=False):
     time.sleep(0.5)
     write("the first step is done")

@@ -16,10 +16,10 @@ from crash.worker import BATCH, source_up_to
 from support import events, events_table, feed, held
 
 import tidemill
+from tidemill.declarations import Append, Merge
 from tidemill.errors import TableError
 from tidemill.formats.delta.store import DeltaStore
 from tidemill.formats.filesystem import only_writer
-from tidemill.model.strategy import Append, Merge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,8 @@ import sys
 
 from support import events, events_table
 
+from tidemill.declarations import Append, Merge
 from tidemill.execution.step import run_step
-from tidemill.model.strategy import Append, Merge
 from tidemill.sources.frames import FrameSource
 from tidemill.spark.session import embedded
 

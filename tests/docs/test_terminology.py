@@ -134,7 +134,7 @@ def test_a_value_that_is_put_into_a_text_counts_as_a_number(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        "It is recommended to amend the row, and the story is retold untold times.",
+        "It is recommended to amend the row, and the story is with_texts untold times.",
         "less than 2 hours, no less, in one pass over the rows; a table made by hand",
         "it takes 5 s for a row, stands at one place, and the word is kept",
     ],

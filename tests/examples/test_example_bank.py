@@ -16,7 +16,7 @@ import tidemill
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.api.results import RunResult, RunStep
+    from tidemill import RunResult, RunStep
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bank"
 LAST = 30

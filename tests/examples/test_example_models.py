@@ -13,7 +13,7 @@ import tidemill
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.api.results import RunResult, RunStep
+    from tidemill import RunResult, RunStep
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "models"
 NOW, PLACED, RELOADED, REPORT = (

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
+from tidemill import Commit, Table
+from tidemill.declarations import Replace
 from tidemill.errors import ArgumentError, Origin
 from tidemill.execution.record import described, differences
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.model.record import Commit, Described, Snapshot, without_parts
-from tidemill.model.strategy import Replace
-from tidemill.model.table import Table
+from tidemill.model.record import Described, Snapshot, without_parts
 from tidemill.planning.notices import layout_notices
 
 if TYPE_CHECKING:

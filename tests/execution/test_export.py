@@ -8,10 +8,10 @@ import deltalake
 import pyarrow.parquet as pq
 import pytest
 
+from tidemill.declarations import Append, Merge, Replace
 from tidemill.errors import ArgumentError, ExportError, MergeError, Origin, SchemaError
 from tidemill.execution.exports.export import write_export
 from tidemill.model.query import Export
-from tidemill.model.strategy import Append, Merge, Replace
 
 if TYPE_CHECKING:
     from pathlib import Path

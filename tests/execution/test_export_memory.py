@@ -11,12 +11,12 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from tidemill.declarations import Append, Merge, Query, Replace
 from tidemill.execution.catalog import Catalog
 from tidemill.execution.exports.options import FOLDER, ExportMemory
 from tidemill.execution.runner import Runner
 from tidemill.model.graph import Graph
-from tidemill.model.query import Export, Query
-from tidemill.model.strategy import Append, Merge, Replace
+from tidemill.model.query import Export
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from tidemill.declarations import Append, Merge, Replace
 from tidemill.errors import ArgumentError, ExportError, MergeError, SchemaError
 from tidemill.execution.exports.export import write_export
 from tidemill.model.query import Export
-from tidemill.model.strategy import Append, Merge, Replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,11 +10,11 @@ import pytest
 
 import tidemill
 from tidemill.changes.profile import profile
+from tidemill.declarations import Source
 from tidemill.errors import MergeError
 from tidemill.execution.prepare import profile_in_order
-from tidemill.model.source import Source
-from tidemill.sources.files.source import FileSource
-from tidemill.sources.protocol import Reading
+from tidemill.sources import Reading
+from tidemill.sources.files import FileSource
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ NOT_IN_ORDER = {
 
 @pytest.fixture(autouse=True)
 def _small_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.sources.files.source._LARGE", 0)
+    monkeypatch.setattr("tidemill.sources.files._LARGE", 0)
 
 
 def put(folder: Path, *files: tuple[pa.DataType, object]) -> str:

@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidemill import PastRun, Record, Table, Verified
 from tidemill.api.workspace import Workspace
+from tidemill.declarations import Merge, Window
 from tidemill.errors import SourceError
-from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import Outcome, StepKind, StepResult
-from tidemill.ledger.past import PastRun, past_runs
+from tidemill.execution import Outcome, StepKind, StepResult
+from tidemill.execution.journal import log_run
+from tidemill.ledger.past import past_runs
 from tidemill.model.cursor import cursor
-from tidemill.model.record import Counts, Record, Snapshot
-from tidemill.model.strategy import Merge
-from tidemill.model.table import Table, Window
+from tidemill.model.record import Counts, Snapshot
+from tidemill.planning import USUAL, Request, backfill_of, plan_step
 from tidemill.planning.notices import Facts
-from tidemill.planning.plan import plan_step
-from tidemill.planning.request import USUAL, Request, backfill_of
-from tidemill.verify.result import Found, Kind, Verified
+from tidemill.results import Found, Kind
 from tidemill.verify.table import record_results
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def result(status: str = "changed", **facts: Any) -> StepResult:
 
 
 def kept(shop: Workspace, *outcomes: Outcome) -> PastRun:
-    with keeping_run(shop.project.folder, shop.graph.in_order(), "run", shop.masking, shop.short) as run:
+    with log_run(shop.project.folder, shop.graph.in_order(), "run", shop.masking, shop.short) as run:
         for outcome in outcomes:
             run.began(outcome.name)
             if outcome.plan:

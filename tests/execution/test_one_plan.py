@@ -11,20 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.api.results import kept_run
+from tidemill.api.results import logged_run
 from tidemill.api.workspace import Workspace
 from tidemill.execution.producers import facts_by_log
 from tidemill.formats.registry import log_of
 from tidemill.ledger.past import past_runs
+from tidemill.planning import USUAL, Request, backfill_of, plan_step
 from tidemill.planning.notices import Gap
-from tidemill.planning.plan import plan_step
-from tidemill.planning.request import USUAL, Request, backfill_of
 from tidemill.planning.windows import known_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
 
 PROJECT = """
 name = "shop"
@@ -96,7 +95,7 @@ class Project:
         workspace = workspace.choose(only) if only else workspace
         printed = {step.table: step.reason for step in workspace.plan(request)}
         plans = self.plans(workspace, request)
-        result = kept_run(workspace, self.spark, request=request, now=NOW)
+        result = logged_run(workspace, self.spark, request=request, now=NOW)
         kept = {step.table: step for step in past_runs(workspace.project.folder, 1)[0].steps}
         assert result.ok, [step.error for step in result.steps]
         for step in result.steps:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 
 ADAPTIVE = "spark.sql.adaptive.enabled"

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pyarrow as pa
 
+from tidemill import Table
+from tidemill.declarations import Append, Query, Window
 from tidemill.execution.catalog import Catalog
 from tidemill.execution.producers import QuerySource
 from tidemill.execution.step import run_step
-from tidemill.model.query import Query
-from tidemill.model.strategy import Append
-from tidemill.model.table import Table, Window
 
 if TYPE_CHECKING:
     from pathlib import Path

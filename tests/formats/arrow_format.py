@@ -16,20 +16,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from tidemill import Commit, Record
 from tidemill.changes.apply import rows_after
 from tidemill.errors import ArgumentError
+from tidemill.formats import Capability
 from tidemill.formats.base import CommitResult, Conflict, KeyRange, Operation, Reach, Requirements
-from tidemill.formats.port import Store, TableFormat, TableLog
-from tidemill.formats.row_changes import WEIGHT, InputChanges, RowsBy, net_rows
-from tidemill.model.format import Capability, FormatTraits
-from tidemill.model.record import Commit, Described, Record, Snapshot, completed
+from tidemill.formats.port import WEIGHT, InputChanges, RowsBy, Store, TableFormat, TableLog
+from tidemill.formats.row_changes import net_rows
+from tidemill.formats.traits import FormatTraits
+from tidemill.model.record import Described, Snapshot, completed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.model.cursor import Cursor
+    from tidemill import Cursor
 
 ARROW = FormatTraits("arrow", "folder of Arrow files", frozenset({Capability.TIME_TRAVEL, Capability.ROW_CHANGES}))
 

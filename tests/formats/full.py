@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 import tidemill
+from tidemill.spark import jar_folder
 from tidemill.spark.jars import ensure_jars
-from tidemill.spark.places import jar_folder
 from tidemill.spark.session import embedded
 
 SPARE = 50_000  # bytes that Spark's temporary files still have

@@ -11,18 +11,18 @@ import pytest
 from support import events, events_table, feed, held, ids
 
 import tidemill
-from tidemill.api.arguments import moment_of
+from tidemill.api import moment_of
+from tidemill.declarations import Merge
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.maintenance.backup import version_at
-from tidemill.model.names import RESET_ALLOWED
-from tidemill.model.strategy import Merge
+from tidemill.model import RESET_ALLOWED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from tidemill.maintenance.backup import RestoreResult
+    from tidemill import RestoreResult
 
 DAY_1 = events((1, 1, "a"), (2, 2, "b"))
 DAY_2 = events((1, 1, "a"), (2, 2, "b"), (3, 30, "c"))

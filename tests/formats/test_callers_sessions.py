@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from support import events, fed, feed, held, keyed, version
 
 import tidemill
+from tidemill.declarations import Replace
 from tidemill.errors import EngineError
-from tidemill.model.strategy import Replace
 
 if TYPE_CHECKING:
     from pathlib import Path

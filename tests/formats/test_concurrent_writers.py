@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from support import events, events_table, fed, feed, held, ids, keyed, together
 
+from tidemill import MergeStrategy, Record, Table
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace
 from tidemill.formats.base import AppendRows, Conflict
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.model.record import Record
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.model.table import Table
 
 if TYPE_CHECKING:
     from pathlib import Path

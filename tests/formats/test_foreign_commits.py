@@ -15,11 +15,11 @@ from support import NOW, Rows, events, events_table, fed, feed, held, ids, keyed
 import tidemill
 from tidemill.changes.compile import compile_change
 from tidemill.changes.profile import profile
+from tidemill.declarations import Append, DeleteInsert, Merge
 from tidemill.errors import MergeError
 from tidemill.execution.step import run_step
 from tidemill.formats.base import AppendRows, Change, Target
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.model.strategy import Append, DeleteInsert, Merge
 from tidemill.spark.errors import is_conflict
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.model.strategy import Strategy
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 FIRST = events((1, 1, "a"), (2, 2, "b"), (3, 3, "c"), (4, 3, "d"))
 ALL = events((1, 1, "a"), (2, 2, "b"), (3, 3, "c"), (4, 3, "d"), (5, 4, "e"))

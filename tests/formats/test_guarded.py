@@ -36,7 +36,7 @@ SAFE = """
 from tidemill.model.project import SparkSettings
 from tidemill.spark.session import embedded
 from tidemill.errors import TableError
-from tidemill.formats.delta.guards import refuse_unguarded
+from tidemill.formats.delta.writing import refuse_unguarded
 
 settings = {f"spark.delta.logStore.{scheme}.impl": f"io.delta.storage.{name}LogStore"
             for scheme, name in {"s3": "S3DynamoDB", "s3a": "S3SingleDriver"}.items()}

@@ -9,10 +9,11 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from tidemill import Cursor
 from tidemill.formats.base import KeyRange
 from tidemill.formats.delta import opened
 from tidemill.formats.registry import log_at
-from tidemill.model.cursor import Cursor, CursorKind
+from tidemill.results import CursorKind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,10 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from tidemill import Cursor
 from tidemill.formats.base import KeyRange
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.model.cursor import Cursor, CursorKind
+from tidemill.results import CursorKind
 
 if TYPE_CHECKING:
     from pathlib import Path

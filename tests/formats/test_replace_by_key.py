@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 from formats.arrow_format import ARROW, ArrowFormat
 
+from tidemill import Record
 from tidemill.changes.profile import profile
 from tidemill.changes.replace_keys import replacing
+from tidemill.formats import DELTA, PARQUET
 from tidemill.formats.base import AppendRows, Conflict, Requirements
 from tidemill.formats.registry import format_named, register, store_at, unregister
-from tidemill.model.format import DELTA, PARQUET
-from tidemill.model.record import Counts, Record, counts_of
+from tidemill.model.record import Counts, counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,8 +10,8 @@ import pytest
 from support import events, events_table, fed, feed, held, ids, together, version
 
 import tidemill
+from tidemill.declarations import Append, Merge
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.model.strategy import Append, Merge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ import pytest
 
 from tidemill.errors import TableError
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.formats.row_changes import WEIGHT, RowsBy
-from tidemill.model.names import local_path
+from tidemill.formats.port import WEIGHT, RowsBy
+from tidemill.model import local_path
 from tidemill.model.record import content_of
 
 if TYPE_CHECKING:

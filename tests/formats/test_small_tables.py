@@ -13,15 +13,14 @@ from delta_rows import delta_rows, delta_table
 from support import Rows, events, fed, keyed
 
 import tidemill
+from tidemill import Cursor, MergeStrategy, Record, Table
+from tidemill.declarations import Merge, Replace
 from tidemill.errors import MergeError
 from tidemill.execution.step import run_step
 from tidemill.formats.base import Conflict, KeyRange, RewriteRows
 from tidemill.formats.delta import small
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.record import Record
-from tidemill.model.strategy import Merge, MergeStrategy, Replace
-from tidemill.model.table import Table
+from tidemill.results import CursorKind
 from tidemill.sources.frames import FrameSource
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.record import Snapshot
     from tidemill.model.strategy import Strategy
 

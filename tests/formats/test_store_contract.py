@@ -12,8 +12,11 @@ from formats.arrow_format import ARROW, ArrowFormat
 from pyspark.sql import functions as F
 
 import tidemill
+from tidemill import Record
 from tidemill.changes.match import Match
+from tidemill.declarations import Merge
 from tidemill.errors import TidemillError
+from tidemill.formats import DELTA, FORMATS, PARQUET, Capability
 from tidemill.formats.base import (
     AppendRows,
     Change,
@@ -25,11 +28,9 @@ from tidemill.formats.base import (
     Target,
     UpsertRows,
 )
+from tidemill.formats.port import WEIGHT
 from tidemill.formats.registry import format_at, format_named, log_at, register, some_rows, store_at, unregister
-from tidemill.formats.row_changes import WEIGHT
-from tidemill.model.format import DELTA, FORMATS, PARQUET, Capability
-from tidemill.model.record import Counts, Record, counts_of
-from tidemill.model.strategy import Merge
+from tidemill.model.record import Counts, counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

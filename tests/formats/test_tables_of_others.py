@@ -12,13 +12,12 @@ from delta_rows import delta_rows, delta_table
 from support import Rows
 
 import tidemill
+from tidemill import MergeStrategy, Record, Table
+from tidemill.declarations import Merge
 from tidemill.errors import MergeError
 from tidemill.execution.step import run_step
 from tidemill.formats.base import COMING, HELD, UpsertRows
 from tidemill.formats.delta.store import DeltaStore
-from tidemill.model.record import Record
-from tidemill.model.strategy import Merge, MergeStrategy
-from tidemill.model.table import Table
 from tidemill.spark.session import step_session
 
 if TYPE_CHECKING:

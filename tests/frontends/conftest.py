@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tidemill.frontends.pipeline.files import read_pipelines
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model import FileErrors, excerpt
 from tidemill.model.project import Variables
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.frontends.sql.binding import bind_tables
-from tidemill.model.names import Naming
+from tidemill.model import Naming
 
 NAMING = Naming("main", "lake")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.model.mistakes import FileErrors
-from tidemill.model.query import Query
-from tidemill.model.strategy import Merge, MergeStrategy
+from tidemill import MergeStrategy
+from tidemill.declarations import Merge, Query
+from tidemill.model import FileErrors
 
 
 def test_a_query_says_what_of_it_may_differ_from_run_to_run(read):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidemill.errors import ArgumentError, Origin
 from tidemill.frontends.pipeline.files import read_pipelines
-from tidemill.model.mistakes import FileError, FileErrors, excerpt
+from tidemill.model import FileError, FileErrors, excerpt
 from tidemill.model.project import Variables
 
 SOURCES = "SOURCE orders TYPE CSV; SOURCE feed TYPE CSV INCREMENTAL BY at;\n"

@@ -10,7 +10,7 @@ from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
 from tidemill.frontends.project import ProjectSettings
 from tidemill.frontends.project_file import Filling
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model import FileErrors, excerpt
 
 if TYPE_CHECKING:
     from pathlib import Path

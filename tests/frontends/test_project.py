@@ -9,7 +9,7 @@ import pytest
 from tidemill.errors import ArgumentError, Origin
 from tidemill.frontends.project import Flags, OutsideSource, ProjectSettings, Warehouse
 from tidemill.frontends.project_file import Filling
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model import FileErrors, excerpt
 from tidemill.model.project import SparkSettings, find_project, given_variables
 
 SHOP = """\

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.declarations import Query
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, parameters_of
 from tidemill.frontends.sql.scopes import columns_of, inputs_of, output_columns, parse_query
 from tidemill.frontends.sql.volatile import reads_clock, sums_of, unrepeatable, volatile_columns
-from tidemill.model.mistakes import FileError
-from tidemill.model.query import Query
+from tidemill.model import FileError
 
 INPUTS = {
     "SELECT * FROM a JOIN s.b USING (id) LEFT ANTI JOIN c.s.d ON true": ("a", "s.b", "c.s.d"),

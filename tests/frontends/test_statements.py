@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tidemill import Duration, MergeStrategy, SchemaPolicy
+from tidemill.declarations import Append, DeleteInsert, Masking, Merge, NullTime, Replace, Source, Window
 from tidemill.errors import Origin
 from tidemill.frontends.pipeline.declarations import Declared
 from tidemill.frontends.pipeline.files import read_pipelines
-from tidemill.model.cursor import Duration
-from tidemill.model.project import Masking
-from tidemill.model.source import Source
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.model.table import NullTime, SchemaPolicy, Window
 
 SHOP = """\
 -- pipelines/shop.sql

@@ -10,10 +10,10 @@ import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidemill.declarations import Merge
 from tidemill.frontends.pipeline.files import read_pipelines
-from tidemill.model.mistakes import FileErrors
+from tidemill.model import FileErrors
 from tidemill.model.project import Variables
-from tidemill.model.strategy import Merge
 
 OUT = '\nSOURCE s TYPE CSV PARAMS { "out": "${out}" };'  # shows what `out` is worth here
 PLACES = ("given", "project", "SET", "dotenv", "environment", "default")

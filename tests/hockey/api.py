@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.record import Snapshot
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nhl"

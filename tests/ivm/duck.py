@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 import sqlglot
 
-from tidemill.ivm import Rule
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemill.ivm import Rule
 
 Rows = list[tuple[Any, ...]]
 Schema = dict[str, dict[str, str]]
+_MANY = 50
 _DUCK = {"string": "varchar", "int": "integer", "timestamp_ntz": "timestamp"}
 
 
@@ -64,7 +71,10 @@ class Duck:
 
     def _fill(self, name: str, rows: Rows) -> None:
         self.connection.execute(f"DELETE FROM {name}")
-        if rows:
+        if len(rows) > _MANY:
+            arrow = pa.table({f"c{n}": list(each) for n, each in enumerate(zip(*rows, strict=True))})
+            self.connection.from_arrow(arrow).insert_into(name)
+        elif rows:
             marks = ", ".join("?" for _ in rows[0])
             values = ", ".join(f"({marks})" for _ in rows)
             self.connection.execute(f"INSERT INTO {name} VALUES {values}", [each for row in rows for each in row])
@@ -96,7 +106,9 @@ class Duck:
     def settle(self, name: str, text: str) -> None:
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
 
-    def refreshed(self, rule: Rule, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+    def refreshed(
+        self, rule: Rule, held: Counter[tuple[Any, ...]], output: tuple[str, ...]
+    ) -> Counter[tuple[Any, ...]]:
         """What a target holds after the rule was applied to it."""
         return _REFRESH[rule.name](self, rule, held, output)
 
@@ -110,7 +122,9 @@ class Duck:
     def _signed(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
         del output
         names = self._names_of_terms(rule)
-        text = rule.signed(names if rule.name == "telescoped" else names[0], dialect="duckdb")
+        nears = self._nears(rule)
+        many = rule.name == "telescoped"
+        text = rule.signed(names if many else names[0], nears if many else nears[0], dialect="duckdb")
         return self._by_content(held, self.rows(text))
 
     def _names_of_terms(self, rule: Any) -> list[Names]:
@@ -127,20 +141,20 @@ class Duck:
         return self._by_key(rule, held, output)
 
     def _grouped(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-        self.settle("keys", rule.keys(self._names_of_terms(rule), dialect="duckdb"))
+        self.settle("keys", rule.keys(self._names_of_terms(rule), self._nears(rule), dialect="duckdb"))
         return self._by_key(rule, held, output)
 
     def _summed(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
         """The state of before is made anew; that of now has to be the same as if it were."""
         rows = ", ".join(rule.state)
         self.settle("state", rule.initial(_Before(), dialect="duckdb"))
-        self.settle("change", rule.change(self._names_of_terms(rule), dialect="duckdb"))
+        self.settle("change", rule.change(self._names_of_terms(rule), self._nears(rule), dialect="duckdb"))
         self.settle("merged", f"SELECT * FROM ({rule.merged('state', 'change', dialect='duckdb')})")
         same = " AND ".join(f"s.{each} IS NOT DISTINCT FROM m.{each}" for each in rule.key_columns) or "true"
         self.connection.execute(f"DELETE FROM state s WHERE EXISTS (SELECT 1 FROM merged m WHERE {same})")
         alive = " WHERE n <> 0" if rule.key_columns else ""
         self.connection.execute(f"INSERT INTO state SELECT {rows} FROM merged{alive}")
-        kept = rule.key_columns + (("n",))
+        kept = (*rule.key_columns, "n")
         fresh = self.rows(f"SELECT {', '.join(kept)} FROM ({rule.initial(Names(), dialect='duckdb')})")
         assert Counter(fresh) == Counter(self.rows(f"SELECT {', '.join(kept)} FROM state")), "another state"
         if not rule.on:
@@ -148,8 +162,22 @@ class Duck:
         self.settle("keys", rule.groups("change", dialect="duckdb"))
         return self._replaced(rule, held, output, rule.visible("state", "keys", dialect="duckdb"))
 
+    def _near(self, keys: str) -> Callable[[str, int], str | None]:
+        """The keys as literals, as an execution gives them so that files can be skipped."""
+
+        def near(column: str, number: int) -> str | None:
+            values = {row[0] for row in self.connection.execute(f"SELECT k{number} FROM {keys}").fetchall()}
+            listed = [f"{each!r}" if isinstance(each, int | str) else f"'{each}'" for each in values - {None}]
+            inside = f"{column} IN ({', '.join(sorted(listed))})" if listed else "false"
+            return f"{inside} OR {column} IS NULL" if None in values else inside
+
+        return near
+
+    def _nears(self, rule: Any) -> list[Callable[[str, int], str | None] | None]:
+        return [self._near(f"keys_{n}") if each.name == "local" else None for n, each in enumerate(rule.terms)]
+
     def _by_key(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-        return self._replaced(rule, held, output, rule.new(Names(), dialect="duckdb"))
+        return self._replaced(rule, held, output, rule.new(Names(), self._near("keys"), dialect="duckdb"))
 
     def _replaced(
         self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...], text: str
@@ -161,13 +189,30 @@ class Duck:
 
 
 def _comparable(value: Any) -> Any:
-    """Floats up to what another order of adding changes; lists can be counted.
-
-    DuckDB averages decimals as doubles, where Spark rounds them: five digits are enough for the small numbers here.
-    """
+    """Floats up to what another order of adding changes; lists can be counted."""
     if isinstance(value, float | Decimal):
-        return round(float(value), 5)
+        return float(f"{value:.9g}")
     return tuple(value) if isinstance(value, list) else value
+
+
+def same(one: Counter[tuple[Any, ...]], other: Counter[tuple[Any, ...]]) -> bool:
+    """As bags. DuckDB averages decimals as doubles, where Spark and rule S round them."""
+    return one == other or all(
+        _near(*pair) for pair in itertools.zip_longest(*(sorted(each.elements(), key=_order) for each in (one, other)))
+    )
+
+
+def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*(str(each) for each in row if not isinstance(each, float)), *(str(each) for each in row))
+
+
+def _near(one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> bool:
+    if one is None or other is None or len(one) != len(other):
+        return False
+    return all(
+        math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) if isinstance(a, float) and isinstance(b, float) else a == b
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 _REFRESH: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Bugs planted in the rules, each in a process of its own: the fuzzer has to find every one within 200 cases.
 
-    python tests/ivm/mutants.py              # all; `make mutants`
-    python tests/ivm/mutants.py NAME …       # some
+python tests/ivm/mutants.py              # all; `make mutants`
+python tests/ivm/mutants.py NAME …       # some
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MUTANTS = {
     "= for <=>": Mutant("rendering", "exp.NullSafeEQ(this=of(", "exp.EQ(this=of("),
     "sign lost": Mutant("linear", "exp.alias_(weight, WEIGHT)", "exp.alias_(exp.Literal.number(1), WEIGHT)"),
     "changes added instead of taken back": Mutant("rendering", 'exp.Neg(this=of("_d", WEIGHT))', 'of("_d", WEIGHT)'),
-    "copies lost": Mutant("rendering", 'end=exp.column(COUNT, quoted=True)', "end=exp.Literal.number(1)"),
+    "copies lost": Mutant("rendering", "end=exp.column(COUNT, quoted=True)", "end=exp.Literal.number(1)"),
     "padded column keeps the key": Mutant(
         "pieces",
         "reached = _Class(found.type, found.alive, reached.weak",
@@ -49,7 +49,7 @@ MUTANTS = {
     "outer ON equates kept columns": Mutant(
         "pieces",
         'for part in each.on)]\n        padded = {each.source for each in joins if each.kind == "left"}',
-        'for part in each.on)]\n        padded = set()\n        conditions += [on for j in joins for on in j.on]',
+        "for part in each.on)]\n        padded = set()\n        conditions += [on for j in joins for on in j.on]",
     ),
     "right join keeps the left key": Mutant(
         "pieces", "yield _Class(kept.type, kept.alive, weak,", "yield _Class(kept.type, kept.alive | tied.alive, weak,"
@@ -62,18 +62,24 @@ MUTANTS = {
     "any group": Mutant("pieces", "if block.is_aggregate and not any(", "if block.is_aggregate and False and not any("),
     "any window": Mutant("pieces", "return all(any(found.has(self", "return True or all(any(found.has(self"),
     "any distinct": Mutant("pieces", "if block.is_distinct and not outer and not out:", "if False:"),
-    "any set operation": Mutant(
-        "pieces", "if not out and not outer and not block.is_union_all:", "if False:"
-    ),
+    "any set operation": Mutant("pieces", "if not out and not outer and not block.is_union_all:", "if False:"),
     "key at another place of the branch": Mutant(
         "pieces", "if mine in left.out and other in right.out)", "if mine in left.out or other in right.out)"
     ),
-    "NOT IN like IN": Mutant("pieces", "if not (test.asserted and isinstance(test.node, exp.In))", "if not isinstance(test.node, exp.In)"),
-    "any subquery": Mutant("pieces", "            if tied is None:\n                return None", "            if tied is None:\n                tied = next(iter(self.pieces(test.block)), None)\n            if tied is None:\n                return None"),
-    "OR like AND": Mutant("blocks", "if isinstance(condition, exp.And):", "if isinstance(condition, exp.And | exp.Or):"),
+    "NOT IN like IN": Mutant(
+        "pieces", "if not (test.asserted and isinstance(test.node, exp.In))", "if not isinstance(test.node, exp.In)"
+    ),
+    "any subquery": Mutant(
+        "pieces",
+        "            if tied is None:\n                return None\n            cuts.update(tied.cuts)",
+        "            tied = tied or next(iter(self.pieces(test.block)))\n            cuts.update(tied.cuts)",
+    ),
+    "OR like AND": Mutant(
+        "blocks", "if isinstance(condition, exp.And):", "if isinstance(condition, exp.And | exp.Or):"
+    ),
     "keys of new images alone": Mutant(
         "rules",
-        'return exp.Select(expressions=named, from_=exp.From(this=changes))',
+        "return exp.Select(expressions=named, from_=exp.From(this=changes))",
         'return exp.Select(expressions=named, from_=exp.From(this=changes)).where("__w > 0")',
     ),
     "keys of one occurrence": Mutant(
@@ -82,14 +88,29 @@ MUTANTS = {
     "rows outside of the keys": Mutant("rules", "        if not self.on:\n", "        if self.on or not self.on:\n"),
     "unchanged branch kept": Mutant(
         "linear",
-        "sides = [each for each in (block.left, block.right) if numbers_in(each) & changed]\n        parts = [_weighted(each, changed) for each in sides]",
-        'sides = [block.left, block.right]\n        parts = [_weighted(each, changed) if numbers_in(each) & changed else each.node.select("1 AS __w") for each in sides]',
+        "parts = [_weighted(each, changed) for each in sides]",
+        "parts = [*(_weighted(each, changed) for each in sides), block.right.node.select('1 AS __w')]",
     ),
     "padded side is linear": Mutant("linear", "if is_padded(block, source):", "if False:"),
     "changed subquery is linear": Mutant("linear", "if numbers_in(test.block) & changed:", "if False:"),
     "changed groups are linear": Mutant("linear", "if block.is_aggregate:", "if False:"),
     "changed distinct is linear": Mutant("linear", "if block.is_distinct:", "if False:"),
     "changed windows are linear": Mutant("linear", "if block.windows:", "if False:"),
+    "groups decided by a changed query": Mutant(
+        "grouped", 'return test.place == "value" and bool(', "return False and bool("
+    ),
+    "partitions not shared": Mutant("grouped", "if any(value not in (each", "if False and any(value not in (each"),
+    "groups of another key": Mutant("grouped", "if block.is_aggregate and value not in block.keys:", "if False:"),
+    "new where old is meant": Mutant("telescope", "self.term(group, left - group)", "self.term(group, frozenset())"),
+    "new rows for old tables": Mutant("rules", "names.before(each.table) if number", "names.now(each.table) if number"),
+    "new cuts for old tables": Mutant("rules", "was = number in self.body.before or (", "was = ("),
+    "nulls are counted": Mutant("sums", "weight.copy()).else_(", "weight.copy()).else_(weight.copy()) if True else ("),
+    "sums without signs": Mutant("sums", ".else_(exp.Neg(this=value.copy()))", ".else_(value.copy())"),
+    "rows without signs": Mutant("sums", "_or_zero(exp.Sum(this=sql.column(WEIGHT)))", "exp.Count(this=exp.Star())"),
+    "a sum of nothing is 0": Mutant("sums", "some = exp.GT(this=", "some = exp.GTE(this="),
+    "FILTER lost": Mutant("sums", "if condition is not None else value.copy()", "if False else value.copy()"),
+    "HAVING lost": Mutant("sums", 'if having := self.totals.block.node.args.get("having"):', "if having := None:"),
+    "held state lost": Mutant("sums", "sql.all_of([held, came])", "sql.all_of([came])"),
 }
 
 

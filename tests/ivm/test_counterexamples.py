@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from duck import Duck, Rows
+from duck import Duck, Rows, same
 
 from tidemill.ivm import NotIncremental, ViewQuery, analyse
 
@@ -29,7 +29,7 @@ def refreshed(
     full = duck.full(text)
     rules = view.rules(changed)
     for rule in rules:
-        assert duck.refreshed(rule, held, view.output) == full, (rule.name, rule.key)
+        assert same(duck.refreshed(rule, held, view.output), full), (rule.name, rule.key)
     return {each.name for each in rules}
 
 
@@ -47,7 +47,7 @@ def test_a_padded_column_in_the_output_is_no_key() -> None:
 def test_a_column_padded_in_an_inner_block_groups_nothing_by_key() -> None:
     schema = {"a": _K, "b": _K}
     text = "SELECT d.k, count(*) AS n FROM (SELECT b.k FROM a LEFT JOIN b ON a.k = b.k) d GROUP BY d.k"
-    assert refreshed(text, schema, {"a": [(1,), (2,)]}, {"b": [(1,)]}) == {"grouped"}
+    assert refreshed(text, schema, {"a": [(1,), (2,)]}, {"b": [(1,)]}) == {"grouped", "summed"}
 
 
 def test_an_outer_on_equates_no_two_kept_columns() -> None:
@@ -167,11 +167,11 @@ def test_a_row_that_moves_to_another_group_leaves_its_own() -> None:
 def test_columns_of_different_types_are_not_one_class() -> None:
     schema = {"a": {"k": "int", "v": "int"}, "b": {"k": "string", "v": "int"}}
     view = analyse("SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k", schema)
-    assert {each.name for each in view.rules(frozenset({"a", "b"}))} == {"grouped"}
+    assert {each.name for each in view.rules(frozenset({"a", "b"}))} == {"grouped", "summed"}
 
 
-@pytest.mark.parametrize("kind", ["double", "float", "string collate utf8_lcase", "map<int,int>"])
-def test_floats_and_collated_strings_are_no_keys(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["double", "float", "array<int>"])
+def test_floats_and_lists_are_no_keys(kind: str) -> None:
     view = analyse("SELECT k, count(*) AS n FROM a GROUP BY k", {"a": {"k": kind, "v": "int"}})
     assert all(each.name != "local" for each in view.rules(frozenset({"a"})))
 

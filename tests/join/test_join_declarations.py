@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidemill import Duration, JoinType
 from tidemill.api.workspace import Workspace
-from tidemill.model.cursor import Duration, StartVariable, Template
-from tidemill.model.join import Join, JoinSide, JoinType
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.declarations import Join, JoinSide, StartVariable, Template
+from tidemill.model import FileErrors, excerpt
 
 if TYPE_CHECKING:
     from cli.conftest import Cli
 
-    from tidemill.model.table import Table
+    from tidemill import Table
 
 SIDES = "bank AS a BY process_date WITH sepa AS b BY process_date"
 PAYMENTS = f"""

@@ -15,15 +15,15 @@ from oracle import Meaning, Row
 from support import moment
 
 from tidemill.api.workspace import Workspace
-from tidemill.execution.results import StepResult
+from tidemill.execution import StepResult
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from cli.conftest import Cli
     from pipelines.conftest import Shop
 
-    from tidemill.verify.result import Verified
+    from tidemill import Verified
 
 PAYMENTS = """
 CREATE TABLE payments AS

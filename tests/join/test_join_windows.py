@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidemill import Commit, Cursor, Duration, JoinType, Record, Table
+from tidemill.declarations import Append, Join, JoinSide, NullTime, Replace, StartVariable, Template, Window
 from tidemill.errors import ArgumentError, StateError
 from tidemill.formats.registry import log_at
-from tidemill.model.cursor import Cursor, CursorKind, Duration, StartVariable, Template, cursor
-from tidemill.model.join import Join, JoinSide, JoinType
-from tidemill.model.record import Commit, Record, Snapshot
-from tidemill.model.strategy import Append, IncrementalJoin, Replace
-from tidemill.model.table import NullTime, Table, Window
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Snapshot
+from tidemill.model.strategy import IncrementalJoin
+from tidemill.planning import backfill_of
 from tidemill.planning.joins import (
     JoinFacts,
     SideState,
@@ -27,7 +28,7 @@ from tidemill.planning.joins import (
     side_by_log,
     side_by_progress,
 )
-from tidemill.planning.request import backfill_of
+from tidemill.results import CursorKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,8 +133,8 @@ def test_a_backfill_never_reaches_beyond_what_both_sides_have_and_moves_progress
 
 
 def test_rows_that_somebody_removed_are_joined_again_and_a_reset_starts_over() -> None:
-    robbed = Commit(3, "", "DELETE", {}, None, removes_rows=True)
-    snapshot = replace(done(DATE, "2024-03-07"), foreign=(robbed,))
+    versions_with_removals = Commit(3, "", "DELETE", {}, None, removes_rows=True)
+    snapshot = replace(done(DATE, "2024-03-07"), foreign=(versions_with_removals,))
     found = window(known(DATE, snapshot, "2024-03-10", "2024-03-10", low="2024-03-04"))
     assert (bounds(found)[0], found.reason) == ("2024-03-04", "somebody else removed rows: 2024-03-04 … 2024-03-09")
     snapshot = done(DATE, "2024-03-07")

@@ -18,9 +18,10 @@ from cases import drawn
 from oracle import HOWS, Out
 from pyspark.sql import functions as F
 
+from tidemill import JoinType
 from tidemill.join.rows import STATUS, TARGET, WAITED, Joining, Side, Ticks
-from tidemill.model.cursor import CursorKind
-from tidemill.model.join import JoinType, join_type, scope_of
+from tidemill.model.join import join_type, scope_of
+from tidemill.results import CursorKind
 
 if TYPE_CHECKING:
     from cases import Case

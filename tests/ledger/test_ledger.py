@@ -13,11 +13,12 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from tidemill import Record
 from tidemill.errors import MergeError
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
-from tidemill.ledger.past import rebuild
+from tidemill.execution.journal import rebuild
+from tidemill.ledger import Ledger, Step, ledger_file
 from tidemill.model.cursor import cursor
-from tidemill.model.record import Counts, Record
+from tidemill.model.record import Counts
 
 STEP = Step(
     table="shop.orders",

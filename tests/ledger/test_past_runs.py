@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ArgumentError, MergeError
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.ledger import Ledger, Step, ledger_file
 from tidemill.ledger.past import last_step, past_run, past_runs
 from tidemill.model.record import Counts
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AT_WORK = """
 import pathlib, sys, time
-from tidemill.ledger.ledger import Ledger, Step, ledger_file
+from tidemill.ledger import Ledger, Step, ledger_file
 with Ledger(ledger_file(pathlib.Path.cwd())).run("run") as run:
     run.add(Step("main.a", "/a", "append", "incremental", "changed", "2024-01-01T00:00:00.000Z"))
     run.add(Step("main.b", "/b", "append", "incremental", "running", "2024-01-01T00:00:00.000Z"))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.api.workspace import Workspace
+from tidemill.declarations import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.errors import ArgumentError
-from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 
 CHECKS = """
 metadata = {"checks": [

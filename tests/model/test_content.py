@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from tidemill import Commit, Record
 from tidemill.execution.catalog import Catalog
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.model.record import Commit, Record, Snapshot
+from tidemill.model.record import Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

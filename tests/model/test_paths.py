@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.model.names import absolute, local_path
+from tidemill.model import absolute, local_path
 
 
 def test_home_and_the_current_folder_are_known_and_what_only_looks_like_a_home_is_a_name(tmp_path, monkeypatch):

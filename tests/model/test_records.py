@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
+from tidemill import Cursor, Record
 from tidemill.errors import StateError
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.formats.registry import view_record
-from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.record import RECORD_FORMAT, InputRecord, Record
+from tidemill.model.record import RECORD_FORMAT
+from tidemill.results import CursorKind, InputRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

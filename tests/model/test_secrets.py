@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tidemill.model.names import quoted_text
-from tidemill.model.project import Masking
+from tidemill.declarations import Masking
+from tidemill.model import quoted_text
 
 
 def masking(*secrets: str) -> Masking:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.declarations import Append, Merge, Source
 from tidemill.errors import ArgumentError, Origin
 from tidemill.model.query import Export
-from tidemill.model.source import Source, source_of
-from tidemill.model.strategy import Append, Merge
+from tidemill.model.source import source_of
 
 
 def test_params_that_all_kinds_share_become_the_sources_own():

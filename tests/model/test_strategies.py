@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace, one_predicate
+from tidemill import MergeStrategy
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace
+from tidemill.model.strategy import IncrementalJoin, one_predicate
 
 FULL = Merge(("id",), MergeStrategy.FULL_MERGE, max_shrink=0.2)
 

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from delta_rows import delta_rows
 from support import moment
 
+from tidemill import Record
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.execution.results import StepResult
+from tidemill.execution import StepResult
 from tidemill.formats.delta.log import APP_ID
-from tidemill.model.mistakes import FileErrors, excerpt
-from tidemill.model.record import Record
-from tidemill.planning.request import USUAL
+from tidemill.model import FileErrors, excerpt
+from tidemill.planning import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import Outcome
+    from tidemill import Table, Verified
+    from tidemill.execution import Outcome
     from tidemill.model.query import View
-    from tidemill.model.table import Table
-    from tidemill.planning.request import Request
-    from tidemill.verify.result import Verified
+    from tidemill.planning import Request
 
 PROJECT = """
 name = "shop"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from models.conftest import write
 
 from tidemill.api.workspace import Workspace
-from tidemill.execution.results import StepResult
-from tidemill.planning.request import Request
+from tidemill.execution import StepResult
+from tidemill.planning import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,18 +15,18 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 from delta_rows import delta_rows
 
+from tidemill import TableChecks
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
 from tidemill.cli.verify import ShownChecks
 from tidemill.errors import ArgumentError
-from tidemill.execution.checks import TableChecks
-from tidemill.model.check import Checked, Place
-from tidemill.planning.request import Request
+from tidemill.planning import Request
+from tidemill.results import Checked, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.execution.results import Outcome
+    from tidemill.execution import Outcome
 
 SOURCE = pa.schema(
     [

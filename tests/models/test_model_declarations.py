@@ -8,12 +8,21 @@ from typing import get_args
 import pytest
 from models.conftest import SIDECAR
 
-from tidemill import typing
+from tidemill import Duration, MergeStrategy, SchemaPolicy, Table, typing
+from tidemill.declarations import (
+    Append,
+    Condition,
+    CurrentDate,
+    DeleteInsert,
+    Merge,
+    NullTime,
+    Query,
+    Replace,
+    StartVariable,
+    Window,
+)
 from tidemill.errors import Origin
-from tidemill.model.cursor import Condition, CurrentDate, Duration, StartVariable
-from tidemill.model.query import Query, View
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.model.table import NullTime, SchemaPolicy, Table, Window
+from tidemill.model.query import View
 
 SAME_AS_JSON = """-- Orders that are still active.
 -- metadata: {"materialization": "incremental",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.api.workspace import Workspace
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model import FileErrors, excerpt
 
 
 def shown(text: str) -> str:

@@ -9,15 +9,15 @@ import pytest
 from models.conftest import SIDECAR, Order, write
 
 from tidemill.errors import TidemillError
-from tidemill.execution.results import StepResult
-from tidemill.planning.request import Request, backfill_of
+from tidemill.execution import StepResult
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from models.conftest import Shop
 
-    from tidemill.execution.results import Outcome
+    from tidemill.execution import Outcome
 
     Counted = Callable[[Outcome], tuple[int, ...]]
 

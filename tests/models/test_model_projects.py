@@ -15,7 +15,7 @@ from pace import second
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
 from tidemill.errors import ArgumentError
-from tidemill.execution.results import Silent
+from tidemill.execution import Silent
 from tidemill.model.query import View
 
 MERGE = """{"materialization": "incremental",

@@ -17,22 +17,23 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from tidemill import Record
 from tidemill.api.planning import catalog_of
 from tidemill.api.workspace import Workspace
-from tidemill.cli import render
-from tidemill.cli.console import Live
+from tidemill.cli import Live, render
 from tidemill.cli.main import tidemill
 from tidemill.cli.run import Shown, run_data
+from tidemill.declarations import RowCount
 from tidemill.errors import ArgumentError, StateError
-from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import Outcome, RunOutcome, StepKind, StepResult
+from tidemill.execution import Outcome, RunOutcome, StepKind, StepResult
+from tidemill.execution.journal import log_run
 from tidemill.execution.views import run_view
 from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.registry import forget_view, keep_view, view_record
-from tidemill.ledger.ledger import Run
-from tidemill.model.check import Checked, Place, RowCount
-from tidemill.model.mistakes import FileErrors
-from tidemill.model.record import Counts, Record
+from tidemill.ledger import Run
+from tidemill.model import FileErrors
+from tidemill.model.record import Counts
+from tidemill.results import Checked, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -389,7 +390,7 @@ def test_a_run_reports_views_like_other_steps(shop, capsys):
 
 def test_steps_of_views_are_in_the_ledger(shop, folder):
     failed = Outcome("my_schema.pricey", error=ArgumentError("view.bad_query", "wrong", "fix it"))
-    with keeping_run(folder, shop.graph.in_order(), "run", shop.masking, shop.short) as kept:
+    with log_run(folder, shop.graph.in_order(), "run", shop.masking, shop.short) as kept:
         for outcome in (*results()[:2], failed):
             kept.ended(outcome)
     with closing(sqlite3.connect(folder / ".tidemill" / "ledger.db")) as ledger:

@@ -59,7 +59,10 @@ def test_files_of_a_partition_become_one(folder: Folder) -> None:
     found = pq.ParquetFile(folder.root / next(iter(state.files)))
     assert found.metadata.row_group(0).column(0).compression == "GZIP"
     snapshot = DatasetLog(str(folder)).snapshot()
-    assert (snapshot.foreign_adds, snapshot.robbed) == (True, ())  # it has no record: nobody knows who made it
+    assert (snapshot.foreign_adds, snapshot.versions_with_removals) == (
+        True,
+        (),
+    )  # it has no record: nobody knows who made it
     assert compact(folder, 1_000_000).joined == 0
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidemill
-from tidemill.api.arguments import merge_table
+from tidemill.api import merge_table
 from tidemill.api.merging import run_merge
 from tidemill.errors import DatasetFileError
 from tidemill.formats.parquet.compaction import compact

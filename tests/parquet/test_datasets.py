@@ -17,8 +17,9 @@ import pytest
 from support import events, events_table, feed, together
 
 import tidemill
-from tidemill.api.arguments import merge_table
+from tidemill.api import merge_table
 from tidemill.api.merging import run_merge
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace
 from tidemill.errors import ArgumentError, MergeError, SchemaError, SourceError, TableError, TidemillError
 from tidemill.formats.parquet import protocol
 from tidemill.formats.parquet.compaction import compact
@@ -26,7 +27,6 @@ from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.parquet.log import DatasetLog
 from tidemill.formats.parquet.store import ParquetStore
 from tidemill.maintenance.repair import check_keys, dedup
-from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -374,9 +374,9 @@ def test_files_that_others_add_or_remove_count(spark: SparkSession, path: Path) 
     feed(spark, table, events((1, 1, "a"), (2, 5, "b")))
     pq.write_table(events((3, 2, "theirs")), path / "theirs.parquet")
     snapshot = ParquetStore(str(path)).snapshot()
-    assert (snapshot.foreign_adds, snapshot.robbed, snapshot.rows) == (True, (), None)
+    assert (snapshot.foreign_adds, snapshot.versions_with_removals, snapshot.rows) == (True, (), None)
     data_files(path)[-1 if "theirs" in data_files(path)[0].name else 0].unlink()
-    assert ParquetStore(str(path)).snapshot().robbed == (0,)
+    assert ParquetStore(str(path)).snapshot().versions_with_removals == (0,)
     again = feed(spark, table, events((1, 1, "a"), (2, 5, "b")))
     assert again.window.start.text() == "2024-01-01T02:00:00.000000Z"
     assert again.counts.inserted == 1

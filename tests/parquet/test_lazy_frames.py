@@ -16,12 +16,12 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrameReader
 
 import tidemill
+from tidemill import Table
+from tidemill.declarations import Merge
 from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, TableError
 from tidemill.execution.step import run_step
-from tidemill.model.strategy import Merge
-from tidemill.model.table import Table
-from tidemill.sources.files.source import FileSource
-from tidemill.sources.protocol import Reading
+from tidemill.sources import Reading
+from tidemill.sources.files import FileSource
 from tidemill.spark.errors import translated
 from tidemill.spark.session import step_session
 

@@ -10,7 +10,7 @@ import pytest
 from delta_rows import delta_rows
 
 from tidemill.api.workspace import Workspace
-from tidemill.execution.results import StepResult
+from tidemill.execution import StepResult
 from tidemill.formats.delta.log import DeltaLog
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import Outcome, RunOutcome
+    from tidemill.execution import Outcome, RunOutcome
 
 
 @dataclass

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import ArgumentError
-from tidemill.execution.results import StepResult
+from tidemill.execution import StepResult
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipelines.conftest import Shop
 
-    from tidemill.execution.results import Outcome
+    from tidemill.execution import Outcome
 
     Counted = Callable[[StepResult], tuple[int, ...]]
 

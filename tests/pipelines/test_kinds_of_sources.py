@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipelines.conftest import Shop
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import StepResult
+    from tidemill.execution import StepResult
 
     Counted = Callable[[StepResult], tuple[int, ...]]
 

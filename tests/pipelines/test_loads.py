@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tidemill import Cursor, Record
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
 from tidemill.errors import TidemillError
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.record import InputRecord, Record
-from tidemill.planning.request import Backfill, Request
+from tidemill.planning import Backfill, Request
+from tidemill.results import CursorKind, InputRecord
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.execution.results import RunOutcome
+    from tidemill.execution import RunOutcome
 
 PIPELINE = """
 SOURCE s TYPE CSV PARAMS { "path": "data/s.csv" };

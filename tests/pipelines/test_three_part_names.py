@@ -10,7 +10,7 @@ from delta_rows import delta_rows
 
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.model.mistakes import FileErrors
+from tidemill.model import FileErrors
 
 if TYPE_CHECKING:
     from pathlib import Path

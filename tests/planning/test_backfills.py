@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidemill.errors import ArgumentError
-from tidemill.model.cursor import CursorKind
-from tidemill.planning.request import Backfill, Request, backfill_of
+from tidemill.planning import Backfill, Request, backfill_of
+from tidemill.results import CursorKind
 
 NOW = datetime(2024, 3, 10, 12, tzinfo=UTC)
 

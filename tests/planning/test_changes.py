@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from tidemill import MergeStrategy, Record, Table
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace, Window
 from tidemill.errors import Origin
+from tidemill.model import RESET_ALLOWED
 from tidemill.model.cursor import cursor
-from tidemill.model.names import RESET_ALLOWED
-from tidemill.model.record import Record, Snapshot
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.model.table import Table, Window, lookback
+from tidemill.model.record import Snapshot
+from tidemill.model.table import lookback
+from tidemill.planning import USUAL, Request
 from tidemill.planning.refusals import change_of_mind
-from tidemill.planning.request import USUAL, Request
 from tidemill.planning.windows import known_of
 
 MERGE = Merge(("id",))

@@ -8,11 +8,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from support import NOW
 
-from tidemill.model.cursor import Condition, Cursor, CursorKind, StartVariable, cursor
-from tidemill.model.strategy import Append, DeleteInsert, Merge
-from tidemill.model.table import NullTime, Table, Window, lookback
+from tidemill import Cursor, Table
+from tidemill.declarations import Append, Condition, DeleteInsert, Merge, NullTime, StartVariable, Window
+from tidemill.model.cursor import cursor
+from tidemill.model.table import lookback
 from tidemill.planning.starts import literals_of, strategy_of, table_for
 from tidemill.planning.windows import WindowPlan
+from tidemill.results import CursorKind
 
 SINCE_START = Condition(("updated_at >= ", ""), ("start_date",))
 BY_VARIABLE = Window("at", moving_start=StartVariable("start_date"))

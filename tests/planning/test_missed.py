@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidemill.model.query import Query
-from tidemill.model.record import Record, Snapshot
-from tidemill.model.strategy import Merge, MergeStrategy
-from tidemill.model.table import KeptRows, Table, Window
+from tidemill import MergeStrategy, Record, Table
+from tidemill.declarations import KeptRows, Merge, Query, Window
+from tidemill.model.record import Snapshot
 from tidemill.planning.notices import missed_changes, rows_will_stay
 
 QUERY = Query(("SELECT 1",))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from support import NOW
 
+from tidemill import Record, Table
+from tidemill.declarations import Condition, DeleteInsert, Query, StartVariable, Window
 from tidemill.errors import Origin
-from tidemill.model.cursor import Condition, StartVariable, cursor
-from tidemill.model.query import Query
-from tidemill.model.record import Record, Snapshot
-from tidemill.model.strategy import DeleteInsert
-from tidemill.model.table import Table, Window, lookback
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Snapshot
+from tidemill.model.table import lookback
+from tidemill.planning import USUAL, Request, backfill_of
 from tidemill.planning.refusals import bad_variables, missing_variables
-from tidemill.planning.request import USUAL, Request, backfill_of
 
 THERE = Origin("models/my_schema/daily.py", 9, 5)
 SINCE_START = Condition(("updated_at >= ", ""), ("start_date",), THERE)

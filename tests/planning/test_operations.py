@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
-from tidemill.model.table import Table
+from tidemill import MergeStrategy, Table
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace
 from tidemill.planning.operation_sql import Entering, Written, created, written
 
 COLUMNS = ("id", "amount", "at")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tidemill import MergeStrategy, Table
+from tidemill.declarations import Append, Merge
 from tidemill.errors import Origin
-from tidemill.model.names import RESET_ALLOWED
+from tidemill.model import RESET_ALLOWED
 from tidemill.model.record import Snapshot
-from tidemill.model.strategy import Append, Merge, MergeStrategy
-from tidemill.model.table import Table
+from tidemill.planning import USUAL, Request
 from tidemill.planning.refusals import refusals
-from tidemill.planning.request import USUAL, Request
 
 REFRESH = Request(full_refresh=True)
 THERE = Snapshot(3, 4, None, None, rows=7)

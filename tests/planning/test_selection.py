@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.errors import ArgumentError, Origin
 from tidemill.model.graph import Graph
-from tidemill.planning.request import chosen
+from tidemill.planning.selection import chosen
 
 
 @dataclass(frozen=True)

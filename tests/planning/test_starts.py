@@ -7,12 +7,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tidemill import Cursor, Table
+from tidemill.declarations import Append, Condition, CurrentDate, DeleteInsert, Query, StartVariable, Window
 from tidemill.errors import ArgumentError, Origin
-from tidemill.model.cursor import Condition, CurrentDate, Cursor, CursorKind, StartVariable, cursor
-from tidemill.model.query import Query
-from tidemill.model.strategy import Append, DeleteInsert
-from tidemill.model.table import Table, Window, lookback
+from tidemill.model.cursor import cursor
+from tidemill.model.table import lookback
 from tidemill.planning.starts import Start, end_of, follows_variables, start_of, window_for
+from tidemill.results import CursorKind
 
 NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 THERE = Origin("models/my_schema/daily.py", 9, 5)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.model.table import Table
+    from tidemill import Table
     from tidemill.planning.statements import RunStatements
 
 PROJECT = 'name = "shop"\n[sources."t_project.orders"]\ntype = "parquet"\npath = "data"\n'

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from support import NOW
 
-from tidemill.model.cursor import Condition, CurrentDate, CursorKind, StartVariable, cursor
-from tidemill.model.record import Record, Snapshot
-from tidemill.model.strategy import Append, DeleteInsert, Merge
-from tidemill.model.table import Table, Window, lookback
+from tidemill import Record, Table
+from tidemill.declarations import Append, Condition, CurrentDate, DeleteInsert, Merge, StartVariable, Window
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Snapshot
+from tidemill.model.table import lookback
+from tidemill.planning import USUAL, Mode, Request, StepPlan, backfill_of, fill, plan_step
 from tidemill.planning.notices import Facts, Gap
-from tidemill.planning.plan import Mode, StepPlan, fill, plan_step
-from tidemill.planning.request import USUAL, Request, backfill_of
+from tidemill.results import CursorKind
 
 BY_VARIABLE = Window("updated_at", moving_start=StartVariable("start_date"))
 SINCE_START = DeleteInsert(condition=Condition(("updated_at >= ", ""), ("start_date",)))

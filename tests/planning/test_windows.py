@@ -9,13 +9,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from support import NOW
 
-from tidemill.model.cursor import Cursor, CursorKind, StartVariable, cursor
-from tidemill.model.query import Query
-from tidemill.model.record import Record, Snapshot
-from tidemill.model.strategy import Append, DeleteInsert, Merge
-from tidemill.model.table import Table, Window, lookback
-from tidemill.planning.request import backfill_of
+from tidemill import Cursor, Record, Table
+from tidemill.declarations import Append, DeleteInsert, Merge, Query, StartVariable, Window
+from tidemill.model.cursor import cursor
+from tidemill.model.record import Snapshot
+from tidemill.model.table import lookback
+from tidemill.planning import backfill_of
 from tidemill.planning.windows import WindowPlan, plan_window
+from tidemill.results import CursorKind
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.model.strategy import Merge, MergeStrategy
-from tidemill.model.table import Table
-from tidemill.planning import work
-from tidemill.sources.files.source import FileSource
+from tidemill import MergeStrategy, Table
+from tidemill.api import merge_step as work
+from tidemill.declarations import Merge
+from tidemill.sources.files import FileSource
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from tidemill.model.source import Source
-from tidemill.sources.protocol import Reading
+from tidemill.declarations import Source
+from tidemill.sources import Reading
 from tidemill.sources.registry import connector_for
 from tidemill.spark import session
 from tidemill.spark.jars import drivers_at_hand

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidemill.sources import frames
+from tidemill.sources import Reading, frames
 from tidemill.sources.frames import Batches
-from tidemill.sources.protocol import Reading
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql.functions import lit, spark_partition_id
 from pyspark.sql.types import StructType
 
+from tidemill.declarations import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
 from tidemill.model.cursor import cursor
-from tidemill.model.source import Source
-from tidemill.sources.files.source import FileSource
-from tidemill.sources.protocol import Reading
+from tidemill.sources import Reading
+from tidemill.sources.files import FileSource
 from tidemill.sources.registry import connector_for, failures_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from tidemill.errors import ArgumentError
+from tidemill.sources import Reading
 from tidemill.sources.frames import FrameSource
-from tidemill.sources.protocol import Reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.declarations import Source
 from tidemill.errors import ArgumentError, ConnectorError
-from tidemill.model.source import Source
+from tidemill.sources.declared import Params
 from tidemill.sources.http.fetch import Fetcher
 from tidemill.sources.http.rest import pages, read_pagination
-from tidemill.sources.protocol import Params
 
 ROWS = [{"id": number} for number in range(7)]
 

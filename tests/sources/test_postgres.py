@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidemill.declarations import Source
 from tidemill.errors import ConnectorError, Origin
 from tidemill.model.cursor import cursor
-from tidemill.model.source import Source
-from tidemill.sources.protocol import Reading
+from tidemill.sources import Reading
 from tidemill.sources.registry import connector_for, failures_of
 from tidemill.spark.jars import POSTGRES, ensure_jars
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from tidemill import Cursor
+from tidemill.declarations import Source
 from tidemill.errors import ArgumentError, ConnectorError, Origin
-from tidemill.model.cursor import Cursor, CursorKind, cursor
-from tidemill.model.source import Source
+from tidemill.model.cursor import cursor
+from tidemill.results import CursorKind
+from tidemill.sources import Connector
 from tidemill.sources.http.rest import format_cursor
 from tidemill.sources.jdbc import between, jdbc_source, read_address
-from tidemill.sources.protocol import Connector
 from tidemill.sources.registry import connector_for, failures_of, known_kinds
 
 POSTGRES = {"url": "postgresql://localhost/shop", "table": "orders"}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.types import StructType
 
+from tidemill.declarations import Source
 from tidemill.errors import ConnectorError, Origin
 from tidemill.model.cursor import cursor
-from tidemill.model.source import Source
-from tidemill.sources.protocol import Connector, Reading
+from tidemill.sources import Connector, Reading
 from tidemill.sources.registry import connector_for
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ import inspect
 import pytest
 from pyspark.sql import DataFrameReader, DataFrameWriter
 
+from tidemill.declarations import Merge, Source
 from tidemill.errors import ArgumentError, Origin
 from tidemill.execution.exports.options import Options
 from tidemill.model.query import Export
-from tidemill.model.source import Source
-from tidemill.model.strategy import Merge
-from tidemill.sources.files.source import file_source
+from tidemill.sources.declared import file_source
 from tidemill.sources.kinds import given_options, reader_options, writer_options
 from tidemill.sources.registry import connector_for
 

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.spark.jars import Java, ensure_jars, find_java
-from tidemill.spark.jvm import archive_options, archive_path, build_archive, why_not_built
+from tidemill.spark.jars import (
+    Java,
+    archive_options,
+    archive_path,
+    build_archive,
+    ensure_jars,
+    find_java,
+    why_not_built,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.errors import EngineError
-from tidemill.spark.frames import settle
-from tidemill.spark.jvm import log_file
-from tidemill.spark.session import pace, session_for, shared_view, statements, step_session
-from tidemill.spark.settings import CHECKPOINTS, statement_settings
+from tidemill.spark.jvm import CHECKPOINTS, log_file, statement_settings
+from tidemill.spark.session import pace, session_for, settle, shared_view, statements, step_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

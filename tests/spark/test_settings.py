@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.model.format import FORMATS, FormatTraits, Jar, SparkSupport, spark_support
+from tidemill.formats import FORMATS, spark_support
+from tidemill.formats.traits import FormatTraits, Jar, SparkSupport
 from tidemill.spark.errors import is_conflict
 from tidemill.spark.jars import format_jars
-from tidemill.spark.settings import carried_settings, engine_settings
+from tidemill.spark.jvm import carried_settings, engine_settings
 
 DELTA = spark_support().settings
 FOLDER, JARS = Path("/folder"), [Path("/jars/a.jar"), Path("/jars/b.jar")]

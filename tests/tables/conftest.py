@@ -15,9 +15,9 @@ from delta_rows import delta_rows
 
 from tidemill.api.workspace import Workspace
 from tidemill.cli.main import tidemill
-from tidemill.execution.results import Silent, StepResult
-from tidemill.model.mistakes import FileErrors, excerpt
-from tidemill.planning.request import USUAL
+from tidemill.execution import Silent, StepResult
+from tidemill.model import FileErrors, excerpt
+from tidemill.planning import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
+    from tidemill import Table, Verified
     from tidemill.errors import TidemillError
-    from tidemill.model.table import Table
-    from tidemill.planning.request import Request
-    from tidemill.verify.result import Verified
+    from tidemill.planning import Request
 
 
 @pytest.fixture(autouse=True)

@@ -9,16 +9,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tidemill import Commit, Cursor, Record, Run, Table
+from tidemill.declarations import Function, Merge, Window
 from tidemill.errors import ArgumentError, StateError, TableError
-from tidemill.model.cursor import Cursor, CursorKind, duration
-from tidemill.model.function import Function
-from tidemill.model.record import Commit, Record, Snapshot
-from tidemill.model.strategy import Merge
-from tidemill.model.table import Table, Window
+from tidemill.model.cursor import duration
+from tidemill.model.record import Snapshot
+from tidemill.planning import Request, backfill_of, plan_step
 from tidemill.planning.dates import fetches_of, progress_of, whole_of
-from tidemill.planning.plan import plan_step
-from tidemill.planning.request import Request, backfill_of
-from tidemill.sources.protocol import Run
+from tidemill.results import CursorKind
 
 if TYPE_CHECKING:
     from tidemill.planning.dates import Fetch

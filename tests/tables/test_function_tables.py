@@ -16,7 +16,7 @@ from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.model.record import Counts
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,19 +10,17 @@ import pytest
 from tables.conftest import write
 
 import tidemill
+from tidemill import Duration, MergeStrategy, SchemaPolicy
+from tidemill.declarations import Append, Merge, NullTime, OnUnmet, Replace, Window
 from tidemill.errors import ArgumentError
-from tidemill.model.cursor import Duration
-from tidemill.model.function import OnUnmet
-from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
-from tidemill.model.table import NullTime, SchemaPolicy, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from click.testing import Result
 
+    from tidemill import Table
     from tidemill.api.workspace import Workspace
-    from tidemill.model.table import Table
 
 STATS = """
 import tidemill

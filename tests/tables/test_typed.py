@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 
+from tidemill import SchemaPolicy
 from tidemill.errors import SchemaError
 from tidemill.execution.function_rows import Typed
 from tidemill.frontends.models.functions import ddl_of
 from tidemill.frontends.sql.scopes import columns_of_ddl
-from tidemill.model.table import SchemaPolicy
 
 SCHEMA = t.StructType(
     [

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 from support import NOW, Rows, events, feed, held, keyed, version
 
-from tidemill.model.strategy import MergeStrategy
-from tidemill.model.table import SchemaPolicy
+from tidemill import MergeStrategy, SchemaPolicy
 from tidemill.verify.table import verify_table
 
 if TYPE_CHECKING:
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemill.model.table import Table
-    from tidemill.verify.result import Verified
+    from tidemill import Table, Verified
 
 BEFORE = events((1, 1, "a"), (2, 2, "b"))
 SINCE = events((2, 1, "older and other"), (3, 3, "c"))  # 1 is gone, 3 is new

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemill.model.cursor import CursorKind, cursor
-from tidemill.model.strategy import Append, Merge
-from tidemill.model.table import NullTime, Table, Window
+from tidemill import Table
+from tidemill.declarations import Append, Merge, NullTime, Window
+from tidemill.model.cursor import cursor
 from tidemill.planning.windows import WindowPlan
-from tidemill.verify.result import Found, Kind, remedies
+from tidemill.results import CursorKind, Found, Kind
+from tidemill.verify.result import remedies
 
 REACH = WindowPlan("at", CursorKind.DATE, "since …", NullTime.FAIL, start=cursor("date", "2024-02-01"))
 BELOW = "below what a run reads (at from 2024-02-01 on)"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy
-from tidemill.verify.result import Kind, Rule, bounds_of, rule_for
+from tidemill import MergeStrategy
+from tidemill.declarations import Append, DeleteInsert, Merge, Replace
+from tidemill.results import Kind
+from tidemill.verify.result import Rule, bounds_of, rule_for
+
+if TYPE_CHECKING:
+    from tidemill.model.strategy import Strategy
 
 K = ("id",)
 

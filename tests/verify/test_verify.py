@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from cli.conftest import Cli
     from pipelines.conftest import Shop
 
-    from tidemill.verify.result import Verified
+    from tidemill import Verified
 
 COLUMNS = "id at v"
 PIPELINE = """

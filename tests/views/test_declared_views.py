@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidemill.api.workspace import Workspace
-from tidemill.model.mistakes import FileErrors, excerpt
+from tidemill.model import excerpt
+from tidemill.model.mistakes import FileErrors
 from tidemill.model.strategy import Append, MaterializedView, Merge, Refresh, Replace
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from views.conftest import bag
 if TYPE_CHECKING:
     from views.conftest import Lake
 
-COLUMNS = "id long, price decimal(38,10), share double, day date, at timestamp, name string, flags array<string>"
+COLUMNS = "id long, price decimal(28,10), share double, day date, at timestamp, name string, flags array<string>"
 NAN = float("nan")
-GREAT, SMALL = Decimal("9999999999999999999999999999.9999999999"), Decimal("0.0000000001")
+GREAT, SMALL = Decimal("999999999999999999.9999999999"), Decimal("0.0000000001")
 
 
 def moment(hour: int) -> datetime:
@@ -42,7 +42,7 @@ VIEWS = {
 
 def test_views_hold_values_of_every_kind(lake: Lake) -> None:
     lake.table("items", COLUMNS, *ROWS)
-    lake.table("others", "id long, price decimal(38,10)", (1, GREAT), (2, Decimal(1)), (3, None))
+    lake.table("others", "id long, price decimal(28,10)", (1, GREAT), (2, Decimal(1)), (3, None))
     for name, query in VIEWS.items():
         lake.view(name, query)
     lake.check_all(lake.run(), None)
@@ -60,15 +60,15 @@ def test_views_hold_values_of_every_kind(lake: Lake) -> None:
 
 
 def test_a_change_between_values_that_are_only_called_equal_is_a_change(lake: Lake) -> None:
-    lake.spark_table("odd", "id BIGINT, share DOUBLE, nick STRING COLLATE UTF8_LCASE")
-    lake.sql("INSERT INTO {odd} VALUES (1, 0.0, 'bob'), (2, 1.0, 'Bob'), (3, -1.0, 'eve'), (4, 0.0, NULL)")
-    lake.view("texts", "SELECT id, CAST(share AS STRING) AS share, hex(nick) AS nick FROM odd")
-    lake.view("by_nick", "SELECT min(hex(nick)) AS least, count(*) AS n FROM odd GROUP BY nick", "")
+    lake.spark_table("odd", "id BIGINT, share DOUBLE, shares ARRAY<DOUBLE>")
+    lake.sql("INSERT INTO {odd} VALUES (1, 0.0, array(1.0)), (2, 0.0, array(0.0)), (3, -1.0, NULL)")
+    lake.view("texts", "SELECT id, CAST(share AS STRING) AS share, CAST(shares[0] AS STRING) AS first FROM odd")
     lake.check_all(lake.run(), None)
-    lake.sql("UPDATE {odd} SET share = -share, nick = upper(nick) WHERE id IN (1, 3, 4)")
+    lake.sql("UPDATE {odd} SET share = -share WHERE id IN (1, 3)")
+    lake.sql("UPDATE {odd} SET shares = array(-shares[0]) WHERE id = 2")
     steps = lake.run()
-    lake.check(steps["texts"], "incremental")
-    lake.check(steps["by_nick"], None)
+    lake.check(steps["texts"])
+    assert (steps["texts"].deleted, steps["texts"].refresh["changed"]) == (3, {"main.odd": 6})
 
 
 def test_rows_that_differ_as_the_oracle_sees_them_are_told_apart() -> None:

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tidemill.api.merge_step import SMALL_WORK, meets_little
 from tidemill.api.planning import catalog_of, missed_of
 from tidemill.errors import ArgumentError, TidemillError
+from tidemill.execution import Silent
 from tidemill.execution.checks import TableChecks, table_checks
 from tidemill.execution.exports.options import ExportMemory
 from tidemill.execution.joins import JoinSource
-from tidemill.execution.results import Silent
 from tidemill.execution.runner import AT_A_TIME, Runner
 from tidemill.formats.registry import log_of
 from tidemill.join.rows import arrivals_of
 from tidemill.maintenance.repair import never_run, set_watermark
+from tidemill.model import quoted_name, quoted_text
 from tidemill.model.join import Join
-from tidemill.model.names import quoted_name, quoted_text
 from tidemill.model.query import View
-from tidemill.planning.work import SMALL_WORK, meets_little
 from tidemill.sources.registry import fetch_drivers, size_of
 from tidemill.spark.errors import translated
 from tidemill.spark.session import session_for
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.api.workspace import Workspace
-    from tidemill.execution.results import Listener, RunOutcome
+    from tidemill.execution import Listener, RunOutcome
     from tidemill.join.rows import Arrivals
     from tidemill.model.cursor import Cursor
     from tidemill.model.graph import Node
     from tidemill.model.table import Table
-    from tidemill.planning.request import Backfill, Request
+    from tidemill.planning import Backfill, Request
     from tidemill.suggest.advice import Suggestion
     from tidemill.verify.result import Verified
 

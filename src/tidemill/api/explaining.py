@@ -15,13 +15,11 @@ from tidemill.execution.query_source import ViewSource
 from tidemill.frontends.sql.binding import unparsed
 from tidemill.frontends.sql.scopes import parse_query
 from tidemill.frontends.tables import inputs_in, query_of
-from tidemill.ivm import Grouped, Local, NotIncremental
-from tidemill.model.mistakes import FileError, Text
-from tidemill.model.names import is_foreign
+from tidemill.ivm import NotIncremental
+from tidemill.model import FileError, Text, is_foreign
+from tidemill.planning import USUAL, Mode
 from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation, NextRun, Prevented, reworded
-from tidemill.planning.plan import Mode
-from tidemill.planning.refresh import check_declaration, check_repeatable, place_of, rules_of, view_of
-from tidemill.planning.request import USUAL
+from tidemill.planning.refresh import check_declaration, check_repeatable, key_of, place_of, rules_of, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from tidemill.ivm import BlockText, Rule, ViewQuery
     from tidemill.model.query import Query
     from tidemill.model.table import Table
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
     from tidemill.planning.refresh import InputState, ViewInputs
 
 QUERY = "query"  # what a query is called that is in no file
@@ -125,16 +123,15 @@ class Analysis:
         if self.view is None or not state.written:
             return (), None
         try:
-            changed = frozenset(state.written)
-            rules = rules_of(self.view, changed)
+            rules = rules_of(self.view, frozenset(state.written))
         except NotIncremental as why:
             return (), Prevented(why.reason, place_of(self.query, self.inputs, why))
         return tuple(map(explained_rule, rules)), None
 
 
 def explained_rule(rule: Rule) -> ExplainedRule:
-    """A rule for people; all changed tables together are no key."""
-    return ExplainedRule(rule.name, rule.key if rule.name in {Local.name, Grouped.name} else None, rule.on, rule.why)
+    """A rule for people."""
+    return ExplainedRule(rule.name, key_of(rule), rule.on, rule.why)
 
 
 def _explained(planned: Planned, catalog: Catalog) -> Explanation:

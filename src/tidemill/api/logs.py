@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api.arguments import path_of
+from tidemill.api import not_made, path_of
 from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError, TableError, did_you_mean
-from tidemill.execution.journal import keeping
+from tidemill.execution.journal import log_step
 from tidemill.formats.filesystem import file_system, only_writer
 from tidemill.formats.registry import log_at
+from tidemill.model import local_path
 from tidemill.model.cursor import cursor
-from tidemill.model.names import local_path
 from tidemill.model.record import Commit, Counts, counts_of
 from tidemill.planning.refusals import protection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tidemill.api.arguments import Place
+    from tidemill.api import Place
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
@@ -168,7 +168,7 @@ def drop(
     table: Place, declared: Callable[[], Table | None], agree: Callable[[Snapshot], None] = lambda _: None
 ) -> DropResult:
     """Removes a table for good, unless its history is to be kept. `agree` raises where somebody says no."""
-    with keeping("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
+    with log_step("drop", f"drop {table.name}", table.name, table.path, table.folder) as kept:
         snapshot = found(table)
         refuse_reset(table.name, snapshot, declared())
         agree(snapshot)
@@ -197,8 +197,3 @@ def missing(table: Place) -> ArgumentError:
     otherwise = "Give the path of a table." if is_path else f"Nothing is at {table.path}."
     remedy = f"Did you mean {start}{close}?" if close else otherwise
     return ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)
-
-
-def not_made(table: str, run: str = "tidemill run") -> ArgumentError:
-    """The error for a table that is declared and not there; `run` is the command that makes it."""
-    return ArgumentError("table.not_made", f"{table} is declared, and not made yet.", f"Make it: {run}.")

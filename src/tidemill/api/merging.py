@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemill.api.arguments import located, merge_table, path_of, placed
+from tidemill.api import merge_table
+from tidemill.api.merge_step import files_at, merge_step
 from tidemill.api.results import merge_result
-from tidemill.errors import TidemillError
-from tidemill.execution.journal import keeping_merge
-from tidemill.execution.results import Outcome, Silent, StepKind
-from tidemill.execution.step import run_step
-from tidemill.model.format import PARQUET, Capability, can
-from tidemill.model.project import NOTHING_GIVEN, SparkSettings, find_project
+from tidemill.execution.journal import log_merge
+from tidemill.formats import DATASET_FORMAT
+from tidemill.model.project import find_project
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
-from tidemill.planning.work import is_small
-from tidemill.sources.files.source import FileSource
 from tidemill.sources.frames import FrameSource
-from tidemill.sources.kinds import given_options
-from tidemill.spark.errors import translated
-from tidemill.spark.session import session_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
 
     from tidemill.api.results import MergeResult
-    from tidemill.execution.results import Listener, StepResult
+    from tidemill.execution import StepResult
     from tidemill.model.table import Table
+    from tidemill.sources import Connector
     from tidemill.sources.frames import Rows
 
 
@@ -86,7 +79,7 @@ def merge(
         format_=format,
         single_writer=single_writer,
     )
-    return merge_result(kept_merge(source, table, spark))
+    return merge_result(logged_merge(source, table, spark))
 
 
 def merge_parquet_dataset(
@@ -111,82 +104,26 @@ def merge_parquet_dataset(
         key_columns,
         strategy,
         dedup_order_by=dedup_order_by,
-        format_=PARQUET.name,
+        format_=DATASET_FORMAT,
         compression=compression,
     )
-    result = merge_result(kept_merge(source, table, spark))
+    result = merge_result(logged_merge(source, table, spark))
     return {name: getattr(result, name) for name in ("inserted", "updated", "deleted", "total")}
 
 
 def run_merge(source: Rows | str | Path, table: Table, spark: SparkSession | None = None, **how: Any) -> MergeResult:
     """The result of a declared merge, which no ledger hears of; `how` goes to `merge_step`."""
-    return merge_result(merge_step(source, table, spark, **how))
+    return merge_result(merge_step(_source(source), table, spark, **how))
 
 
-def kept_merge(source: Rows | str | Path, table: Table, spark: SparkSession | None = None) -> StepResult:
+def logged_merge(source: Rows | str | Path, table: Table, spark: SparkSession | None = None) -> StepResult:
     """A merge that is in the ledger of the project in the current folder; outside of projects there is none."""
     if find_project(Path.cwd()) is None:
-        return merge_step(source, table, spark)
+        return merge_step(_source(source), table, spark)
     named = source if isinstance(source, str | Path) else f"<{type(source).__name__}>"
-    with keeping_merge(table, f"merge {named} {table.name}") as kept:
-        return merge_step(source, table, spark, listener=kept)
+    with log_merge(table, f"merge {named} {table.name}") as kept:
+        return merge_step(_source(source), table, spark, listener=kept)
 
 
-def merge_step(
-    source: Rows | str | Path,
-    table: Table,
-    spark: SparkSession | None = None,
-    *,
-    settings: SparkSettings | None = None,
-    options: Mapping[str, str] = NOTHING_GIVEN,
-    small: bool | None = False,
-    dry_run: bool = False,
-    listener: Listener | None = None,
-) -> StepResult:
-    """Runs a declared merge, or only says what it would do. Files are read with these options of Spark.
-
-    Without a session it runs on the Spark of the settings; `small` starts the embedded one for a short job, and None
-    asks the source and the table whether it is one. `listener` hears of the step like one of a run.
-    """
-    listener, began = listener or Silent(), time.monotonic()
-    listener.began(table.name)
-    try:
-        result = _merged(_rows_of(source, options), table, spark, settings, small=small, dry_run=dry_run)
-    except TidemillError as failure:
-        listener.ended(Outcome(table.name, error=failure, seconds=time.monotonic() - began))
-        raise
-    listener.ended(Outcome(table.name, result, seconds=time.monotonic() - began))
-    return result
-
-
-def _rows_of(source: Rows | str | Path, options: Mapping[str, str]) -> FileSource | FrameSource:
-    if not isinstance(source, str | Path):
-        return FrameSource(source)
-    rows = file_source(source, options)
-    rows.format  # noqa: B018  a path that is not there is found before Spark starts
-    return rows
-
-
-def _merged(
-    rows: FileSource | FrameSource,
-    table: Table,
-    spark: SparkSession | None,
-    settings: SparkSettings | None,
-    *,
-    small: bool | None,
-    dry_run: bool,
-) -> StepResult:
-    if small is None:
-        small = isinstance(rows, FileSource) and is_small(rows, table)
-    with translated(f"Merging {rows} into {table.name}"):
-        session = session_for(spark, small=small, settings=settings or SparkSettings())
-        # What catalogs do not know by name is at a path, and need not be there yet.
-        place = located if can(table.format, Capability.READ_BY_PATH) else placed
-        result = run_step(session, replace(table, path=place(table.path, session)), rows, dry_run=dry_run)
-        return replace(result, kind=StepKind.MERGE)
-
-
-def file_source(source: str | Path, options: Mapping[str, str] = NOTHING_GIVEN) -> FileSource:
-    """The files at a path, as a merge reads them."""
-    found = FileSource(path_of(source))
-    return replace(found, options=given_options(found.format, options)) if options else found
+def _source(source: Rows | str | Path) -> Callable[[], Connector]:
+    return partial(files_at, source) if isinstance(source, str | Path) else partial(FrameSource, source)

@@ -16,14 +16,13 @@ from tidemill.execution.views import view_up_to_date
 from tidemill.formats.registry import log_of, view_record
 from tidemill.frontends.sql.binding import bind_tables, unparsed
 from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
-from tidemill.model.names import spelled
+from tidemill.model import spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
 from tidemill.model.table import SchemaPolicy, Table, schema_changed
+from tidemill.planning import USUAL, Mode, explain, explain_view, plan_step
 from tidemill.planning.notices import NO_FACTS, changed_query, may_miss, missed_changes, rows_will_stay
-from tidemill.planning.plan import Mode, explain, explain_view, plan_step
 from tidemill.planning.refusals import ground_of, refuse
-from tidemill.planning.request import USUAL
 from tidemill.planning.windows import known_of
 from tidemill.sources.registry import connector_for, is_known, size_of
 
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
     from tidemill.model.query import Export
     from tidemill.model.record import Snapshot
-    from tidemill.planning.plan import PlannedStep, StepPlan
+    from tidemill.planning import PlannedStep, Request, StepPlan
     from tidemill.planning.refusals import Ground
-    from tidemill.planning.request import Request
 
 
 def catalog_of(workspace: Workspace) -> Catalog:

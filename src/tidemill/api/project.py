@@ -9,17 +9,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.api import logs
-from tidemill.api.arguments import Place, beside
+from tidemill.api import Place, beside, logs, upkeep
 from tidemill.api.explaining import explain_query, explain_tables
-from tidemill.api.results import kept_run
+from tidemill.api.results import logged_run
 from tidemill.api.workspace import Workspace
 from tidemill.errors import ArgumentError
 from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.ledger.past import past_runs
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import as_text
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 from tidemill.verify.result import VerifiedTables
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from tidemill.ledger.past import PastRuns
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.model.table import Table
+    from tidemill.planning import PlannedStep
     from tidemill.planning.explanation import Explanation
-    from tidemill.planning.plan import PlannedStep
 
     Names = str | Iterable[str]
     Vars = Mapping[str, object]
@@ -139,7 +138,7 @@ class Project:
         """
         workspace = self._chosen(select, exclude, vars)
         request = _request(start, end, batch, full_refresh=full_refresh)
-        return kept_run(workspace, spark, threads=threads, fail_fast=fail_fast, request=request)
+        return logged_run(workspace, spark, threads=threads, fail_fast=fail_fast, request=request)
 
     def verify(
         self,
@@ -157,7 +156,7 @@ class Project:
         """
         dates = _request(start, end, None, full_refresh=False).backfill
         workspace = self._workspace(vars)
-        found = workspace.kept_verify(_names(tables), spark, dates=dates)
+        found = workspace.logged_verify(_names(tables), spark, dates=dates)
         return VerifiedTables(replace(each, table=workspace.short(each.table)) for each in found)
 
     def test(
@@ -219,10 +218,8 @@ class Project:
 
     def _upkeep(self, spark: SparkSession | None) -> Upkeep:
         """On the session given, or the one that tidemill.toml names."""
-        from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
-
         settings = self._settings
-        return Upkeep.on(spark, settings.engine_with(_texts(self.vars)))
+        return upkeep().on(spark, settings.engine_with(_texts(self.vars)))
 
     @property
     def _settings(self) -> ProjectSettings:

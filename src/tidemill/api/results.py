@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemill.display import html_table
-from tidemill.execution.journal import keeping_run
-from tidemill.execution.results import StepKind
-from tidemill.sources.registry import retold
+from tidemill.execution import StepKind
+from tidemill.execution.journal import log_run
+from tidemill.sources.registry import with_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tidemill.api.workspace import Workspace
     from tidemill.errors import TidemillError
-    from tidemill.execution.results import Outcome, StepResult
+    from tidemill.execution import Outcome, StepResult
     from tidemill.model.check import Checked, Expected
     from tidemill.model.cursor import CursorType
     from tidemill.model.project import Masking
@@ -194,11 +194,11 @@ class RunResult:
         return all(step.ok for step in self.steps)
 
 
-def kept_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> RunResult:
+def logged_run(workspace: Workspace, spark: SparkSession | None, **how: Any) -> RunResult:
     """A run that is in the ledger, however it ends, if it may begin; `how` goes to `Workspace.ready`."""
     ready = workspace.ready(**how)
     project, nodes = workspace.project, workspace.graph.in_order()
-    with keeping_run(project.folder, nodes, "run", workspace.masking, workspace.short) as kept:
+    with log_run(project.folder, nodes, "run", workspace.masking, workspace.short) as kept:
         done = ready(spark, kept)
     steps, run = tuple(step_of(outcome, workspace) for outcome in done.outcomes), kept.run
     assert run.ended is not None  # noqa: S101  the block has ended
@@ -210,7 +210,7 @@ def step_of(outcome: Outcome, workspace: Workspace) -> RunStep:
     """An outcome as Python code and JSON have it, without secrets."""
     name, result, error, masking = workspace.short(outcome.name), outcome.result, outcome.error, workspace.masking
     if error is not None:
-        shown = retold(error, masking.mask(error.problem), masking.mask(error.remedy), error.origin)
+        shown = with_texts(error, masking.mask(error.problem), masking.mask(error.remedy), error.origin)
         return RunStep(name, "failed", seconds=outcome.seconds, checks=getattr(error, "checks", ()), error=shown)
     if result is None:
         waits_for = workspace.short(outcome.waits_for) if outcome.waits_for else None

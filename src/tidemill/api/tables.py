@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.api.arguments import beside, check_one_way, located, moment_of, path_of, placed
+from tidemill.api import beside, check_one_way, located, moment_of, path_of, placed
 from tidemill.api.logs import found
 from tidemill.errors import ArgumentError
-from tidemill.execution.journal import keeping
-from tidemill.formats.attempts import look
+from tidemill.execution.journal import log_step
+from tidemill.formats.filesystem import look
 from tidemill.formats.registry import log_at, store_at
 from tidemill.maintenance.backup import backup_table, check_free, restore_backup, restore_table, version_at
 from tidemill.maintenance.repair import check_keys, dedup
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemill.api.arguments import Place
+    from tidemill.api import Place
     from tidemill.formats.base import OnSpark
     from tidemill.maintenance.backup import BackupResult, RestoreResult
     from tidemill.maintenance.repair import CheckedKeys, Repaired
@@ -127,7 +127,7 @@ class Upkeep:
         """Copies a table as it is, where nothing may be yet."""
         found(table)
         check_free(to.path)
-        with keeping("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
+        with log_step("backup", f"backup {table.name} --to {to.name}", to.name, to.path, table.folder) as kept:
             result = self.on_spark(
                 lambda spark: backup(table.path, to.path, spark=spark, single_writer=to.single_writer)
             )
@@ -146,7 +146,7 @@ class Upkeep:
         check_one_way(to, at, backup)
         moment = None if at is None else moment_of(at)
         way = f"--from {backup.name}" if backup else f"--to {to}" if moment is None else f"--at {moment}"
-        with keeping("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
+        with log_step("restore", f"restore {table.name} {way}", table.name, table.path, table.folder) as kept:
             found(backup or table)
             copy = backup.path if backup else None
             alone = table.single_writer

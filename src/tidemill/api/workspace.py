@@ -13,13 +13,14 @@ from tidemill.errors import ArgumentError, did_you_mean
 from tidemill.formats.registry import format_at
 from tidemill.frontends.declarations import read_declarations
 from tidemill.frontends.project import target_here
+from tidemill.model import is_foreign
 from tidemill.model.mistakes import Wording
-from tidemill.model.names import is_foreign
 from tidemill.model.project import Masking, SparkSettings
 from tidemill.model.query import Export, View, through
 from tidemill.model.table import Table
+from tidemill.planning import USUAL
 from tidemill.planning.refusals import missing_variables, refuse
-from tidemill.planning.request import USUAL, chosen
+from tidemill.planning.selection import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.api.engine import Engine
+    from tidemill.execution import Listener, RunOutcome
     from tidemill.execution.checks import TableChecks
-    from tidemill.execution.results import Listener, RunOutcome
     from tidemill.frontends.pipeline.declarations import Declared
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.graph import Graph
     from tidemill.model.source import Source
-    from tidemill.planning.plan import PlannedStep
-    from tidemill.planning.request import Backfill, Request
+    from tidemill.planning import Backfill, PlannedStep, Request
     from tidemill.verify.result import Verified
 
     Ready = Callable[[SparkSession | None, Listener | None], RunOutcome]
@@ -170,7 +170,7 @@ class Workspace:
         found = self.engine(spark).verify(chosen, dates, now)
         return (self.wording.result(each, "notes", "remedies") for each in found)
 
-    def kept_verify(
+    def logged_verify(
         self, names: Sequence[str] = (), spark: SparkSession | None = None, *, dates: Backfill | None = None
     ) -> Iterator[Verified]:
         """The same, with what it finds in the ledger."""

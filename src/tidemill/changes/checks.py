@@ -15,8 +15,8 @@ from tidemill.changes.match import FEW_KEYS, within
 from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import COMING, HELD
+from tidemill.model import of, quote, quoted_text, spelled
 from tidemill.model.check import AcceptedValues, Checked, Holds, NotNull, Relationships, RowCount, Unique
-from tidemill.model.names import of, quote, quoted_text, spelled
 from tidemill.model.project import as_text
 from tidemill.spark.errors import one_line
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import widened
+from tidemill.changes import ALL_COUNTS, EMPTIED, refuse_shrink, widened
 from tidemill.changes.compare import difference, one_per_key, rows_not_in, target_duplicates
 from tidemill.changes.match import CHANGED, NEW, OLDER, SAME, Match
 from tidemill.changes.places import PASSED_OVER, compile_placed
-from tidemill.errors import TableError
 from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, OverwriteRows, ReplaceRows
-from tidemill.model.names import of, quote
+from tidemill.model import of, quote
 from tidemill.model.record import Counts
 from tidemill.model.strategy import (
     Append,
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
     from tidemill.formats.base import Change, Target, UpsertRows
     from tidemill.model.cursor import Cursor
-
-EMPTIED = ("the source is empty, and so is the table now",)
 
 
 @singledispatch
@@ -128,9 +125,6 @@ def _replaced(strategy: DeleteInsert, change: Change, target: Target) -> Compile
     return Compiled(ReplaceRows(change.rows, predicate), counts, ALL_COUNTS)
 
 
-ALL_COUNTS = frozenset({"inserted", "updated", "deleted", "unchanged", "ignored"})
-
-
 def column_types(schema: StructType) -> list[tuple[str, str]]:
     """Names and types of the columns, whatever their order."""
     return sorted((field.name.lower(), field.dataType.simpleString()) for field in schema.fields)
@@ -141,16 +135,6 @@ def _check_shrink(share: float | None, target: Target, rows: int) -> None:
         return
     held = target.rows.count()
     refuse_shrink(share, held - rows, held, target.name)
-
-
-def refuse_shrink(share: float, dropped: int, held: int, name: str) -> None:
-    """Raises when a commit would drop more than `share` of the rows."""
-    if held and dropped / held > share:
-        raise TableError(
-            "table.max_shrink",
-            f"{name} would lose {dropped:,} of its {held:,} rows, more than max_shrink = {share:g} allows.",
-            f"Look at the source; if it is right, raise max_shrink for this run. {name} is unchanged.",
-        )
 
 
 _COLLAPSING = {MergeStrategy.DEDUPLICATE, MergeStrategy.FULL_MERGE}

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.columns import char_length
+from tidemill.changes import char_length
 from tidemill.changes.compare import differs, held_twice
 from tidemill.changes.profile import profile
 from tidemill.formats.base import (
@@ -21,9 +21,9 @@ from tidemill.formats.base import (
     Placed,
     UpsertRows,
 )
-from tidemill.model.names import of, quote, quoted_text, spelled
+from tidemill.model import of, quote, quoted_text, spelled
 from tidemill.spark.errors import MOVED
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,7 +136,7 @@ class Match:
             return replace(self, change=change).judged()
         fate = F.when(~self.newer, OLDER).when(self.differs, CHANGED).otherwise(SAME)
         keys = [F.col(of(COMING, key)).alias(key) for key in self.strategy.keys]
-        fates = settle(self._meeting.select(*keys, fate.alias(FATE), F.col(of(HELD, _FILE)).alias(_FILE)))
+        fates = settle(self._matched_rows.select(*keys, fate.alias(FATE), F.col(of(HELD, _FILE)).alias(_FILE)))
         counts: Counter[str] = Counter()
         files = 0
         for seen in fates.groupBy(FATE, _FILE).count().collect():
@@ -147,7 +147,7 @@ class Match:
         return Judged(self, fates.drop(_FILE), counts, repeats=stored > met, changed_files=files)
 
     @property
-    def _meeting(self) -> DataFrame:
+    def _matched_rows(self) -> DataFrame:
         """The target's rows beside those of the change, with the file of each where its files would be rewritten."""
         held = self.held
         is_large = self.change.profile.rows > FEW_ROWS

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.changes.compare import comparable
-from tidemill.formats.row_changes import WEIGHT
-from tidemill.model.names import of, quote
+from tidemill.formats.port import WEIGHT
+from tidemill.model import of, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

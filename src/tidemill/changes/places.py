@@ -23,15 +23,16 @@ from tidemill.formats.base import (
     MatchRows,
     Placed,
 )
-from tidemill.model.names import of, quote, spelled
+from tidemill.model import of, quote, spelled
 from tidemill.model.record import Counts
 from tidemill.model.strategy import Merge, MergeStrategy
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemill.formats.base import Change, MatchResult, Target
+    from tidemill.formats.port import Store
     from tidemill.model.strategy import Strategy
 
 PASSED_OVER = frozenset({"unchanged", "ignored"})
@@ -66,6 +67,13 @@ def _(strategy: Merge, change: Change, target: Target) -> Match | None:
     matched = Match(strategy, change, target)
     whole = strategy.form is MergeStrategy.FULL_MERGE or matched.may_keep
     return None if whole or not 0 < change.profile.rows <= FEW_ROWS else matched
+
+
+def match_in_store(store: Store, strategy: Strategy, change: Change, target: Target) -> Compiled | None:
+    """A small change that the store matches and stages by itself, where it can; that removes no row."""
+    matched = small_match(strategy, change, target)
+    result = store.match(match_rows(matched), target.snapshot) if matched else None
+    return compile_matched(matched, result) if matched and result else None
 
 
 def match_rows(matched: Match) -> MatchRows:

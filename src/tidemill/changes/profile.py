@@ -14,8 +14,8 @@ from pyspark.sql import types as t
 from tidemill.changes.compare import needs_form
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import KeyRange, Profile
+from tidemill.model import quote
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.names import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Protected tables: a change that removes rows which an upsert would keep is refused."""
+"""Changes compiled by Spark, or matched by a store; of protected tables, one that removes rows which an upsert would
+keep is refused.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from pyspark.sql import functions as F
 
 from tidemill.changes.compare import difference
 from tidemill.changes.compile import column_types, compile_change
+from tidemill.changes.places import match_in_store
 from tidemill.errors import TableError
 from tidemill.formats.base import Compiled, OverwriteRows
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.strategy import Append, DeleteInsert, Merge, Replace, Strategy
 
 if TYPE_CHECKING:
@@ -21,6 +24,22 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
     from tidemill.formats.base import Change, Target
+    from tidemill.formats.port import Store
+
+
+def compile_on_spark(
+    strategy: Strategy, change: Change, target: Target, *, store: Store | None, protected: str | None
+) -> Compiled:
+    """The change, matched by the store where it is given one that can, else by Spark.
+
+    `protected` says by what the history of the table is protected: then none of it may be lost.
+    """
+    matched = match_in_store(store, strategy, change, target) if store else None
+    if matched is not None:
+        return matched
+    if protected is None:
+        return compile_change(strategy, change, target)
+    return compile_protected(strategy, change, target, protected)
 
 
 def compile_protected(strategy: Strategy, change: Change, target: Target, why: str) -> Compiled:

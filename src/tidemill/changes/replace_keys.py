@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import char_length
+from tidemill.changes import ALL_COUNTS, EMPTIED, char_length, refuse_shrink
 from tidemill.changes.compare import canonical, comparable
-from tidemill.changes.compile import ALL_COUNTS, EMPTIED, column_types, compile_change, refuse_shrink
+from tidemill.changes.compile import column_types, compile_change
 from tidemill.changes.match import FEW_KEYS, FEW_ROWS, as_read, within
 from tidemill.changes.profile import Ranged, kind_of, range_columns, range_of
 from tidemill.errors import StateError
 from tidemill.formats.base import COMING, HELD, AppendRows, Compiled, OverwriteRows, ReplaceByKey
-from tidemill.formats.row_changes import WEIGHT
+from tidemill.formats.port import WEIGHT
+from tidemill.model import of, quote, spelled
 from tidemill.model.cursor import CursorKind
-from tidemill.model.names import of, quote, spelled
 from tidemill.model.record import Counts
 from tidemill.model.strategy import MaterializedView, Replace
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill import cli
 from tidemill.api.explaining import explain_query, explain_tables
-from tidemill.cli import console, render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.projects import target_and_tables, variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, Origin
@@ -21,9 +21,9 @@ from tidemill.planning.explanation import NextRun
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
-    from tidemill.planning.explanation import ExplainedInput, Explanation
+    from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation
 
 _INPUTS = ("input", "recorded", "now", "rows", "changes", "if it changes")
 _INPUT_LOOKS = Looks(
@@ -51,8 +51,8 @@ def explain(tables: tuple[str, ...], query: str | None, target: str | None, load
     """Show how the next run brings each TABLE, or all, up to date, and why. Starts no Spark and changes nothing.
 
     Of a materialized view, or with --query of a query that is in no file yet: which changes of its inputs can be read,
-    the rule by which it follows each of them, and the sentence that prevents it. A local rule computes the rows of the
-    changed keys again; a linear one reads nothing of the changed table but its changes.
+    the rule by which it follows each of them, and the sentence that prevents it. A linear rule reads nothing of the
+    changed table but its changes; a local one computes the rows of the changed keys again, a grouped one the groups.
     """
     target, names = target_and_tables(tables, target)
     workspace = load(target)
@@ -72,7 +72,7 @@ def _show_all(found: Sequence[Explanation]) -> None:
         render.say(f"{render.INDENT}{render.NOTHING_DECLARED}")
     for number, each in enumerate(found):
         if number:
-            console.write("")
+            cli.write("")
         _show(each)
 
 
@@ -137,13 +137,16 @@ def _changes(each: ExplainedInput) -> str:
 
 
 def _rules(each: ExplainedInput) -> str:
-    """The best rule; where that is local, with the other keys that would do."""
+    """The best rule; where that has a key, with the others by which it could go."""
     if each.prevented is not None:
         return f"full refresh: {each.prevented}"
-    if each.rules and each.rules[0].key is None:
-        return each.rules[0].name
-    keys = dict.fromkeys(rule.key for rule in each.rules if rule.key)
-    return f"local by {' or by '.join(keys)}" if keys else ""
+    if not each.rules or each.rules[0].key is None:
+        return each.rules[0].name if each.rules else ""
+    best: dict[str, ExplainedRule] = {}
+    for rule in each.rules:
+        if rule.key is not None:
+            best.setdefault(rule.key, rule)
+    return " or ".join(map(str, best.values()))
 
 
 def _query_lines(root: BlockText) -> Iterator[tuple[str, str]]:

@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill import graphs
-from tidemill.cli import render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.projects import on_project
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError
 from tidemill.formats.registry import changed_at, log_of, view_record
 from tidemill.graphs.picture import MARKS, Box, Picture, Shape, tree
-from tidemill.ledger.ledger import Ledger, ledger_file
+from tidemill.ledger import Ledger, ledger_file
 from tidemill.ledger.past import last_step
 from tidemill.model.query import Export, View
 from tidemill.model.table import Table
 
 if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.model.graph import Node
     from tidemill.model.record import Snapshot
 

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.api.logs import HEADINGS, commits_of, line_of, watermark_of
-from tidemill.cli import render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.places import located, refuse_unknown
 from tidemill.cli.render import Looks
 from tidemill.display import size_text
 from tidemill.errors import ArgumentError
 from tidemill.formats.registry import log_at, view_record
 from tidemill.frontends.project import must_exist
-from tidemill.ledger.ledger import INTERRUPTED
+from tidemill.ledger import INTERRUPTED
 from tidemill.ledger.past import past_run, past_runs
 from tidemill.model.project import find_project, is_project
 from tidemill.model.record import counts_of, without_parts
@@ -28,7 +27,7 @@ from tidemill.model.record import counts_of, without_parts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.ledger.past import PastRun, PastStep
     from tidemill.model.record import Commit
 

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from tidemill.cli import console, render
-from tidemill.cli.options import show_log
+from tidemill import cli
+from tidemill.cli import render
+from tidemill.cli.render import show_log
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.spark.places import disk_full, log_folder, told_of_room
+from tidemill.spark import disk_full, lack_of_room, log_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,7 +182,7 @@ def main() -> NoReturn:
 
 def _leave_at_once() -> NoReturn:
     """Ends steps that are still at work, which Python would wait for; their tables hold whole commits."""
-    console.hush()
+    cli.hush()
     engine = sys.modules.get("tidemill.spark.session")
     if engine is not None:
         engine.stop()
@@ -241,11 +242,11 @@ def _number(types: re.Match[str]) -> str:
 
 
 def _unexpected(failure: Exception, args: Sequence[str]) -> TidemillError:
-    if full := told_of_room(str(failure)):
+    if full := lack_of_room(str(failure)):
         return disk_full(f"tidemill {next(iter(args), '')}".rstrip(), full, Path.cwd())
     details = "".join(traceback.format_exception(failure))
     if _wants_details(args):
-        console.write(details, err=True)
+        cli.write(details, err=True)
     kept = _keep(details)
     where = f"The details are in {kept}." if kept else "Run it again with --verbose to see the details."
     return TidemillError(

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidemill.api.arguments import beside
+from tidemill.api import beside
 from tidemill.api.logs import missing
-from tidemill.cli import render
-from tidemill.cli.options import columns, examples, output, profiled, single_writer
+from tidemill.cli import columns, examples, output, profiled, render, single_writer
 from tidemill.cli.places import known_path, on_spark, placed, upkeep
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import VacuumRequest
 from tidemill.formats.registry import kept_format
+from tidemill.model import absolute
 from tidemill.model.cursor import duration
-from tidemill.model.names import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidemill.api.arguments import Place
-    from tidemill.cli.options import Output
+    from tidemill.api import Place
+    from tidemill.cli import Output
     from tidemill.formats.base import Compacted, Finished, Vacuumed
     from tidemill.formats.port import TableFormat
     from tidemill.maintenance.backup import BackupResult, RestoreResult

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.api.arguments import merge_table
-from tidemill.cli import render
-from tidemill.cli.console import Live, interruptible
-from tidemill.cli.options import columns, output, single_writer
+from tidemill.api import merge_table
+from tidemill.cli import Live, columns, interruptible, output, render, single_writer
 from tidemill.cli.places import merged_into, promised_here, spark_here
 from tidemill.cli.render import COUNTS
-from tidemill.execution.journal import keeping_merge
+from tidemill.execution.journal import log_merge
+from tidemill.formats import DEFAULT_FORMAT, FORMATS
 from tidemill.formats.registry import log_at
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import given_pairs
 from tidemill.model.strategy import MergeStrategy
 from tidemill.model.table import SchemaPolicy
@@ -24,8 +23,8 @@ from tidemill.model.table import SchemaPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.cli.options import Output
-    from tidemill.execution.results import StepResult
+    from tidemill.cli import Output
+    from tidemill.execution import StepResult
     from tidemill.model.table import Table
 
 EXAMPLES = """\b
@@ -79,7 +78,7 @@ Strategies:
 @click.option(
     "--table-format",
     metavar="FORMAT",
-    help="The format of the table: delta or parquet. What is there is asked; a new table is delta.",
+    help=f"The format of the table: {' or '.join(FORMATS)}. What is there is asked; a new table is {DEFAULT_FORMAT}.",
 )
 @columns("--partition-by", help="The columns by which a new table is partitioned.")
 @click.option("--compression", help="Of the files that are written to a dataset: snappy, zstd, gzip, lz4 or none.")
@@ -155,14 +154,14 @@ def _merged(source: str, options: Mapping[str, str], table: Table, *, dry_run: b
     """What the merge did; or what it would do."""
     settings, doing = spark_here(), f"merging {source} into {table.name}"
     with Live(f"looking what {doing} would do" if dry_run else doing, quiet=quiet):
-        from tidemill.api.merging import file_source, merge_step  # noqa: PLC0415  the border: it imports PySpark
+        from tidemill.api.merge_step import file_source, files_at, merge_step  # noqa: PLC0415  the border: it imports PySpark
 
-        merged = partial(merge_step, source, table, settings=settings, options=options)
+        merged = partial(merge_step, partial(files_at, source, options), table, settings=settings)
         if dry_run:
             return interruptible(partial(merged, small=True, dry_run=True))
         if options:  # a wrong one is no run
             file_source(source, options)
-        with keeping_merge(table, f"merge {source} {table.name}") as kept:
+        with log_merge(table, f"merge {source} {table.name}") as kept:
             return interruptible(partial(merged, small=None, listener=kept))
 
 

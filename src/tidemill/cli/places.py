@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tidemill.api.arguments import Place
-from tidemill.api.logs import not_made
-from tidemill.cli.console import Live, interruptible
+from tidemill import api
+from tidemill.api import Place, not_made
+from tidemill.cli import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import SparkSettings, find_project, is_project
 from tidemill.spark.errors import translated
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidemill.formats.base import OnSpark
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.table import Table
+
 
 UNKNOWN = "table.unknown"
 T = TypeVar("T")
@@ -149,6 +150,4 @@ def _session(settings: SparkSettings) -> SparkSession:
 
 def upkeep(on_spark: OnSpark) -> Upkeep:
     """What commands do to a table by that work."""
-    from tidemill.api.tables import Upkeep  # noqa: PLC0415  the border: it imports PySpark
-
-    return Upkeep(on_spark)
+    return api.upkeep()(on_spark)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill import cli
 from tidemill.api.planning import bad_params, doubtful_sources, unparsed_queries, warnings_of
 from tidemill.api.workspace import unknown_table
-from tidemill.cli import console, render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.projects import on_project, on_selection, requested, variables
 from tidemill.cli.render import Looks
 from tidemill.formats.registry import log_of
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.model.table import Table
-    from tidemill.planning.plan import PlannedStep
-    from tidemill.planning.request import Request
+    from tidemill.planning import PlannedStep, Request
     from tidemill.planning.statements import RunStatements
 
 LISTED = ("name", "strategy", "reads", "declared in")
@@ -219,12 +218,12 @@ def _data(workspace: Workspace, node: Table | View, runs: tuple[RunStatements, .
 def _show(found: dict[str, Any]) -> None:
     """A script of SQL: all that is no statement is a comment."""
     words = [found["table"], found["strategy"], *([found["origin"]] if found["origin"] else [])]
-    console.write(f"-- {render.SEPARATOR.join(words)}")
+    cli.write(f"-- {render.SEPARATOR.join(words)}")
     for run in found["runs"]:
-        console.write(f"\n-- {HEADINGS[run['run']]}: {run['reason']}")
-        console.write(f"{run['reads']};")
+        cli.write(f"\n-- {HEADINGS[run['run']]}: {run['reason']}")
+        cli.write(f"{run['reads']};")
         if run["writes"]:
-            console.write("\n-- and with these rows as change, in one commit:")
-            console.write(f"{run['writes']};")
+            cli.write("\n-- and with these rows as change, in one commit:")
+            cli.write(f"{run['writes']};")
         for note in run["notes"]:
-            console.write(f"-- {note}")
+            cli.write(f"-- {note}")

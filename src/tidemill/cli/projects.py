@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemill.api.workspace import Workspace
-from tidemill.cli.options import having, names_in, profiled
+from tidemill.cli import having, names_in, profiled
 from tidemill.errors import ArgumentError
 from tidemill.model.project import given_variables
-from tidemill.planning.request import Request, backfill_of
+from tidemill.planning import Request, backfill_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from tidemill.cli import console
-from tidemill.model.mistakes import FileError, FileErrors, cells, excerpt
+from tidemill import cli
+from tidemill.model import FileError, FileErrors, cells, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -208,13 +209,13 @@ NOTHING_DECLARED = (
 def say(line: str = "", *, err: bool = False, hang: int | None = None) -> None:
     """One line of prose: on a terminal no word is broken, and what follows is indented by `hang`, or as the line is."""
     indent = len(line) - len(line.lstrip(" "))
-    for each in wrapped(line, console.width(err=err), (indent or len(INDENT)) if hang is None else hang):
-        console.write(each, err=err)
+    for each in wrapped(line, cli.width(err=err), (indent or len(INDENT)) if hang is None else hang):
+        cli.write(each, err=err)
 
 
 def document(data: Any) -> None:
     """One JSON document on stdout."""
-    console.write(json.dumps(data, indent=2, ensure_ascii=False))
+    cli.write(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def error(problem: TidemillError, *, as_json: bool) -> None:
@@ -272,8 +273,8 @@ def passed_over(name: str, why: str) -> None:
 def done(name: str, facts: Sequence[str], seconds: float, did: str = "") -> None:
     """The line of a step that went well. Facts that the terminal has no room for stand below the first."""
     head = f"{INDENT}{click.style('✓', fg='green')} {click.style(name, bold=True)}  {did}"
-    for line in flowing(head, facts, duration(seconds), console.width()):
-        console.write(line)
+    for line in flowing(head, facts, duration(seconds), cli.width()):
+        cli.write(line)
 
 
 def judged(mark: str, text: str, *, err: bool = False) -> None:
@@ -332,12 +333,12 @@ def table(
     looks: Looks = PLAIN,
 ) -> None:
     """Aligned columns, which fit the terminal; a column in which nothing stands is left out."""
-    width = console.width()
+    width = cli.width()
     found = laid(headings, lines, replace(looks, right=looks.right | right), width - len(INDENT) if width else None)
     for line in found.heading:
-        console.write(click.style(f"{INDENT}{line}", dim=True))
+        cli.write(click.style(f"{INDENT}{line}", dim=True))
     for line in found.lines:
-        console.write(f"{INDENT}{line}")
+        cli.write(f"{INDENT}{line}")
     if found.left_out:
         left_out = f"no room for {', '.join(found.left_out)}: --format json has all"
         say(click.style(f"{INDENT}{left_out}", dim=True), hang=len(INDENT))
@@ -372,3 +373,22 @@ def ago(at: str, now: datetime) -> str:
 
 
 _LENGTHS = ((86_400, "days"), (3_600, "h"), (60, "min"))
+
+
+LOGGER = logging.getLogger("tidemill")
+
+
+class _Lines(logging.Handler):
+    """Log records as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        word = record.levelname.lower()
+        say(f"{word}  {record.getMessage()}", err=True)
+
+
+def show_log(level: int) -> None:
+    """Shows the logger `tidemill` from this level on; called again, only the level changes."""
+    for handler in [handler for handler in LOGGER.handlers if isinstance(handler, _Lines)]:
+        LOGGER.removeHandler(handler)
+    LOGGER.addHandler(_Lines(level))
+    LOGGER.setLevel(level)

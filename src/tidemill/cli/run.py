@@ -11,27 +11,24 @@ import click
 
 from tidemill import __version__
 from tidemill.api.results import step_of
-from tidemill.cli import render
-from tidemill.cli.console import Live, interruptible
-from tidemill.cli.options import examples, output
+from tidemill.cli import Live, examples, interruptible, output, render
 from tidemill.cli.plan import show_plan
 from tidemill.cli.projects import requested, selection, variables
 from tidemill.cli.render import COUNTS
 from tidemill.errors import exit_code_of
-from tidemill.execution.journal import keeping_run
+from tidemill.execution.journal import log_run
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.errors import TidemillError
-    from tidemill.execution.journal import KeptRun
-    from tidemill.execution.results import Outcome, RefreshReport, RunOutcome, StepResult
-    from tidemill.ledger.ledger import Run
-    from tidemill.planning.plan import StepPlan
-    from tidemill.planning.request import Request
+    from tidemill.execution import Outcome, RefreshReport, RunOutcome, StepResult
+    from tidemill.execution.journal import RunLogger
+    from tidemill.ledger import Run
+    from tidemill.planning import Request, StepPlan
 
 STARTING = "starting Spark"
 _VERBS = {
@@ -84,20 +81,20 @@ def run(
     live = Live("reading logs", quiet=not out.lines)
     shown = Shown(workspace, live, lines=out.lines and not summary, failures=not out.as_json)
     shown.head()
-    with _keeping(workspace, target, request) as kept, live:
+    with _log_run(workspace, target, request) as kept, live:
         kept.listener = shown
         outcome = interruptible(partial(ready, None, kept))
     out.result(run_data(workspace, outcome, kept.run), partial(shown.close, outcome))
     return exit_code_of(each.error for each in outcome.outcomes if each.error)
 
 
-def _keeping(workspace: Workspace, target: str | None, request: Request) -> AbstractContextManager[KeptRun]:
+def _log_run(workspace: Workspace, target: str | None, request: Request) -> AbstractContextManager[RunLogger]:
     """The run, kept in the ledger under the command that started it."""
     asked = request.backfill.to_json() if request.backfill else {}
     flags = ["--full-refresh"] if request.full_refresh else [f"--{name} {value}" for name, value in asked.items()]
     command = " ".join(["run", *([target] if target else []), *flags])
     nodes = workspace.graph.in_order()
-    return keeping_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short)
+    return log_run(workspace.project.folder, nodes, command, workspace.masking, workspace.short)
 
 
 @dataclass

@@ -13,17 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.errors import ArgumentError
 from tidemill.spark.doctor import examine
-from tidemill.spark.jars import ensure_jars, find_java, format_jars, missing_jars
-from tidemill.spark.jvm import archive_path, build_archive, why_not_built
+from tidemill.spark.jars import (
+    archive_path,
+    build_archive,
+    ensure_jars,
+    find_java,
+    formats_with_jars,
+    missing_jars,
+    why_not_built,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.spark.doctor import Check
     from tidemill.spark.jars import Java
 
@@ -231,7 +237,7 @@ def setup(again: bool, out: Output) -> None:
     if out.as_json:
         render.document(found)
     elif not found["fetched"] and not found["tried"]:
-        tell(f"  {_mark('ok')} engine ready: Java {found['java']}, Delta {found['delta']}")
+        tell(f"  {_mark('ok')} engine ready: Java {found['java']}, {_versions()}")
 
 
 def _tell_nobody(line: str) -> None:
@@ -239,13 +245,18 @@ def _tell_nobody(line: str) -> None:
 
 
 def _fetch_jars(tell: Callable[[str], None]) -> dict[str, Any]:
-    missing, delta = bool(missing_jars()), format_jars()[0].version
+    missing, formats = bool(missing_jars()), formats_with_jars()
     if missing:
-        tell("  fetching Delta's jars, once")
+        tell(f"  fetching {' and '.join(each.spark.title for each in formats)}'s jars, once")
     folder = ensure_jars()[0].parent
     if missing:
-        tell(f"  {_mark('ok')} jars     Delta {delta} in {folder}")
-    return {"delta": delta, "jars": str(folder), "fetched": missing}
+        tell(f"  {_mark('ok')} jars     {_versions()} in {folder}")
+    return {each.name: each.spark.version for each in formats} | {"jars": str(folder), "fetched": missing}
+
+
+def _versions() -> str:
+    """The formats that have jars, with their versions."""
+    return ", ".join(f"{each.spark.title} {each.spark.version}" for each in formats_with_jars())
 
 
 def _prepare_archive(java: Java, tell: Callable[[str], None], *, again: bool) -> dict[str, Any]:

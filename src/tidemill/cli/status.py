@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import render
-from tidemill.cli.options import examples, output
+from tidemill.cli import examples, output, render
 from tidemill.cli.projects import on_project, target_and_tables, variables
 from tidemill.cli.render import Looks
 from tidemill.formats.registry import changed_at, log_of, view_record
-from tidemill.ledger.ledger import Ledger, ledger_file
+from tidemill.ledger import Ledger, ledger_file
 from tidemill.ledger.past import last_step, past_runs
 from tidemill.model.cursor import cursor
 from tidemill.model.join import apart
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from sqlite3 import Row
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.ledger.past import PastRun
     from tidemill.model.table import Table

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import console, render
-from tidemill.cli.console import Live, interruptible
-from tidemill.cli.options import examples, output
+from tidemill import cli
+from tidemill.cli import Live, examples, interruptible, output, render
 from tidemill.cli.projects import on_project, variables
 from tidemill.errors import exit_code_of
 from tidemill.graphs.svg import Histogram, histogram_svg
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.join.rows import Arrivals
     from tidemill.suggest.advice import Suggestion
@@ -106,7 +105,7 @@ def join_stats(table: str, target: str | None, within: str | None, file: str | N
 
 
 def _show_arrivals(name: str, found: Arrivals, file: str | None) -> None:
-    for line in (*lines_of(name, found, console.width()), *([f"drawn into {file}"] if file else ())):
+    for line in (*lines_of(name, found, cli.width()), *([f"drawn into {file}"] if file else ())):
         render.say(f"{render.INDENT}{line}")
 
 

@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.api import logs
-from tidemill.api.arguments import Place
-from tidemill.cli import render
-from tidemill.cli.console import Live, ask, interruptible
-from tidemill.cli.options import examples, output
+from tidemill.api import Place, logs
+from tidemill.cli import Live, ask, examples, interruptible, output, render
 from tidemill.cli.places import is_path, on_spark, there, upkeep
 from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at, some_rows
 from tidemill.frontends.project import ProjectSettings
-from tidemill.model.names import absolute
+from tidemill.model import absolute
 from tidemill.model.project import find_project, is_project
-from tidemill.sources.registry import retold
+from tidemill.sources.registry import with_texts
 from tidemill.spark.errors import translated
 
 if TYPE_CHECKING:
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.model.project import SparkSettings
     from tidemill.model.query import View
@@ -133,7 +130,7 @@ def _rows_of_view(workspace: Workspace, view: View, limit: int, *, quiet: bool) 
         with Live(_STARTING, quiet=quiet), translated(f"Reading {workspace.short(view.name)}"):
             return interruptible(lambda: workspace.engine().first_rows(view, limit))
     except TidemillError as failure:
-        raise retold(failure, mask(failure.problem), mask(failure.remedy), failure.origin) from failure.__cause__
+        raise with_texts(failure, mask(failure.problem), mask(failure.remedy), failure.origin) from failure.__cause__
 
 
 def _show(rows: pa.Table, total: int | None, limit: int) -> None:

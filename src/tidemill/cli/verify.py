@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from tidemill.cli import render
-from tidemill.cli.console import Live, interruptible
-from tidemill.cli.options import examples, output
+from tidemill.cli import Live, examples, interruptible, output, render
 from tidemill.cli.projects import on_selection, target_and_tables, variables
 from tidemill.errors import exit_code_of
-from tidemill.planning.request import backfill_of
+from tidemill.planning import backfill_of
 from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, Verified, VerifyOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.execution.checks import TableChecks
     from tidemill.model.check import Checked
@@ -64,7 +62,7 @@ def verify(
     workspace.select(names)  # a wrong name is an error before Spark starts
     dates = backfill_of(start, end, None)
     shown = _ShownTables(workspace, lines=out.lines, failures=not out.as_json)
-    results = _as_they_come("verifying", partial(workspace.kept_verify, names, dates=dates), shown)
+    results = _as_they_come("verifying", partial(workspace.logged_verify, names, dates=dates), shown)
     if out.as_json:
         render.document(workspace.masking.mask_data(_data(workspace, results)))
     elif out.lines and not results:

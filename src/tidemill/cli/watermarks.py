@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemill.cli import render
-from tidemill.cli.console import Live, ask, interruptible
-from tidemill.cli.options import examples, output
+from tidemill.cli import Live, ask, examples, interruptible, output, render
 from tidemill.cli.projects import variables
 from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, did_you_mean
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from tidemill.api.workspace import Workspace
-    from tidemill.cli.options import Output
+    from tidemill.cli import Output
     from tidemill.cli.projects import Load
     from tidemill.formats.registry import Watermark
     from tidemill.model.cursor import Cursor

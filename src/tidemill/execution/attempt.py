@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import require
-from tidemill.changes.places import compile_matched, match_rows, small_match
+from tidemill.changes import require
 from tidemill.changes.profile import exact, highest, time_kind
 from tidemill.errors import ArgumentError, SchemaError
+from tidemill.execution import in_zone_of
 from tidemill.execution.prepare import ONE_TASK
 from tidemill.execution.record import keep_anchor
+from tidemill.formats import Capability
 from tidemill.formats.base import HELD, AppendRows, CommitResult, HeldRows, Requirements, Target
-from tidemill.model.format import Capability
-from tidemill.model.names import of, quote
+from tidemill.model import of, quote
 from tidemill.model.record import completed
 from tidemill.planning.refusals import missing_variables, refusals, refuse
 from tidemill.planning.windows import known_of
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,21 +27,20 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.execution import RefreshReport
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
-    from tidemill.execution.results import RefreshReport
-    from tidemill.formats.base import Change, Compiled, Operation, Whole
+    from tidemill.formats.base import Compiled, Operation, Whole
     from tidemill.formats.port import Store
     from tidemill.model.check import Expected
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Record, Snapshot
-    from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
+    from tidemill.planning import StepPlan
     from tidemill.planning.joins import JoinFacts
-    from tidemill.planning.plan import StepPlan
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 
 def count_change(attempt: Attempt, compiled: Compiled, record: Record) -> tuple[CommitResult | None, str]:
@@ -269,14 +267,6 @@ def target_of(attempt: Attempt, gathered: Gathered, held: DataFrame) -> Target:
         beyond=f"{of(HELD, window.column)} >= {beyond.literal()}" if window and beyond else None,
         near=store.near(held.sparkSession),
     )
-
-
-def match_in_store(attempt: Attempt, strategy: Strategy, change: Change, target: Target) -> Compiled | None:
-    """A small change that the store matches and stages by itself, where it can; that removes no row."""
-    stages = not attempt.plan.dry_run and not attempt.plan.rebuilds and not attempt.table.checks
-    matched = small_match(strategy, change, target) if stages else None
-    result = attempt.store.match(match_rows(matched), target.snapshot) if matched else None
-    return compile_matched(matched, result) if matched and result else None
 
 
 def count_before(attempt: Attempt) -> int:

@@ -21,11 +21,11 @@ from tidemill.errors import ArgumentError
 from tidemill.execution.pins import Pins
 from tidemill.execution.query_source import QuerySource
 from tidemill.execution.views import drop_view, make_view
+from tidemill.formats import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
 from tidemill.formats.registry import format_at, log_at, store_at
-from tidemill.model.format import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
-from tidemill.model.names import Naming, quote, quoted_name
+from tidemill.model import Naming, quote, quoted_name
 from tidemill.model.query import by_name
-from tidemill.sources.protocol import Reading, sum_of_known
+from tidemill.sources import Reading, sum_of_known
 from tidemill.sources.registry import connector_for, failures_of, in_place
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tidemill.model.query import Bind, View
     from tidemill.model.source import Source
     from tidemill.model.table import Table
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
     Removing = Callable[[], None]
 

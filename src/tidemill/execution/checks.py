@@ -14,11 +14,11 @@ from tidemill.changes.checks import Checking
 from tidemill.errors import CheckError, TidemillError
 from tidemill.formats.base import AppendRows, Conflict, UpsertRows
 from tidemill.formats.registry import store_of
+from tidemill.model import quoted_name
 from tidemill.model.check import Place, Relationships, Unique, Verdict
-from tidemill.model.names import quoted_name
 from tidemill.model.query import View
 from tidemill.spark.errors import as_tidemill, file_is_gone, is_conflict, one_line
-from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.session import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,9 +11,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidemill.changes.apply import compile_whole
-from tidemill.changes.compile import ALL_COUNTS, compile_change
-from tidemill.changes.protect import compile_protected
+from tidemill.changes import ALL_COUNTS
+from tidemill.changes.compare import compile_whole
+from tidemill.execution import StepResult
 from tidemill.execution.attempt import (
     Attempt,
     commit_change,
@@ -23,21 +23,18 @@ from tidemill.execution.attempt import (
     count_change,
     drop_columns,
     is_small,
-    match_in_store,
     no_rows,
     part_met,
     refuse_dropping,
     target_of,
 )
-from tidemill.execution.checks import check_change, warnings
 from tidemill.execution.record import Recording, explained
-from tidemill.execution.results import StepResult
-from tidemill.formats.attempts import with_retries
 from tidemill.formats.base import AppendRows, Compiled, OverwriteRows
+from tidemill.formats.filesystem import with_retries
 from tidemill.formats.registry import attempting, store_of
 from tidemill.model.strategy import Replace
+from tidemill.planning import Mode
 from tidemill.planning.notices import layout_notices
-from tidemill.planning.plan import Mode
 from tidemill.planning.refusals import protection
 from tidemill.spark.session import pace
 
@@ -45,9 +42,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.execution.attempt import Gathered, Task
+    from tidemill.execution.prepare import Prepared
     from tidemill.formats.base import CommitResult, HeldRows
+    from tidemill.model.check import Checked
     from tidemill.model.record import Record
     from tidemill.model.strategy import Strategy
+    from tidemill.model.table import Table
 
 logger = logging.getLogger("tidemill")
 
@@ -72,10 +72,10 @@ def _attempt(task: Task, number: int, began: float) -> StepResult:
         pace(prepared.change.rows.sparkSession, small=is_small(attempt, prepared))
         compiled = _compile(attempt, gathered)
         record = _record(attempt, gathered, compiled)
-        checks = check_change(table, prepared, compiled, record, gathered.held)
+        checks, warned = _checked(table, prepared, compiled, record, gathered.held) if table.checks else ((), ())
         if not prepared.dropped:
             result = _committed(attempt, gathered, compiled, record, began)
-            return replace(result, checks=checks, notices=(*result.notices, *warnings(checks)))
+            return replace(result, checks=checks, notices=(*result.notices, *warned))
         _drop(attempt, prepared.dropped)  # only now, when nothing refuses the change
     return _without(prepared.dropped, _attempt(task, number, began))
 
@@ -87,6 +87,16 @@ def _committed(attempt: Attempt, gathered: Gathered, compiled: Compiled, record:
         return replace(result, notices=(*result.notices, notice))
     committed = commit_change(attempt, compiled, record) or _note(attempt, gathered, compiled, record)
     return _result(attempt, gathered, compiled, committed, record, began)
+
+
+def _checked(
+    table: Table, prepared: Prepared, compiled: Compiled, record: Record, held: HeldRows | None
+) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+    """The checks that let the change pass, and what they warn of."""
+    from tidemill.execution.checks import check_change, warnings  # noqa: PLC0415  most merges have no checks
+
+    checks = check_change(table, prepared, compiled, record, held)
+    return checks, warnings(checks)
 
 
 def _drop(attempt: Attempt, columns: Sequence[str]) -> None:
@@ -136,14 +146,13 @@ def _rebuilt(attempt: Attempt, gathered: Gathered, held: HeldRows) -> Compiled:
 
 def _by_spark(attempt: Attempt, gathered: Gathered, strategy: Strategy, held: HeldRows) -> Compiled:
     """Every operation of Spark's on a table that is there: where its history is protected, none loses any of it."""
+    from tidemill.changes.protect import compile_on_spark  # noqa: PLC0415  what is small is compared in memory
+
     target, change = target_of(attempt, gathered, held.rows), gathered.prepared.change
-    matched = match_in_store(attempt, strategy, change, target)
-    if matched is not None:
-        return matched
+    stages = not attempt.plan.dry_run and not attempt.plan.rebuilds and not attempt.table.checks
     found = protection(target.snapshot, attempt.table)
-    if found is None:
-        return compile_change(strategy, change, target)
-    return compile_protected(strategy, change, target, found[0])
+    store = attempt.store if stages else None
+    return compile_on_spark(strategy, change, target, store=store, protected=found[0] if found else None)
 
 
 # what is to be known, though no row has changed

@@ -14,12 +14,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from tidemill.changes.columns import fits, unambiguous
+from tidemill.changes import fits, unambiguous
 from tidemill.errors import SchemaError, SourceError
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.table import SchemaPolicy
 from tidemill.sources.frames import Batches, as_arrow, is_spark_frame
-from tidemill.sources.protocol import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 _MISFITS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError)
 _NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType)
@@ -266,7 +265,7 @@ def rows_given(
             f"{_begins(teller)} gave no rows, and there is no table yet, so nobody knows its columns.",
             'Declare them: schema="id BIGINT, day DATE", or give a frame that has columns.',
         )
-    return rows if batches.few else kept(rows)
+    return batches.keep(rows)
 
 
 def _add(batches: Batches, given: Any, typed: Typed | None, teller: str) -> None:

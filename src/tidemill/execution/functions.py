@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+from tidemill.changes import require
 from tidemill.changes.checks import as_row, samples
-from tidemill.changes.columns import require
 from tidemill.changes.profile import decoded, exact, time_kind
 from tidemill.errors import ArgumentError, CheckError, SourceError, TidemillError, did_you_mean
 from tidemill.execution.attempt import Task
@@ -22,16 +22,16 @@ from tidemill.execution.commit import commit
 from tidemill.execution.function_rows import rows_given
 from tidemill.execution.step import RowsRead, gather, plan_on_table, run_parts, table_facts
 from tidemill.formats.base import Conflict
+from tidemill.model import quote, rejected_name, spelled
 from tidemill.model.check import Expected
 from tidemill.model.function import OnUnmet
-from tidemill.model.names import quote, rejected_name, spelled
 from tidemill.model.strategy import Merge, MergeStrategy
 from tidemill.model.table import SchemaPolicy, Table
+from tidemill.planning import plan_step
 from tidemill.planning.dates import progress_of
-from tidemill.planning.plan import plan_step
+from tidemill.sources import Run
 from tidemill.sources.frames import FrameSource
 from tidemill.sources.functions import called
-from tidemill.sources.protocol import Run
 from tidemill.sources.registry import said
 from tidemill.spark.errors import one_line
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt, Gathered
     from tidemill.execution.producers import FunctionRows
-    from tidemill.execution.results import StepResult
     from tidemill.model.function import Expectation
+    from tidemill.planning import StepPlan
     from tidemill.planning.dates import Fetch
-    from tidemill.planning.plan import StepPlan
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 WHY, WHEN, WHICH = (
     "rejected_because",

@@ -14,11 +14,11 @@ from tidemill.errors import ArgumentError
 from tidemill.execution.joins import Tally
 from tidemill.join.call import Sides, named_columns, rows_of
 from tidemill.join.rows import SINCE, STATUS, TARGET, WAITED
+from tidemill.model import of, quote, spelled
 from tidemill.model.join import WAITED as OWN_WAITED
 from tidemill.model.join import JoinStatus, at_tick, waits_of
-from tidemill.model.names import of, quote, spelled
 from tidemill.spark.errors import one_line
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

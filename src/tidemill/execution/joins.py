@@ -17,7 +17,7 @@ from tidemill.planning.joins import (
     side_by_log,
     side_by_progress,
 )
-from tidemill.sources.protocol import sum_of_known
+from tidemill.sources import sum_of_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 _NOWHERE, _ALL = Span(0, 0), Span(-(2**62), 2**62)
 

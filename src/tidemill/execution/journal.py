@@ -1,4 +1,4 @@
-"""Keeps runs and commands in the project's ledger while they last, however they end."""
+"""Writes runs and commands to the project's ledger while they last, however they end; reads steps back from logs."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.execution.results import Silent, StepKind
+from tidemill.execution import Silent, StepKind
 from tidemill.formats.registry import log_at
-from tidemill.ledger.ledger import FAILED, INTERRUPTED, NOT_RUN, RUNNING, Ledger, Step, code_of, ledger_file, now
-from tidemill.ledger.past import step_of
-from tidemill.model.names import absolute
+from tidemill.ledger import FAILED, INTERRUPTED, NOT_RUN, RUNNING, Ledger, Step, code_of, ledger_file, now
+from tidemill.model import absolute
 from tidemill.model.project import Masking
 from tidemill.model.query import Export, View
-from tidemill.model.record import Counts
+from tidemill.model.record import Counts, counts_of, without_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from tidemill.execution.results import Listener, Outcome, StepResult
-    from tidemill.ledger.ledger import Run
+    from tidemill.execution import Listener, Outcome, StepResult
+    from tidemill.ledger import Run
     from tidemill.model.graph import Node
+    from tidemill.model.record import Commit, Record
     from tidemill.model.table import Table
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
 
 
 @dataclass(slots=True)
-class Kept:
+class LoggedStep:
     """One step of a command, filled in while it runs."""
 
     table: str
@@ -76,13 +76,13 @@ def _with_record(step: Step) -> Step:
 
 
 @contextlib.contextmanager
-def keeping(strategy: str, command: str, table: str, path: str, folder: Path | None = None) -> Iterator[Kept]:
+def log_step(strategy: str, command: str, table: str, path: str, folder: Path | None = None) -> Iterator[LoggedStep]:
     """A run of one step in the ledger of the project in `folder`: what the block fills in, or the error that ended it.
 
     Without a folder it is that of the current one. A command that was called wrongly did nothing to the table, so it is
     no step of it.
     """
-    kept = Kept(table, absolute(path), strategy, now())
+    kept = LoggedStep(table, absolute(path), strategy, now())
     began = time.monotonic()
     with Ledger(ledger_file(folder)).run(command, folder) as run:
         run.add(kept.step())
@@ -104,23 +104,23 @@ UNPLANNED = "not planned"  # the mode of a step that has not come to its plan
 
 
 @contextlib.contextmanager
-def keeping_run(
+def log_run(
     folder: Path,
     nodes: Iterable[Node],
     command: str,
     masking: Masking,
     short: Callable[[str], str],
-) -> Iterator[KeptRun]:
+) -> Iterator[RunLogger]:
     """A run in the ledger of the project in `folder`, from its start to its end; it must be listened to.
 
     `short` gives the name of a table as users write it.
     """
     with Ledger(ledger_file(folder)).run(masking.mask(command), folder) as run:
-        yield KeptRun(run, {node.name: node for node in nodes}, masking, short)
+        yield RunLogger(run, {node.name: node for node in nodes}, masking, short)
 
 
 @contextlib.contextmanager
-def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
+def log_merge(table: Table, command: str) -> Iterator[RunLogger]:
     """A merge in the ledger of the project in the current folder, outside of projects in the user's own.
 
     It must be listened to. One that was called wrongly did nothing to the table, so it is no step of it.
@@ -128,7 +128,7 @@ def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
     node, began = replace(table, path=absolute(table.path)), time.monotonic()
     with Ledger(ledger_file()).run(command) as run:
         try:
-            yield KeptRun(run, {node.name: node}, Masking(frozenset()), str, is_merge=True)
+            yield RunLogger(run, {node.name: node}, Masking(frozenset()), str, is_merge=True)
         except ArgumentError:
             run.steps.clear()
             raise
@@ -141,7 +141,7 @@ def keeping_merge(table: Table, command: str) -> Iterator[KeptRun]:
 
 
 @dataclass
-class KeptRun:
+class RunLogger:
     """Listens to a run, or to a merge, and hands on what it hears to `listener`. No secret reaches the ledger."""
 
     run: Run
@@ -241,3 +241,51 @@ def _why(result: StepResult) -> tuple[str, str | None]:
             return "first" if result.first_run else "incremental", None
         case StepKind.TABLE:
             return str(result.mode), result.reason
+
+
+def rebuild(ledger: Ledger, paths: Iterable[str]) -> int:
+    """Reads the steps of tables back from their own logs, without Spark; says how many the ledger lacked.
+
+    Runs that committed nothing, failed steps and seconds are in no log, so they do not come back.
+    """
+    return ledger.refill(step for path in paths for step in _steps_of(path))
+
+
+def step_of(commit: Commit, record: Record, path: str) -> Step:
+    """The step behind a commit of ours."""
+    watermark = record.reached(record.progress)
+    first = commit.version == 0
+    restored = record.restored_from is not None
+    return Step(
+        table=record.table,
+        path=path,
+        strategy=record.strategy,
+        mode=mode_of(record, first=first),
+        status="restored" if restored else "created" if first else "changed",
+        at=record.at,
+        counts=counts_of(commit),
+        rows_read=record.rows,
+        version=commit.version,
+        window=json.dumps(dict(record.window)) if record.window else None,
+        watermark=watermark.text() if watermark else None,
+        reason=record.window.get("reason"),
+        commit_id=record.run_id,
+    )
+
+
+def mode_of(record: Record, *, first: bool) -> str:
+    """How a commit of ours read its source."""
+    if record.window.get("reason", "").startswith("backfill"):
+        return "backfill"
+    if record.strategy == "full refresh":
+        return record.strategy
+    return "first" if first else "incremental" if record.window else "full"
+
+
+def _steps_of(path: str) -> Iterator[Step]:
+    log = log_at(path)
+    if log.snapshot() is None:
+        return
+    for commit in without_parts(log.commits()):
+        if commit.record is not None:
+            yield step_of(commit, commit.record, path)

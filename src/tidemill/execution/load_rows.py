@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StructType
 
+from tidemill.changes import align, require
 from tidemill.changes.apply import apart, applied, from_two_sources, in_one, met_in, newest_of_all, not_as_stored
-from tidemill.changes.columns import align, require
 from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import profile
@@ -21,13 +21,13 @@ from tidemill.errors import TidemillError
 from tidemill.execution.prepare import Prepared, prepare
 from tidemill.execution.step import cursor_of, reading_of
 from tidemill.formats.base import Change
-from tidemill.model.names import quote
+from tidemill.model import quote
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, Merge
 from tidemill.model.table import SchemaPolicy
 from tidemill.planning.notices import Facts, table_window
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
-    from tidemill.planning.request import Part
+    from tidemill.planning import Part
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 
 @dataclass(frozen=True)

@@ -12,36 +12,36 @@ from typing import TYPE_CHECKING
 
 from tidemill.changes.compile import column_types
 from tidemill.changes.profile import profile
+from tidemill.execution import sum_up
 from tidemill.execution.attempt import Gathered, Task, held_rows
 from tidemill.execution.commit import commit
 from tidemill.execution.load_rows import MeetingLoads, Read, put_together, reading_part, ready
 from tidemill.execution.prepare import Prepared
 from tidemill.execution.producers import LoadsSource
 from tidemill.execution.record import inputs_of
-from tidemill.execution.results import sum_up
 from tidemill.execution.step import RowsRead, facts_of, gather, rows_of, session_of_rows, table_facts
 from tidemill.formats.base import Change, Profile
-from tidemill.model.names import spelled
+from tidemill.model import spelled
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.table import SchemaPolicy
+from tidemill.planning import fill
 from tidemill.planning.loads import SourcePlan, window_of_all
 from tidemill.planning.notices import NO_FACTS, Facts
-from tidemill.planning.plan import fill
 from tidemill.planning.windows import known_of
-from tidemill.sources.protocol import Reading, bytes_of, sum_of_known
+from tidemill.sources import Reading, bytes_of, sum_of_known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.producers import LoadPart
-    from tidemill.execution.results import StepResult
     from tidemill.formats.base import HeldRows
     from tidemill.model.source import Loads
     from tidemill.model.strategy import Strategy
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
 
 
 def commit_loads(spark: SparkSession, plan: StepPlan, source: LoadsSource) -> StepResult:

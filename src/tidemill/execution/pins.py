@@ -6,8 +6,9 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tidemill.formats import can
 from tidemill.formats.registry import format_at, log_at
-from tidemill.model.format import Capability, can
+from tidemill.formats.traits import Capability
 from tidemill.model.record import content_of
 
 if TYPE_CHECKING:

@@ -10,20 +10,19 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from tidemill.changes.columns import align, as_stored, require, unambiguous, widened
+from tidemill.changes import align, as_stored, require, unambiguous, widened
 from tidemill.changes.compare import duplicate_keys, needs_form, newest_versions, null_keys, one_per_key, without_copies
 from tidemill.changes.profile import kind_of, profile
 from tidemill.errors import ArgumentError, MergeError, SchemaError, TableError
+from tidemill.formats import COLUMN_MAPPING, Capability, can, needs_mapping
 from tidemill.formats.base import Change, KeyRange, Profile
+from tidemill.model import field_names, spelled
 from tidemill.model.cursor import Cursor, CursorKind
-from tidemill.model.format import COLUMN_MAPPING, Capability, can, needs_mapping
-from tidemill.model.names import field_names, spelled
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, one_predicate
 from tidemill.model.table import NullTime, SchemaPolicy
-from tidemill.planning.work import spans_in_order
-from tidemill.sources.protocol import OfFiles
+from tidemill.sources import OfFiles
 from tidemill.spark.errors import one_line
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 
 def profile_in_order(source: Connector, rows: DataFrame, keys: Sequence[str]) -> Profile | None:
@@ -44,7 +43,7 @@ def profile_in_order(source: Connector, rows: DataFrame, keys: Sequence[str]) ->
     key = spelled(keys[0], rows.columns)
     if key is None or kind_of(rows.schema[key].dataType) is not CursorKind.INTEGER:
         return None
-    spans = spans_in_order(rows.inputFiles(), key)
+    spans = source.spans_in_order(rows.inputFiles(), key)
     if spans is None:
         return None
     count = sum(rows for rows, _, _ in spans)

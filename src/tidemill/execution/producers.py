@@ -9,17 +9,17 @@ from tidemill.errors import TidemillError
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.query_source import QuerySource, ViewSource, all_known
 from tidemill.frontends.sql.scopes import output_columns
+from tidemill.model import quote
 from tidemill.model.check import Relationships
 from tidemill.model.function import Function
 from tidemill.model.join import Join
-from tidemill.model.names import quote
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.query import Loaded, Query
-from tidemill.model.source import Loads
+from tidemill.model.query import Query
+from tidemill.model.source import Loaded, Loads
 from tidemill.planning.loads import source_table
 from tidemill.planning.notices import Facts
 from tidemill.planning.starts import start_variable
-from tidemill.sources.protocol import bytes_of, sum_of_known
+from tidemill.sources import bytes_of, sum_of_known
 from tidemill.sources.registry import columns_of, connector_for
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Snapshot
     from tidemill.model.source import Load
     from tidemill.model.table import Table
-    from tidemill.sources.protocol import Connector, Reading
+    from tidemill.sources import Connector, Reading
 
 
 def source_of(

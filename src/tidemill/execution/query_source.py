@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+from tidemill.execution import in_zone_of
 from tidemill.execution.pins import version_in
 from tidemill.formats.registry import log_at
 from tidemill.frontends.sql.inlining import inline_views
@@ -15,9 +16,8 @@ from tidemill.model.cursor import WINDOW_PARAMETERS
 from tidemill.model.query import through
 from tidemill.planning.refresh import InputState, ViewInputs, recorded_versions
 from tidemill.planning.starts import literals_of
-from tidemill.sources.protocol import sum_of_known
+from tidemill.sources import sum_of_known
 from tidemill.spark.errors import one_line, unparsed_at
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from tidemill.execution.catalog import Catalog
     from tidemill.execution.pins import Pin
-    from tidemill.formats.row_changes import InputChanges
+    from tidemill.formats.port import InputChanges
     from tidemill.model.cursor import Cursor
     from tidemill.model.query import Query
     from tidemill.model.record import Record, Snapshot
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class ViewSource(QuerySource):
         path = self.catalog.path_of(self.name)
         if path is None or snapshot is None or snapshot.record_version is None:
             return None
-        if not snapshot.foreign_adds and not snapshot.robbed:
+        if not snapshot.foreign_adds and not snapshot.versions_with_removals:
             return None
         return log_at(path).changes_since(snapshot.record_version, snapshot.version)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.formats.attempts import with_retries
+from tidemill.formats import DEFAULT_FORMAT, FORMATS
+from tidemill.formats.filesystem import with_retries
 from tidemill.formats.registry import store_of
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS
-from tidemill.model.names import KEPT_FROM_RESET
+from tidemill.model import KEPT_FROM_RESET
 from tidemill.model.record import InputRecord, Record
 from tidemill.planning.notices import layout_notices
 from tidemill.planning.starts import follows_variables
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt, Gathered
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
-    from tidemill.execution.results import StepResult
     from tidemill.formats.base import Compiled, Profile
     from tidemill.formats.port import Store
     from tidemill.model.cursor import Cursor

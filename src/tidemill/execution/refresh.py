@@ -6,23 +6,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+from tidemill.execution import RefreshReport
 from tidemill.execution.attempt import Gathered, Refreshed, Task
 from tidemill.execution.commit import commit
 from tidemill.execution.query_source import ViewSource
-from tidemill.execution.results import RefreshReport
 from tidemill.execution.same_plan import guard_of, why_unsafe
 from tidemill.execution.step import RowsRead, gather
 from tidemill.execution.view_changes import nothing_to_refresh, refresh_by_changes
 from tidemill.formats.base import Conflict
+from tidemill.planning import Mode, fill
 from tidemill.planning.notices import Facts
-from tidemill.planning.plan import Mode, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt
-    from tidemill.execution.results import StepResult
-    from tidemill.planning.plan import StepPlan
+    from tidemill.planning import StepPlan
     from tidemill.planning.refresh import RefreshPlan
 
 

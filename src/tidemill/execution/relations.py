@@ -12,8 +12,8 @@ from tidemill.changes.net import net_changes
 from tidemill.changes.profile import profile
 from tidemill.execution.pins import version_in
 from tidemill.formats.registry import store_at
-from tidemill.model.format import Capability
-from tidemill.spark.frames import settle
+from tidemill.formats.traits import Capability
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

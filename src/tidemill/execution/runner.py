@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
+from tidemill.execution import Outcome, RunOutcome, Silent, in_zone_of, up_to_date
 from tidemill.execution.exports.export import unwritten, write_export
 from tidemill.execution.functions import run_function
 from tidemill.execution.loads import commit_loads
@@ -18,21 +19,18 @@ from tidemill.execution.producers import FunctionRows, LoadsSource, facts_by_ver
 from tidemill.execution.query_source import QuerySource, ViewSource
 from tidemill.execution.record import described
 from tidemill.execution.refresh import commit_refresh
-from tidemill.execution.results import Outcome, RunOutcome, Silent, up_to_date
 from tidemill.execution.step import commit_source, run_commits
 from tidemill.execution.views import run_view
 from tidemill.formats.registry import forget_view, log_of
 from tidemill.model.mistakes import Wording
 from tidemill.model.query import Export, View
 from tidemill.model.table import Table
+from tidemill.planning import USUAL, Mode, plan_step
 from tidemill.planning.notices import missed_changes
-from tidemill.planning.plan import Mode, plan_step
-from tidemill.planning.request import USUAL
 from tidemill.planning.windows import known_of
+from tidemill.sources import Reading
 from tidemill.sources.http.fetch import remembering
-from tidemill.sources.protocol import Reading
 from tidemill.spark.errors import as_tidemill
-from tidemill.spark.settings import in_zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,13 +38,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tidemill.execution import Listener, StepResult
     from tidemill.execution.catalog import Catalog
     from tidemill.execution.exports.options import ExportMemory
-    from tidemill.execution.results import Listener, StepResult
     from tidemill.model.graph import Graph
-    from tidemill.planning.plan import StepPlan
-    from tidemill.planning.request import Request
-    from tidemill.sources.protocol import Connector
+    from tidemill.planning import Request, StepPlan
+    from tidemill.sources import Connector
 
 logger = logging.getLogger("tidemill")
 

@@ -7,52 +7,46 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from tidemill.changes.columns import require
+from tidemill.changes import require
 from tidemill.changes.profile import time_kind
 from tidemill.errors import DatasetFileError, FilesGoneError, SourceError, TidemillError
+from tidemill.execution import in_zone_of, sum_up
 from tidemill.execution.attempt import Gathered, JoinedRows, Task, held_rows, highest_held, whole_table
 from tidemill.execution.commit import commit
 from tidemill.execution.prepare import prepare, profile_in_order
-from tidemill.execution.results import sum_up
 from tidemill.formats.base import Conflict
 from tidemill.formats.registry import store_of
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.query import Loaded, Query
-from tidemill.model.source import Loads
+from tidemill.model.query import Query
+from tidemill.planning import USUAL, Mode, fill, plan_step
 from tidemill.planning.notices import Facts
-from tidemill.planning.plan import Mode, fill, plan_step
 from tidemill.planning.refusals import refusals, refuse
-from tidemill.planning.request import USUAL
 from tidemill.planning.starts import table_for
 from tidemill.planning.windows import known_of
-from tidemill.sources.frames import FrameSource
-from tidemill.sources.protocol import Reading, bytes_of
-from tidemill.sources.registry import failures_of
+from tidemill.sources import Reading, bytes_of
+from tidemill.spark import disk_full
 from tidemill.spark.errors import no_room, one_line
-from tidemill.spark.frames import SPARK_FAILURES
-from tidemill.spark.places import disk_full
-from tidemill.spark.session import paced_session
-from tidemill.spark.settings import in_zone_of
+from tidemill.spark.session import SPARK_FAILURES, paced_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.prepare import Prepared
-    from tidemill.execution.results import StepResult
     from tidemill.formats.base import HeldRows, Profile, Whole
     from tidemill.formats.port import Store
     from tidemill.model.check import Expected
     from tidemill.model.cursor import Cursor, CursorKind
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.plan import StepPlan
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request, StepPlan
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 S = TypeVar("S", bound="Connector")
 
@@ -67,6 +61,21 @@ class QueriedRows(Protocol):
 
     def versions(self) -> Mapping[str, str]:
         """The versions of the tables that it reads, where they are several and known."""
+
+
+@runtime_checkable
+class DeclaredRows(Protocol):
+    """What a source may tell besides: that it is declared, so that errors name it and hide its secrets."""
+
+    def failures(self) -> AbstractContextManager[None]: ...
+
+
+@runtime_checkable
+class GivenRows(Protocol):
+    """What a source may tell besides: that its rows were given once, and cannot be read again."""
+
+    @property
+    def is_given(self) -> bool: ...
 
 
 def run_step(
@@ -145,12 +154,12 @@ def reading_of(table: Table, source: Connector) -> Iterator[None]:
     """Spark's errors within it are the source's; a declared one hides its secrets."""
     producer = table.producer
     try:
-        with failures_of(producer.source) if isinstance(producer, Loaded) else nullcontext():
+        with source.failures() if isinstance(source, DeclaredRows) else nullcontext():
             yield
     except DatasetFileError as failure:
         if failure.is_of(table.path):
             raise
-        if isinstance(failure, FilesGoneError) and not isinstance(source, FrameSource):  # it can be read again
+        if isinstance(failure, FilesGoneError) and not isinstance(source, GivenRows):  # it can be read again
             raise Conflict(failure.problem) from failure
         raise _unreadable(table, source, failure.problem, failure.remedy) from failure
     except SPARK_FAILURES as failure:
@@ -237,7 +246,7 @@ def _profile_by_files(attempt: Attempt, rows: DataFrame, window: WindowPlan | No
 
 def session_of_rows(attempt: Attempt) -> SparkSession:
     """Where the rows are read; queries, functions and joins make a session for themselves."""
-    own = not isinstance(attempt.table.producer, Loaded | Loads | None)
+    own = attempt.table.producer is not None and not attempt.table.loads
     return attempt.spark if own else paced_session(attempt.spark)
 
 

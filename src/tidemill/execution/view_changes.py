@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemill.changes.compile import refuse_shrink
+from tidemill.changes import refuse_shrink
 from tidemill.changes.replace_keys import change_contents, replace_keys
+from tidemill.execution import RefreshReport
 from tidemill.execution.attempt import Gathered, Refreshed, held_rows
 from tidemill.execution.prepare import Prepared
 from tidemill.execution.relations import Relations
-from tidemill.execution.results import RefreshReport
 from tidemill.formats.base import Change, Compiled, Profile
-from tidemill.formats.row_changes import WEIGHT
-from tidemill.ivm import Grouped, Linear, Local, Telescoped
-from tidemill.model.names import quote, spelled
+from tidemill.formats.port import WEIGHT
+from tidemill.ivm.grouped import Grouped
+from tidemill.ivm.rules import Linear, Local, Telescoped
+from tidemill.model import quote, spelled
 from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from tidemill.execution.query_source import ViewSource
     from tidemill.execution.relations import KeyedRelations, SettledKeys
     from tidemill.formats.base import HeldRows
-    from tidemill.ivm import Rule
-    from tidemill.planning.plan import StepPlan
+    from tidemill.ivm.view import Rule
+    from tidemill.planning import StepPlan
 
     Near = Callable[[str, int], str | None]
 

@@ -7,9 +7,9 @@ import uuid
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, SourceError, TidemillError
-from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
+from tidemill.execution import UP_TO_DATE, StepKind, StepResult
 from tidemill.formats.registry import keep_view, store_at, view_record
-from tidemill.model.names import quoted_name, quoted_text
+from tidemill.model import quoted_name, quoted_text
 from tidemill.model.record import Record
 from tidemill.spark.errors import one_line
 

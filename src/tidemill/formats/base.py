@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tidemill.model.record import Counts
-from tidemill.spark.places import sized
+from tidemill.spark import sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,12 +7,14 @@ name. ADR 21 says why.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from tidemill.errors import ArgumentError, TidemillError
+from tidemill.formats import FORMATS, formats_that
 from tidemill.formats.base import Requirements
-from tidemill.formats.row_changes import InputChanges
-from tidemill.model.format import FORMATS, Capability, FormatTraits, formats_that
+from tidemill.formats.traits import Capability, FormatTraits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +44,36 @@ if TYPE_CHECKING:
     )
     from tidemill.model.cursor import Cursor
     from tidemill.model.record import Commit, Described, Record, Snapshot
+
+
+WEIGHT = "__w"  # of a row: +1 where it came, -1 where it went
+
+
+class RowsBy(StrEnum):
+    """What the rows that came and went are read from."""
+
+    FEED = "change data feed"
+    FILES = "file actions"
+    VERSIONS = "both versions"
+
+
+@dataclass(frozen=True, slots=True)
+class InputChanges:
+    """What a table's log knows about the rows that came and went after version `since`, until version `until`.
+
+    `how` they can be read; where that is None, `refusal` says why not, in words that follow "TABLE: ". At most
+    `added` rows came and `removed` went, and `size` bytes of files are read for them, where the log tells. `commits`
+    are the versions in which rows may have changed.
+    """
+
+    since: int
+    until: int
+    how: RowsBy | None = None
+    refusal: str | None = None
+    added: int | None = None
+    removed: int | None = None
+    size: int | None = None
+    commits: tuple[int, ...] = ()
 
 
 class TableLog(Protocol):
@@ -258,6 +290,15 @@ class Store(Protocol):
         """The error for who asks for an older version where there is none."""
         return cannot(self.traits, self.path, "taken back to an older version")
 
+    def no_places(self) -> TidemillError:
+        """The error for who wants to drop rows by their place where ROWS_BY_PLACE is lacking."""
+        nouns = _nouns(Capability.ROWS_BY_PLACE)
+        return ArgumentError(
+            "dataset.only_parquet",
+            f"{self.path} is a {self.traits.noun}; dedup repairs {nouns}.",
+            "Merge a source with the strategy deduplicate instead: it leaves one row of each of its keys.",
+        )
+
 
 class TableFormat(Protocol):
     """A table format: where its tables are recognised, and what reads and writes them. Imports no Spark by itself."""
@@ -317,12 +358,17 @@ class TableFormat(Protocol):
     def recover(self, path: str, name: str) -> Finished:
         """With RECOVERY: finishes an interrupted commit of the table that a user calls so, and clears lost attempts."""
         del path
-        nouns = " and ".join(f"{FORMATS[each].noun}s" for each in formats_that(Capability.RECOVERY))
+        nouns = _nouns(Capability.RECOVERY)
         raise ArgumentError(
             "dataset.only_parquet",
             f"{name} is a {self.traits.noun}, and this is for {nouns}.",
             f"Give one of those. A commit of a {self.traits.noun} is whole, or not there.",
         )
+
+
+def _nouns(capability: Capability) -> str:
+    """What tables with a capability are called."""
+    return " and ".join(f"{FORMATS[each].noun}s" for each in formats_that(capability))
 
 
 def cannot(traits: FormatTraits, path: str, done: str) -> ArgumentError:

@@ -12,9 +12,10 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError, TableError
+from tidemill.formats import DEFAULT_FORMAT, DELTA, FORMATS, PARQUET, can, formats_that
 from tidemill.formats.filesystem import check_alone, file_system, unopened
+from tidemill.formats.traits import Capability
 from tidemill.model.cursor import CursorKind
-from tidemill.model.format import DEFAULT_FORMAT, DELTA, FORMATS, PARQUET, Capability, can, formats_that
 from tidemill.model.record import Record
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
     from tidemill.formats.port import Store, TableFormat, TableLog
+    from tidemill.formats.traits import FormatTraits
     from tidemill.model.cursor import Cursor
-    from tidemill.model.format import FormatTraits
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
 

@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import TableError
+from tidemill.formats.port import WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-WEIGHT = "__w"  # of a row: +1 where it came, -1 where it went
 
-
-class RowsBy(StrEnum):
-    """What the rows that came and went are read from."""
-
-    FEED = "change data feed"
-    FILES = "file actions"
-    VERSIONS = "both versions"
-
-
-@dataclass(frozen=True, slots=True)
-class InputChanges:
-    """What a table's log knows about the rows that came and went after version `since`, until version `until`.
-
-    `how` they can be read; where that is None, `refusal` says why not, in words that follow "TABLE: ". At most
-    `added` rows came and `removed` went, and `size` bytes of files are read for them, where the log tells. `commits`
-    are the versions in which rows may have changed.
-    """
-
-    since: int
-    until: int
-    how: RowsBy | None = None
-    refusal: str | None = None
-    added: int | None = None
-    removed: int | None = None
-    size: int | None = None
-    commits: tuple[int, ...] = ()
-
-
-class CannotTell(Exception):  # noqa: N818  an answer, which `InputChanges.refusal` gives to whoever asked
+class UnknownChanges(Exception):  # noqa: N818  an answer, which `InputChanges.refusal` gives to whoever asked
     """The rows that came and went cannot be known; the text says why."""
 
 
-def not_told(path: str, reason: object) -> TableError:
+def no_row_changes(path: str, reason: object) -> TableError:
     """The error for who asks for rows all the same."""
     return TableError(
         "table.no_row_changes",
@@ -58,9 +28,8 @@ def not_told(path: str, reason: object) -> TableError:
 
 def net_rows(came: Iterable[DataFrame], went: Iterable[DataFrame]) -> DataFrame | None:
     """These rows in one frame with their WEIGHT; None without any frame."""
-    from pyspark.sql import functions as F  # noqa: PLC0415  logs are read without Spark
-
-    signed = [rows.withColumn(WEIGHT, F.lit(sign)) for sign, frames in ((1, came), (-1, went)) for rows in frames]
+    both = ((1, came), (-1, went))
+    signed = [rows.selectExpr("*", f"{sign} AS {WEIGHT}") for sign, frames in both for rows in frames]
     whole = None
     for rows in signed:
         whole = rows if whole is None else whole.unionAll(rows)
@@ -70,7 +39,7 @@ def net_rows(came: Iterable[DataFrame], went: Iterable[DataFrame]) -> DataFrame 
 def check_columns(
     older: Sequence[Mapping[str, Any]], newer: Sequence[Mapping[str, Any]], used: Sequence[str] | None
 ) -> None:
-    """`CannotTell` where a column, as JSON has it, is another one by now; one that was added is NULL before."""
+    """`UnknownChanges` where a column, as JSON has it, is another one by now; one that was added is NULL before."""
     now = {field["name"].lower(): field for field in newer}
     before = {field["name"].lower(): field for field in older}
     wanted = before if used is None else [name.lower() for name in used]
@@ -78,17 +47,19 @@ def check_columns(
     for name in wanted:
         then, field = before.get(name), now.get(name)
         if then is None and field is None:
-            raise CannotTell(f"it has no column {name}")
+            raise UnknownChanges(f"it has no column {name}")
         if then is None:
             continue
         if field is None and _physical(then) in called:
-            raise CannotTell(f"column {then['name']} was renamed to {called[_physical(then)]}")
+            raise UnknownChanges(f"column {then['name']} was renamed to {called[_physical(then)]}")
         if field is None:
-            raise CannotTell(f"column {then['name']} was dropped")
+            raise UnknownChanges(f"column {then['name']} was dropped")
         if _physical(then) != _physical(field):
-            raise CannotTell(f"column {then['name']} was dropped, and another one of that name was added")
+            raise UnknownChanges(f"column {then['name']} was dropped, and another one of that name was added")
         if _kind(then["type"]) != _kind(field["type"]):
-            raise CannotTell(f"the type of column {then['name']} was changed{_from_to(then['type'], field['type'])}")
+            raise UnknownChanges(
+                f"the type of column {then['name']} was changed{_from_to(then['type'], field['type'])}"
+            )
 
 
 def _physical(field: Mapping[str, Any]) -> str:

@@ -16,9 +16,9 @@ from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.frontends.project_file import Filling
 from tidemill.frontends.tables import with_row_key
+from tidemill.model import FileErrors, in_order, is_foreign, rejected_name
 from tidemill.model.graph import Graph, Node, duplicates
-from tidemill.model.mistakes import FileErrors, Mistakes, Wording, in_order, wording_of
-from tidemill.model.names import is_foreign, rejected_name
+from tidemill.model.mistakes import Mistakes, Wording, wording_of
 from tidemill.model.project import ALONE, Masking, secrets_in
 from tidemill.model.query import Export, Query
 from tidemill.model.strategy import MaterializedView, Refresh

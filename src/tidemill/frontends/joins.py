@@ -11,11 +11,9 @@ from tidemill.frontends.pipeline.tokens import Kind, cut_at_parameters, lex
 from tidemill.frontends.sql.scopes import parse_query
 from tidemill.frontends.sql.volatile import reads_clock
 from tidemill.frontends.tables import JOIN
-from tidemill.model import table
+from tidemill.model import FileError, Text, of, suggestion, table
 from tidemill.model.cursor import WINDOW_PARAMETERS, Duration, StartVariable, Template
 from tidemill.model.join import STATUS, SUFFIXES, TIME, Join, JoinSide, check_own_names, join_type
-from tidemill.model.mistakes import FileError, Text, suggestion
-from tidemill.model.names import of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +22,8 @@ if TYPE_CHECKING:
     from tidemill.frontends.models.metadata import Metadata
     from tidemill.frontends.pipeline.reader import Named, TokenReader
     from tidemill.frontends.pipeline.tokens import Token
+    from tidemill.model import Naming, Span
     from tidemill.model.join import JoinType
-    from tidemill.model.mistakes import Span
-    from tidemill.model.names import Naming
 
 _DEPTH = {"(": 1, ")": -1}
 _NOT_COLUMNS = {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "DISTINCT"}

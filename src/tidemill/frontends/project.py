@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError, did_you_mean
 from tidemill.frontends.project_file import Filling, check_project, read_dotenv, read_toml
-from tidemill.model.mistakes import FileErrors, suggestion
-from tidemill.model.names import DEFAULT_SCHEMA, Naming, at_home, naming_remedy
+from tidemill.model import DEFAULT_SCHEMA, FileErrors, Naming, at_home, naming_remedy, suggestion
 from tidemill.model.project import (
     ALONE,
     LOCAL,

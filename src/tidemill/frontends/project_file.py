@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_or
 
 from tidemill.errors import ArgumentError, Origin
 from tidemill.frontends.shape import Document, Places, Style, fit
-from tidemill.model.mistakes import FileError, FileErrors, Text, suggestion
+from tidemill.model import FileError, FileErrors, Text, suggestion
 from tidemill.model.project import VARIABLE
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidemill.frontends.shape import Key, Mistake
-    from tidemill.model.mistakes import Span
+    from tidemill.model import Span
     from tidemill.model.project import Variables
 
 _LINE = re.compile(

@@ -9,11 +9,11 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from tidemill.errors import did_you_mean
-from tidemill.model.mistakes import FileError, suggestion
+from tidemill.model import FileError, suggestion
 
 if TYPE_CHECKING:
     from tidemill.errors import ArgumentError
-    from tidemill.model.mistakes import Span
+    from tidemill.model import Span
 
 Key = tuple[str | int, ...]
 Mistake = tuple[str, str, str]  # its code, the problem and the remedy

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
+from tidemill.formats import FORMATS
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
 from tidemill.frontends.sql.grouping import row_key
 from tidemill.frontends.sql.scopes import inputs_of
 from tidemill.frontends.sql.volatile import reads_clock, sums_of, unrepeatable
-from tidemill.model.format import FORMATS
-from tidemill.model.names import OF_WAREHOUSE
+from tidemill.model import OF_WAREHOUSE
 from tidemill.model.query import Query
 from tidemill.model.source import as_names
 from tidemill.model.strategy import (
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from tidemill.errors import Origin
+    from tidemill.model import Naming
     from tidemill.model.join import Join
-    from tidemill.model.names import Naming
     from tidemill.model.strategy import Strategy
 
 

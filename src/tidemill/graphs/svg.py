@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tidemill.graphs.picture import Shape
-from tidemill.model.mistakes import cells
+from tidemill.model import cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

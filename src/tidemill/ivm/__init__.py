@@ -15,18 +15,19 @@ differ in their key, so the execution may choose the one with the fewest keys).
 
 A rule has `name`, `key` and `why` for people, `on` and `by_content`, and SQL texts made from `names` (`Names`):
 
-    Linear   signed(names)                                   view.output + __w
-    Local    keys(names)                                     distinct k0, k1, … of the changed rows, settled as names.keys
-             new(names, near)                                the rows of these keys; on[i] is the output column of k_i
-             signed(names, near)                             view.output + __w; for by_content (on is empty)
-    Telescoped  signed([names, …], [near, …])                one for each of its `terms`, which are Linear or Local
-    Grouped  keys([names, …], [near, …])                     one for each of its `terms`: the groups, to be settled
-             new(names, near)                                the rows of the groups that are names.keys here
-    Summed   initial(names)                                  the whole state (`state` are its columns), at a full refresh
-             change([names, …], [near, …])                   what comes to the state; to be settled
-             merged(state, change)                           new rows of its groups (`key_columns`), n = 0 where gone
-             beyond(state)                                   None, or SQL that has to count 0, else another rule is due
-             groups(change), visible(state, keys)            the view's keys and rows; all rows where `on` is empty
+    Linear      signed(names)                view.output + __w
+    Local       keys(names)                  distinct k0, k1, … of the changed rows, to be settled as names.keys
+                new(names, near)             the rows of these keys; on[i] is the output column of k_i
+                signed(names, near)          view.output + __w; for by_content, where `on` is empty
+    Telescoped  signed([names], [near])      one of each for each of its `terms`, which are Linear or Local
+    Grouped     keys([names], [near])        one of each for each of its `terms`: the groups, to be settled
+                new(names, near)             the rows of the groups that are names.keys here
+    Summed      initial(names)               the whole state (`state` are its columns), at a full refresh
+                change([names], [near])      what comes to the state; to be settled
+                merged(state, change)        new rows of its groups (`key_columns`), n = 0 where gone
+                beyond(state)                None, or SQL that has to count 0, else another rule is due
+                groups(change)               the keys of the view's rows to replace; those of `on`
+                visible(state, keys)         the view's rows of these keys; all rows where `on` is empty
 
 Linear and Local have `terms` too, themselves. So for every rule: for each term that is local, settle `term.keys(names)`
 and give it names with these keys.
@@ -34,6 +35,8 @@ and give it names with these keys.
 `near(column, n)` gives a condition in Spark SQL on the column (its SQL, such as "`_u`.`l_orderkey`") that all values
 of the key n meet, NULL included, or None. All texts take `dialect="spark"`. Names of relations are one identifier each.
 The columns of `names.changes(table)` are `view.used(table)` and `__w`.
+
+Columns in `volatile` are outside of the content of rows with `__w`: net and compare without them.
 
 Cut tables are never needed for exactness where they did not change, but pieces outside of the keys are computed from
 parts only: an error of arithmetic that only these raise calls for a full refresh.

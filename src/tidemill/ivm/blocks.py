@@ -1,4 +1,4 @@
-"""The query as blocks: which sources a SELECT joins and how, which queries stand in its expressions, whose a column is."""
+"""The query as blocks: what a SELECT joins and how, which queries stand in its expressions, whose a column is."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 JoinKind = Literal["inner", "left", "right", "full"]
+_KINDS: dict[str, JoinKind] = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 Place = Literal["condition", "outer condition", "generator", "value"]
 
 
@@ -71,7 +72,9 @@ class SelectBlock:
         return [each.alias_or_name for each in self.node.expressions]
 
     def value(self, name: str) -> exp.Expr:
-        return next(each for each in self.node.expressions if each.alias_or_name == name).unalias()
+        """The expression of an output column."""
+        found: exp.Expr = next(each for each in self.node.expressions if each.alias_or_name == name)
+        return found.unalias()
 
     @property
     def keys(self) -> list[exp.Expr]:
@@ -167,7 +170,7 @@ def _build_select(node: exp.Select, around: SelectBlock | None) -> SelectBlock:
     if from_ := node.args.get("from_"):
         block.first = _source(from_.this, around)
     for join in node.args.get("joins") or ():
-        kind = join.side.lower() or "inner"
+        kind = _KINDS[join.side]
         block.joins.append(Join(_source(join.this, around), kind, tuple(conjuncts(join.args.get("on")))))
     block.generators = [Source(each.alias, each) for each in node.args.get("laterals") or ()]
     where = node.args.get("where")
@@ -230,5 +233,5 @@ def _tests_in(root: exp.Expr, block: SelectBlock, place: Place, *, asserted: boo
 
 
 def all_blocks(root: Block) -> Sequence[Block]:
-    """This block and all inside."""
+    """The block and all inside."""
     return [root, *(each for child in children_of(root) for each in all_blocks(child))]

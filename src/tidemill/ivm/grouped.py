@@ -149,7 +149,9 @@ def _shared(block: SelectBlock) -> Iterator[tuple[str, exp.Expr]]:
 
 def _can_be_told(part: exp.Expr, block: SelectBlock, types: Mapping[int, Mapping[str, str]], *, is_firm: bool) -> bool:
     """Whether equal values are equal in every run: they come from no sum of floats."""
-    if next(aggregates_of([part]), None) is not None or part.find(exp.Explode, exp.Posexplode, exp.Inline) is not None:
+    if part.find(exp.Column) is None or next(aggregates_of([part]), None) is not None:
+        return False
+    if part.find(exp.Explode, exp.Posexplode, exp.Inline) is not None:
         return False
     kind = kind_of(part, block, types)
     return kind != "float" and (kind is not None or is_firm)

@@ -14,12 +14,24 @@ if TYPE_CHECKING:
     from tidemill.ivm.blocks import Block, Source
 
 Kind = Literal["whole", "decimal", "float", "other", "null"]
-Types = "Mapping[int, Mapping[str, str]]"  # the declared types of each occurrence's columns
 
 _WHOLE = {"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"}
-_SMALL = {"tinyint", "byte", "smallint", "short", "int", "integer"}
 _SPELLINGS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}
-_KEYS = {"tinyint", "smallint", "int", "bigint", "string", "date", "timestamp", "timestamp_ntz", "boolean", "binary"}
+_KEYS = {"bigint", "string", "date", "timestamp", "timestamp_ntz", "boolean", "binary"}
+
+
+_LIKE_ARGUMENT = (exp.Paren, exp.Neg, exp.Abs, exp.Sum, exp.Min, exp.Max, exp.Alias, exp.Filter)
+_JOINING = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Coalesce, exp.Case, exp.If, exp.Distinct)
+_WHOLE_CALLS = (
+    *(exp.Count, exp.CountIf, exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Hour),
+    *(exp.Minute, exp.Quarter, exp.WeekOfYear, exp.Length, exp.DateDiff, exp.StrPosition),
+)
+_OTHER_CALLS = (
+    *(exp.Substring, exp.Upper, exp.Lower, exp.Trim, exp.Concat, exp.ConcatWs, exp.Pad, exp.Left, exp.Right),
+    *(exp.TimestampTrunc, exp.DateTrunc, exp.TsOrDsToDate, exp.TsOrDsAdd, exp.TimeToStr, exp.LastDay, exp.AddMonths),
+    *(exp.SHA, exp.SHA2, exp.MD5, exp.Initcap, exp.Replace, exp.RegexpReplace, exp.RegexpExtract, exp.SplitPart),
+    *(exp.Connector, exp.Predicate, exp.Not, exp.Boolean),
+)
 
 
 def declared(text: str) -> str:
@@ -29,19 +41,34 @@ def declared(text: str) -> str:
 
 
 def can_be_key(text: str | None) -> bool:
-    """Whether equal means the same for values of this type: not for floats, nor under a collation."""
+    """Whether equal means the same for values of this type: not for floats."""
     if text is None:
         return False
     base = text.split("(")[0]
-    return base in _KEYS or base in {"decimal", "varchar"}
+    return base in _KEYS or base == "decimal"
+
+
+def can_be_counted(text: str) -> bool:
+    """Whether Spark can group by such values, so that equal rows can be counted."""
+    return "map<" not in declared(text) and "variant" not in declared(text)
 
 
 def type_of(source: Source, name: str, types: Mapping[int, Mapping[str, str]]) -> str | None:
-    """The declared type of a column, where no expression has changed it on the way."""
+    """The type of a column as a key, where no expression has changed it on the way.
+
+    Whole numbers of all sizes are one type: equality compares them as numbers, whatever their sizes are.
+    """
     if source.number is not None:
         found = types[source.number].get(name)
-        return declared(found) if found else None
+        return _family(found) if found else None
     return output_type(source.block, name, types) if source.block else None
+
+
+def _family(text: str) -> str:
+    base = declared(text).split("(")[0]
+    if base in _WHOLE:
+        return "bigint"
+    return "string" if base == "varchar" else declared(text)
 
 
 def output_type(block: Block, name: str, types: Mapping[int, Mapping[str, str]]) -> str | None:
@@ -55,37 +82,45 @@ def output_type(block: Block, name: str, types: Mapping[int, Mapping[str, str]])
 
 def kind_of(node: exp.Expr | None, block: SelectBlock, types: Mapping[int, Mapping[str, str]]) -> Kind | None:
     """What arithmetic on this value means; None where that is not known, so that it may be a float."""
+    if isinstance(node, exp.Column):
+        return _kind_of_column(owner_of(node, block), node.name, types)
+    if isinstance(node, _LIKE_ARGUMENT):
+        return kind_of(node.this, block, types)
+    if isinstance(node, _JOINING):
+        return _joined(*(kind_of(each, block, types) for each in _values_of(node)))
+    return _kind_by_itself(node, block, types)
+
+
+def _kind_by_itself(node: exp.Expr | None, block: SelectBlock, types: Mapping[int, Mapping[str, str]]) -> Kind | None:
     match node:
-        case exp.Column():
-            return _kind_of_column(owner_of(node, block), node.name, types)
-        case exp.Paren() | exp.Neg() | exp.Abs() | exp.Sum() | exp.Min() | exp.Max() | exp.Alias() | exp.Filter():
-            return kind_of(node.this, block, types)
-        case exp.Distinct():
-            return kind_of(node.expressions[0], block, types) if len(node.expressions) == 1 else None
         case exp.Literal():
             return _kind_of_literal(node)
         case exp.Null():
             return "null"
-        case exp.Count() | exp.CountIf():
-            return "whole"
         case exp.Cast():
             return kind_of_type(node.to.sql("spark"))
-        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
-            return _joined(kind_of(node.left, block, types), kind_of(node.right, block, types))
         case exp.Div():
             both = _joined(kind_of(node.left, block, types), kind_of(node.right, block, types))
             return both if both == "decimal" else "float"
         case exp.Avg():
             return "decimal" if kind_of(node.this, block, types) == "decimal" else "float"
+    if isinstance(node, _WHOLE_CALLS):
+        return "whole"
+    return "other" if isinstance(node, _OTHER_CALLS) else None
+
+
+def _values_of(node: exp.Expr) -> list[exp.Expr]:
+    """Those of which the expression is one, or which it combines."""
+    match node:
+        case exp.Binary():
+            return [node.left, node.right]
         case exp.Coalesce():
-            return _joined(*(kind_of(each, block, types) for each in (node.this, *node.expressions)))
+            return [node.this, *node.expressions]
         case exp.Case():
-            values = [each.args["true"] for each in node.args["ifs"]]
-            return _joined(*(kind_of(each, block, types) for each in (*values, node.args.get("default") or exp.Null())))
+            return [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default") or exp.Null()]
         case exp.If():
-            values = [node.args["true"], node.args.get("false") or exp.Null()]
-            return _joined(*(kind_of(each, block, types) for each in values))
-    return None
+            return [node.args["true"], node.args.get("false") or exp.Null()]
+    return list(node.expressions) if len(node.expressions) == 1 else [exp.Star()]
 
 
 def _kind_of_column(source: Source, name: str, types: Mapping[int, Mapping[str, str]]) -> Kind | None:

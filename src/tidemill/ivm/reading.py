@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _REFUSED: Mapping[type[exp.Expr], str] = {
     exp.Limit: "LIMIT keeps only some of the rows",
     exp.Fetch: "FETCH keeps only some of the rows",
+    exp.GroupingSets: "GROUPING SETS, ROLLUP and CUBE are not analysed",
+    exp.Rollup: "GROUPING SETS, ROLLUP and CUBE are not analysed",
+    exp.Cube: "GROUPING SETS, ROLLUP and CUBE are not analysed",
     exp.Offset: "OFFSET drops some of the rows",
     exp.TableSample: "TABLESAMPLE takes other rows each time",
     exp.Pivot: "PIVOT and UNPIVOT are not analysed",
@@ -40,6 +43,14 @@ _REFUSED: Mapping[type[exp.Expr], str] = {
     exp.JSONTable: "JSON_TABLE is not analysed",
     exp.Collate: "COLLATE changes what is equal",
 }
+_REFUSED_PARTS: tuple[tuple[type[exp.Expr], tuple[str, ...], str], ...] = (
+    (exp.With, ("recursive",), "WITH RECURSIVE is not analysed"),
+    (exp.Distinct, ("on",), "DISTINCT ON is not analysed"),
+    (exp.Lateral, ("ordinality",), "WITH ORDINALITY is not analysed"),
+    (exp.Group, ("rollup", "cube", "grouping_sets", "totals"), "GROUPING SETS, ROLLUP and CUBE are not analysed"),
+    (exp.SetOperation, ("by_name", "side", "kind", "on"), "set operations BY NAME are not analysed"),
+    (exp.Select, ("kind", "operation_modifiers"), "this kind of SELECT is not analysed"),
+)
 _SOURCE_PLACES = (exp.From, exp.Join)
 _JOIN_SIDES = {"", "LEFT", "RIGHT", "FULL"}
 _JOIN_KINDS = {"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"}
@@ -61,12 +72,17 @@ def occurrence_name(number: int) -> str:
 
 
 def read_query(
-    text: str, columns: Mapping[str, Mapping[str, str]], own: frozenset[str]
+    text: str, columns: Mapping[str, Mapping[str, str]], own: frozenset[str], volatile: frozenset[str]
 ) -> tuple[exp.Query, dict[int, Occurrence]]:
-    """The qualified tree, with CTEs put in their places, and its tables by number."""
+    """The qualified tree, with CTEs put in their places, and its tables by number.
+
+    `own` are functions that the user vouches for, `volatile` columns that may ask the clock and the like.
+    """
     tree = _parse(text)
+    for select in tree.find_all(exp.Select):
+        select.set("hint", None)  # its tables are no places where rows are read
     _check_constructs(tree)
-    check_calls(tree, own)
+    check_calls(tree, own, but=_own_volatile(tree, volatile))
     _put_ctes(tree, {})
     found = _number_tables(tree, columns)
     schema = {occurrence_name(each.number): dict(columns[each.table]) for each in found.values()}
@@ -78,6 +94,13 @@ def read_query(
         _tests_for_semi_joins(select)
     _name_columns(tree)
     return tree, found
+
+
+def _own_volatile(tree: exp.Query, names: frozenset[str]) -> list[exp.Expr]:
+    """Those of the volatile columns that the outermost SELECT makes."""
+    if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
+        return []
+    return [each for each in tree.expressions if each.alias.lower() in names and not each.find(exp.Column, exp.Query)]
 
 
 def _parse(text: str) -> exp.Query:
@@ -105,27 +128,20 @@ def _refused(node: exp.Expr) -> str | None:
     if type(node) in _REFUSED:
         return _REFUSED[type(node)]
     match node:
-        case exp.With() if node.args.get("recursive"):
-            return "WITH RECURSIVE is not analysed"
-        case exp.Distinct() if node.args.get("on"):
-            return "DISTINCT ON is not analysed"
         case exp.Join():
             return _refused_join(node)
-        case exp.Lateral() if not node.args.get("view"):
-            return "LATERAL subqueries are not analysed"
-        case exp.Group() if any(node.args.get(each) for each in ("rollup", "cube", "grouping_sets", "totals")):
-            return "GROUPING SETS, ROLLUP and CUBE are not analysed"
-        case exp.GroupingSets() | exp.Rollup() | exp.Cube():
-            return "GROUPING SETS, ROLLUP and CUBE are not analysed"
         case exp.Table():
             return _refused_table(node)
-        case exp.SetOperation() if any(node.args.get(each) for each in ("by_name", "side", "kind", "on")):
-            return "set operations BY NAME are not analysed"
-        case exp.Select() if node.args.get("kind") or node.args.get("operation_modifiers"):
-            return "this kind of SELECT is not analysed"
+        case exp.Lateral() if not node.args.get("view"):
+            return "LATERAL subqueries are not analysed"
         case exp.Select() if node.args.get("from_") is None and node.parent is None:
             return "it reads nothing"
-    return None
+    found = (reason for kind, parts, reason in _REFUSED_PARTS if isinstance(node, kind) and _has(node, parts))
+    return next(found, None)
+
+
+def _has(node: exp.Expr, parts: tuple[str, ...]) -> bool:
+    return any(node.args.get(each) for each in parts)
 
 
 def _refused_join(node: exp.Join) -> str | None:
@@ -141,6 +157,9 @@ def _refused_table(node: exp.Table) -> str | None:
         return "table functions are not analysed"
     if node.args.get("joins"):
         return "joins in parentheses are not analysed"
+    for part in node.iter_expressions():
+        if reason := _REFUSED.get(type(part)):
+            return reason
     known = {"this", "db", "catalog", "alias"}
     if any(value for name, value in node.args.items() if name not in known):
         return "this way to name a table is not analysed"
@@ -156,7 +175,7 @@ def _put_ctes(node: exp.Expr, known: Mapping[str, exp.CTE]) -> None:
             known[cte.alias.lower()] = cte
         node.set("with_", None)
     for child in list(node.iter_expressions()):
-        name = child.name.lower() if isinstance(child, exp.Table) and not child.args.get("db") else None
+        name = child.name.lower() if isinstance(child, exp.Table) and not child.args.get("db") else ""
         if name in known:
             child.replace(_placed(known[name], child))
         else:
@@ -205,9 +224,9 @@ def _check_using(tree: exp.Expr) -> None:
             padded = padded or join.side in {"RIGHT", "FULL"}
 
 
-def _qualify(tree: exp.Query, schema: dict[str, object]) -> exp.Query:
+def _qualify(tree: exp.Query, schema: Mapping[str, Mapping[str, str]]) -> exp.Query:
     try:
-        qualified = qualify(tree, schema=schema, dialect="spark")
+        qualified = qualify(tree, schema=dict(schema), dialect="spark")
     except SqlglotError as error:
         raise NotIncremental(f"its columns cannot be told: {str(error).splitlines()[0]}") from error
     if not isinstance(qualified, exp.Select | exp.SetOperation):
@@ -269,7 +288,7 @@ def _own(select: exp.Select, kind: type[exp.Expr]) -> list[exp.Expr]:
 
 
 def own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
-    """This expression and what is in it, without going into queries inside."""
+    """The expression and what is in it, without going into queries inside."""
     return root.walk(prune=lambda node: isinstance(node, exp.Query))
 
 

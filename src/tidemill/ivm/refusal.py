@@ -1,4 +1,4 @@
-"""Why a query, or a change of its inputs, cannot be refreshed incrementally, and where in the query's text it says so."""
+"""Why a query, or a change of its inputs, cannot be refreshed incrementally, and where in its text that stands."""
 
 from __future__ import annotations
 

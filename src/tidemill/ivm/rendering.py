@@ -31,7 +31,7 @@ class Names(Protocol):
         """All rows of the table as the last run saw it."""
 
     def changes(self, table: str) -> str:
-        """Its changed rows: the columns that the query uses, and `__w`, +1 or −1."""
+        """Its changed rows: the columns that the query uses, and `__w`, 1 or -1."""
 
 
 def render(tree: exp.Expr, dialect: str) -> str:

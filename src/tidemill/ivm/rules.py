@@ -126,7 +126,7 @@ class Local:
         return sql.render(self._rows(names, near, old=False), dialect)
 
     def signed(self, names: Names, near: Near | None = None, dialect: str = "spark") -> str:
-        """The view's columns and `__w`: its rows in these pieces, those of now as +1 and those of before as −1."""
+        """The view's columns and `__w`: its rows in these pieces, those of now as 1 and those of before as -1."""
         return sql.render(self.signed_tree(names, near), dialect)
 
     def signed_tree(self, names: Names, near: Near | None = None) -> exp.Query:
@@ -203,4 +203,4 @@ class Telescoped:
 def signed_by(terms: Sequence[Term], names: Sequence[Names], near: Sequence[Near | None] = ()) -> exp.Query:
     """What all terms give together."""
     nears = [*near, *(None for _ in terms[len(near) :])]
-    return sql.all_of([term.signed_tree(*each) for term, *each in zip(terms, names, nears, strict=True)])
+    return sql.all_of([term.signed_tree(a, b) for term, a, b in zip(terms, names, nears, strict=True)])

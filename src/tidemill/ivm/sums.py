@@ -56,7 +56,8 @@ class Total:
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
     """A SELECT of groups all of whose aggregates can be added up. Its groups are `keys`; `on` are the view's columns
-    that hold some of them, by the numbers of the keys."""
+    that hold some of them, by the numbers of the keys.
+    """
 
     block: SelectBlock
     keys: tuple[exp.Expr, ...]
@@ -196,7 +197,7 @@ class Summed:
 
     def _added_up(self, rows: exp.Query) -> exp.Select:
         plain = [sql.column(each) for each in self.key_columns]
-        sums = [_as(_or_zero(exp.Sum(this=sql.column(WEIGHT))), ROWS)]
+        sums: list[exp.Expr] = [_as(_or_zero(exp.Sum(this=sql.column(WEIGHT))), ROWS)]
         for n, each in enumerate(self.totals.calls):
             sums += _sums_of(each, n)
         added = sql.select_from(rows, plain, *sums)
@@ -228,7 +229,7 @@ def _or_zero(value: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=value, expressions=[exp.Literal.number(0)])
 
 
-def _as(value: exp.Expr, name: str) -> exp.Alias:
+def _as(value: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(value, name, quoted=True)
 
 
@@ -240,7 +241,7 @@ def _from_state(node: exp.Expr, totals: Totals) -> exp.Expr:
     for n, total in enumerate(totals.calls):
         if node == total.call:
             return _value_of(total, n)
-    copied = node.copy()
+    copied: exp.Expr = node.copy()
     for child, twin in zip(list(node.iter_expressions()), list(copied.iter_expressions()), strict=True):
         twin.replace(_from_state(child, totals))
     return copied
@@ -249,7 +250,8 @@ def _from_state(node: exp.Expr, totals: Totals) -> exp.Expr:
 def _value_of(total: Total, number: int) -> exp.Expr:
     if total.argument is None:
         return sql.of("_s", ROWS)
-    count, value = sql.of("_s", f"c{number}"), sql.of("_s", f"s{number}")
+    count = sql.of("_s", f"c{number}")
+    value: exp.Expr = sql.of("_s", f"s{number}")
     if not total.is_summed:
         return count
     some = exp.GT(this=count.copy(), expression=exp.Literal.number(0))

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemill.ivm.kinds import can_be_counted
 from tidemill.ivm.linear import is_linear
 from tidemill.ivm.pieces import Locality
 from tidemill.ivm.rules import Body, Linear, Local, Telescoped
@@ -35,6 +36,11 @@ class Chooser:
         found = [each for each in Locality(used, changed).pieces(self.block) if changed <= each.cuts.keys()]
         return sorted(found, key=lambda each: (-len(each.cuts), -len(set(each.cuts.values()))))
 
+    def can_take_back(self) -> bool:
+        """Whether what was there before can be told from what is there now: bags of all columns in use."""
+        kinds = (self.types[n][name] for n, each in self.occurrences.items() for name in each.used)
+        return all(can_be_counted(each) for each in kinds)
+
     def signed(self, changed: frozenset[int]) -> Linear | Local | Telescoped | None:
         """By one rule if there is one, or else by several."""
         return self.term(changed, frozenset()) or self.telescoped(changed)
@@ -43,7 +49,7 @@ class Chooser:
         body = Body(self.block, self.occurrences, before)
         if is_linear(self.block, changed):
             return Linear(body, changed)
-        pieces = self.pieces(changed)
+        pieces = self.pieces(changed) if self.can_take_back() else []
         return Local(body, changed, (pieces[0],)) if pieces else None
 
     def telescoped(self, changed: frozenset[int]) -> Telescoped | None:

@@ -10,8 +10,8 @@ from sqlglot import exp
 from tidemill.frontends.sql import volatile_columns
 from tidemill.ivm.blocks import SelectBlock, SetBlock, all_blocks, build, children_of, owner_of
 from tidemill.ivm.exact import drifting
-from tidemill.ivm.linear import check_linear, is_linear
 from tidemill.ivm.grouped import Grouped, grouping_of
+from tidemill.ivm.linear import check_linear, is_linear
 from tidemill.ivm.reading import own_nodes, read_query
 from tidemill.ivm.refusal import NotIncremental
 from tidemill.ivm.rendering import fill, relation, render
@@ -52,12 +52,13 @@ def analyse(
     case. `deterministic` are functions of users that always give the same from the same.
     """
     lower = {table.lower(): {name.lower(): kind for name, kind in each.items()} for table, each in columns.items()}
-    volatile = volatile_columns(text)
-    tree, occurrences = read_query(text, lower, frozenset(each.lower() for each in deterministic))
+    shown = frozenset(name.lower() for name in volatile_columns(text))
+    tree, occurrences = read_query(text, lower, frozenset(each.lower() for each in deterministic), shown)
     block = build(tree)
     types = {number: lower[each.table] for number, each in occurrences.items()}
     occurrences = _with_used(block, occurrences, types)
-    return ViewQuery(block, occurrences, types, volatile)
+    _check_collations(occurrences, types)
+    return ViewQuery(block, occurrences, types, tuple(each for each in block.names if each in shown))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,15 +124,20 @@ class ViewQuery:
         if firm and is_linear(self.block, numbers):
             yield Linear(body, numbers)
         pieces = chooser.pieces(numbers)
-        yield from (Local(body, numbers, (each,), _first_of(body.output, each.out)) for each in pieces if each.out)
+        keyed = [Local(body, numbers, (each,), _first_of(body.output, each.out)) for each in pieces if each.out]
+        joined = [
+            each for each in keyed if len(each.pieces[0].cuts) > 1
+        ]  # a key that tables are joined by is a fine one
+        yield from joined
         if summed := self._summed(body, numbers):
             yield summed
+        yield from (each for each in keyed if each not in joined)
         if grouped := self._grouped(body, numbers, is_firm=firm):
             yield grouped
-        if firm:
+        if firm and chooser.can_take_back():
             yield from (Local(body, numbers, (each,)) for each in pieces if not each.out)
-            if telescoped := chooser.telescoped(numbers):
-                yield telescoped
+        if firm and (telescoped := chooser.telescoped(numbers)):
+            yield telescoped
 
     def _summed(self, body: Body, numbers: frozenset[int]) -> Summed | None:
         totals = totals_of(self.block, self.types)
@@ -156,8 +162,8 @@ class ViewQuery:
         pieces = Chooser(self.block, self.by_number, self.types).pieces(numbers)
         call = drifting(self.block, self.types)
         if call is not None and (pieces or is_linear(self.block, numbers)):
-            told = call.sql(dialect="spark")
-            return NotIncremental(f"the last digits of {told} may differ, and no output column is the key", call)
+            what = "the order among ties" if isinstance(call, exp.Window) else "the last digits of a sum of floats"
+            return NotIncremental(f"{what} may differ from run to run, and no output column is the key", call)
         try:
             check_linear(self.block, numbers)
         except NotIncremental as refusal:
@@ -183,6 +189,14 @@ def _with_used(
         number: replace(each, used=tuple(name for name in types[number] if name in used[number]))
         for number, each in occurrences.items()
     }
+
+
+def _check_collations(occurrences: Mapping[int, Occurrence], types: Mapping[int, Mapping[str, str]]) -> None:
+    """'bob' and 'BOB' may be equal, and yet a change from one to the other is one."""
+    for number, each in occurrences.items():
+        for name in each.used:
+            if "collate" in types[number][name].lower():
+                raise NotIncremental(f"a collation tells what is equal in {name}", each.written, name)
 
 
 def _columns(block: SelectBlock) -> Iterator[exp.Column]:

@@ -11,12 +11,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import require, unambiguous
+from tidemill.changes import require, unambiguous
 from tidemill.changes.profile import kind_of
 from tidemill.errors import ArgumentError, JoinError, did_you_mean
 from tidemill.join.rows import STATUS, TARGET, WAITED, Joining, Side, Ticks
+from tidemill.model import of, quote, spelled
 from tidemill.model.join import JoinType, at_tick, check_kinds, join_type, scope_of, span_of, waits_of
-from tidemill.model.names import of, quote, spelled
 from tidemill.spark.errors import one_line
 
 if TYPE_CHECKING:

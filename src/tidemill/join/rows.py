@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from tidemill.model import of
 from tidemill.model.cursor import CursorKind, Duration
 from tidemill.model.join import JoinStatus, JoinType, waits_of
-from tidemill.model.names import of
 from tidemill.model.table import lookback
 
 if TYPE_CHECKING:

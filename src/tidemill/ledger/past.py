@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError
-from tidemill.formats.registry import log_at
-from tidemill.ledger.ledger import INTERRUPTED, RUNNING, Ledger, Step, ledger_file
+from tidemill.ledger import INTERRUPTED, RUNNING, Ledger, ledger_file
 from tidemill.model.project import find_project
-from tidemill.model.record import counts_of, without_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from sqlite3 import Row
 
-    from tidemill.model.record import Commit, Record
 
 _STEPS = "SELECT * FROM steps WHERE run_id = ? ORDER BY step_id"
 _LAST = """
@@ -180,51 +175,3 @@ def _step(row: Row, *, alive: bool) -> PastStep:
 def _status(row: Row, *, alive: bool) -> str:
     """What has not ended, and has nobody who could end it, was interrupted."""
     return INTERRUPTED if row["status"] == RUNNING and not alive else str(row["status"])
-
-
-def rebuild(ledger: Ledger, paths: Iterable[str]) -> int:
-    """Reads the steps of tables back from their own logs, without Spark; says how many the ledger lacked.
-
-    Runs that committed nothing, failed steps and seconds are in no log, so they do not come back.
-    """
-    return ledger.refill(step for path in paths for step in _steps_of(path))
-
-
-def step_of(commit: Commit, record: Record, path: str) -> Step:
-    """The step behind a commit of ours."""
-    watermark = record.reached(record.progress)
-    first = commit.version == 0
-    restored = record.restored_from is not None
-    return Step(
-        table=record.table,
-        path=path,
-        strategy=record.strategy,
-        mode=mode_of(record, first=first),
-        status="restored" if restored else "created" if first else "changed",
-        at=record.at,
-        counts=counts_of(commit),
-        rows_read=record.rows,
-        version=commit.version,
-        window=json.dumps(dict(record.window)) if record.window else None,
-        watermark=watermark.text() if watermark else None,
-        reason=record.window.get("reason"),
-        commit_id=record.run_id,
-    )
-
-
-def mode_of(record: Record, *, first: bool) -> str:
-    """How a commit of ours read its source."""
-    if record.window.get("reason", "").startswith("backfill"):
-        return "backfill"
-    if record.strategy == "full refresh":
-        return record.strategy
-    return "first" if first else "incremental" if record.window else "full"
-
-
-def _steps_of(path: str) -> Iterator[Step]:
-    log = log_at(path)
-    if log.snapshot() is None:
-        return
-    for commit in without_parts(log.commits()):
-        if commit.record is not None:
-            yield step_of(commit, commit.record, path)

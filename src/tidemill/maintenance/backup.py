@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.formats.attempts import with_retries
+from tidemill.formats import Capability
 from tidemill.formats.base import AppendRows, OverwriteRows
+from tidemill.formats.filesystem import with_retries
 from tidemill.formats.registry import format_at, log_at, store_at
-from tidemill.model.format import Capability
-from tidemill.model.names import KEPT_FROM_RESET, RESET_ALLOWED
+from tidemill.model import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.model.record import RESTORE_BEGINS, Record
 
 if TYPE_CHECKING:

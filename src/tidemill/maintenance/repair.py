@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from tidemill.changes.columns import require
+from tidemill.changes import require
 from tidemill.changes.compare import descending, held_twice, shown_keys
 from tidemill.errors import ArgumentError, StateError
-from tidemill.formats.attempts import attempting, look, with_retries
 from tidemill.formats.base import PLACE, DropRows
+from tidemill.formats.filesystem import attempting, look, with_retries
 from tidemill.formats.registry import store_at, store_of
 from tidemill.maintenance.backup import signed
-from tidemill.model.format import FORMATS, Capability, formats_that
-from tidemill.model.names import quote
+from tidemill.model import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,12 +96,7 @@ def _dedup(spark: SparkSession, path: str, keys: Sequence[str], order_by: Sequen
     store, snapshot = _there(path)
     near = store.near(spark)
     if near is None:
-        nouns = " and ".join(f"{FORMATS[name].noun}s" for name in formats_that(Capability.ROWS_BY_PLACE))
-        raise ArgumentError(
-            "dataset.only_parquet",
-            f"{path} is a {store.traits.noun}; dedup repairs {nouns}.",
-            "Merge a source with the strategy deduplicate instead: it leaves one row of each of its keys.",
-        )
+        raise store.no_places()
     rows = near(())
     columns = [name for name in rows.columns if name not in PLACE]
     keys = require(keys, columns, "The key column", path)

@@ -4,17 +4,15 @@ another matter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError
+from tidemill.model import rejected_name
 from tidemill.model.function import OnUnmet
-from tidemill.model.names import rejected_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tidemill.errors import Origin
     from tidemill.model.function import Expectation
 
@@ -214,16 +212,6 @@ class Checked:
                 return f"{self.place.table} {hold}, not {f'{least:,} at least' if few else f'{most:,} at most'}"
 
 
-def worst(results: Iterable[Checked]) -> tuple[Checked, ...]:
-    """Of several runs of the same checks, the one of each check that went worst."""
-    found: dict[Check, Checked] = {}
-    for each in results:
-        known = found.setdefault(each.check, each)
-        if each.failures > known.failures:
-            found[each.check] = each
-    return tuple(found.values())
-
-
 def _rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
@@ -253,13 +241,3 @@ class Expected:
             "rows": self.rows,
             "unmet": self.unmet,
         }
-
-
-def summed(results: Iterable[Expected]) -> tuple[Expected, ...]:
-    """The same expectations of several batches, as of one."""
-    found: dict[str, Expected] = {}
-    for each in results:
-        name = each.expectation.name
-        known = found.get(name, replace(each, rows=0, unmet=0))
-        found[name] = replace(known, rows=known.rows + each.rows, unmet=known.unmet + each.unmet)
-    return tuple(found.values())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo
 
 from tidemill.errors import ArgumentError
-from tidemill.model.names import quoted_text
+from tidemill.model import quoted_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

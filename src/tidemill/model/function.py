@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from zoneinfo import ZoneInfo
 
 from tidemill.errors import ArgumentError, Origin
+from tidemill.model.query import Producing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +45,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Producing):
     """The rows that a function gives when it is called for some dates, or for none.
 
     `schema` is their columns as DDL, where declared. Dates are those of `timezone`; a call is given those of one
@@ -57,6 +58,10 @@ class Function:
     schema: str | None = None
     expectations: tuple[Expectation, ...] = ()
     origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def as_function(self) -> Function:
+        return self
 
     def today(self, now: datetime) -> date:
         """The day that it is at this moment in its time zone."""

@@ -24,6 +24,7 @@ from tidemill.model.cursor import (
     day_of,
     duration,
 )
+from tidemill.model.query import Producing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -138,7 +139,7 @@ class JoinSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Producing):
     """A table's rows are those of an incremental join. `on` and `select` go to Spark as written, but for their @names.
 
     The first window begins at `start`, or with the first row. `up_to` names the newest increment that both sides are
@@ -159,6 +160,10 @@ class Join:
     status: str = STATUS
     suffixes: tuple[str, str] = SUFFIXES
     origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def as_join(self) -> Join:
+        return self
 
     @property
     def parameters(self) -> tuple[str, ...]:

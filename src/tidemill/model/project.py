@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from tidemill.errors import ArgumentError
+from tidemill.model import quoted_text
 from tidemill.model.cursor import SESSION_ZONE, zone_named
-from tidemill.model.names import quoted_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tidemill.errors import ArgumentError, Origin, did_you_mean
+from tidemill.formats import Capability, formats_that
+from tidemill.model import offset_of
 from tidemill.model.cursor import Template
-from tidemill.model.format import PARQUET
-from tidemill.model.function import Function
-from tidemill.model.join import Join
-from tidemill.model.mistakes import offset_of
 from tidemill.model.project import Masking, secrets_in
-from tidemill.model.source import Loads
 from tidemill.model.strategy import Replace
 
 if TYPE_CHECKING:
@@ -22,8 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidemill.model.check import Check
-    from tidemill.model.source import Source
+    from tidemill.model.function import Function
+    from tidemill.model.join import Join
+    from tidemill.model.source import Load, Loaded, Loads
     from tidemill.model.strategy import Append, Merge
+    from tidemill.model.table import Table
 
 Where = Callable[[str], str | None]
 
@@ -44,15 +44,32 @@ def by_name(text: str, path_of: Where) -> Bound:  # noqa: ARG001  as others do
     return Bound(text)
 
 
+class Producing:
+    """What gives a table its rows. Of those that not every table has, it says itself which one it is."""
+
+    __slots__ = ()
+
+    @property
+    def as_function(self) -> Function | None:
+        return None
+
+    @property
+    def as_join(self) -> Join | None:
+        return None
+
+    @property
+    def as_loads(self) -> Loads | None:
+        """The LOADs, where they are several."""
+        return None
+
+    def loads_of(self, table: Table) -> tuple[Load, ...]:
+        """The LOADs that give the rows of a table, one or several; none where something else does."""
+        del table
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """The rows of a source, as they are."""
-
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
-class Query(Template):
+class Query(Template, Producing):
     """The rows of a query, which goes to Spark as written, but for its @names and the names of its tables.
 
     `clock`: its rows may change though its inputs do not. `unrepeatable` is an aggregate in it whose value may differ
@@ -85,7 +102,8 @@ class Query(Template):
         return self.put(literals)
 
 
-Producer = Loaded | Loads | Query | Join | Function
+if TYPE_CHECKING:
+    Producer: TypeAlias = Loaded | Loads | Query | Join | Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +147,12 @@ def through(names: Iterable[str], views: Mapping[str, View]) -> list[str]:
     return list(found.values())
 
 
-FILE_KINDS = ("csv", "json", "parquet", "orc")
+PLAIN_TABLES = tuple(formats_that(Capability.PLAIN_FILES))  # files that are tables as well
+FILE_KINDS = ("csv", "json", *PLAIN_TABLES, "orc")
+TABLE_KINDS = tuple(formats_that(Capability.READ_BY_PATH))
 DATABASE_KINDS = ("postgres", "postgresql", "jdbc")
-KINDS = (*FILE_KINDS, "delta", *DATABASE_KINDS)
+KINDS = (*FILE_KINDS, *TABLE_KINDS, *DATABASE_KINDS)
+_MERGING = ", ".join(map(str.upper, (*PLAIN_TABLES, *TABLE_KINDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +185,7 @@ class Export:
             raise self.wrong(
                 "export.no_merge",
                 f"cannot merge into {self.kind.upper()} files",
-                "Use MODE REPLACE or APPEND, or another TYPE: PARQUET, DELTA and POSTGRES merge.",
+                f"Use MODE REPLACE or APPEND, or another TYPE: {_MERGING} and POSTGRES merge.",
             )
 
     def __str__(self) -> str:
@@ -180,5 +201,5 @@ class Export:
 
     @property
     def merges_files(self) -> bool:
-        """Whether it changes rows of a folder of Parquet files by their keys."""
-        return bool(self.mode.keys) and self.kind.lower() == PARQUET.name
+        """Whether it changes rows of a folder of files by their keys."""
+        return bool(self.mode.keys) and self.kind.lower() in PLAIN_TABLES

@@ -9,8 +9,8 @@ from itertools import takewhile
 from typing import Any
 
 from tidemill.errors import StateError
+from tidemill.model import RESET_ALLOWED
 from tidemill.model.cursor import Cursor, cursor
-from tidemill.model.names import RESET_ALLOWED
 
 # A field that is renamed in the JSON, removed, or given another meaning needs the next number, with a golden record in
 # tests/model/golden_records; a field that is added, and may be missing, does not.
@@ -303,7 +303,7 @@ class Snapshot:
         return self.record is None or any(commit.adds_rows for commit in self.foreign)
 
     @property
-    def robbed(self) -> tuple[int, ...]:
+    def versions_with_removals(self) -> tuple[int, ...]:
         """Versions whose rows tell how far the table goes, because somebody else removed or replaced some.
 
         A removal after our last record shows in the table as it is; one that came while our last commit was

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError
-from tidemill.model.names import spelled
+from tidemill.model import spelled
 from tidemill.model.project import Masking, secrets_in
+from tidemill.model.query import Producing
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.model.cursor import Duration
     from tidemill.model.strategy import Strategy
-    from tidemill.model.table import Window
+    from tidemill.model.table import Table, Window
 
 Value = TypeVar("Value")
 SHARED = ("columns", "batch_size", "primary_key", "cursor_field", "start_date")  # the params that all kinds take
@@ -147,6 +148,11 @@ class Load:
     def cursor(self) -> str | None:
         return self.window.time_column.lower() if self.window else None
 
+    @property
+    def producer(self) -> Loaded:
+        """What gives the rows of a table that has no other LOAD."""
+        return Loaded(self.source)
+
     def __str__(self) -> str:
         return f"{self.source.name} {self.strategy.label}"
 
@@ -157,7 +163,17 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Loads:
+class Loaded(Producing):
+    """The rows of a source, as they are."""
+
+    source: Source
+
+    def loads_of(self, table: Table) -> tuple[Load, ...]:
+        return (Load(self.source, table.strategy, table.input, table.window, table.origin),)
+
+
+@dataclass(frozen=True, slots=True)
+class Loads(Producing):
     """The LOADs of one table, in the order of the file. Raises where their result would depend on when runs happen."""
 
     loads: tuple[Load, ...]
@@ -168,6 +184,14 @@ class Loads:
         if not self.recomputed:
             self._check_keys()
             self._check_cursors()
+
+    @property
+    def as_loads(self) -> Loads:
+        return self
+
+    def loads_of(self, table: Table) -> tuple[Load, ...]:
+        del table
+        return self.loads
 
     @property
     def recomputed(self) -> bool:

@@ -9,12 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.errors import ArgumentError, Origin, SchemaError
+from tidemill.formats import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
 from tidemill.model.cursor import Duration, duration
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS, Capability, can, formats_that
-from tidemill.model.function import Function
-from tidemill.model.join import Join
-from tidemill.model.query import Loaded, Query
-from tidemill.model.source import Load, Loads
+from tidemill.model.query import Query
 from tidemill.model.strategy import MergeStrategy
 
 if TYPE_CHECKING:
@@ -22,7 +19,10 @@ if TYPE_CHECKING:
 
     from tidemill.model.check import Check
     from tidemill.model.cursor import MovingStart
+    from tidemill.model.function import Function
+    from tidemill.model.join import Join
     from tidemill.model.query import Producer
+    from tidemill.model.source import Load, Loads
     from tidemill.model.strategy import Strategy
 
 
@@ -133,34 +133,28 @@ class Table:
         """Changes when something of the declaration does that decides which rows the table holds."""
         parts: tuple[object, ...] = (self.strategy, self.window, sorted(self.volatile), self.schema_policy)
         parts = (*parts, self.owns_window)
-        if isinstance(self.producer, Loads):
-            parts = (*parts, *(load.declared for load in self.producer.loads))
+        if self.several:
+            parts = (*parts, *(load.declared for load in self.several.loads))
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
     def declared_strategy(self) -> str:
         """Its strategy and keys, as people read them and records keep them."""
-        if isinstance(self.producer, Loads):
-            return ", then ".join(dict.fromkeys(load.strategy.label for load in self.producer.loads))
+        if self.several:
+            return ", then ".join(dict.fromkeys(load.strategy.label for load in self.several.loads))
         return self.strategy.label
 
     @property
     def loads(self) -> tuple[Load, ...]:
         """The LOADs that give its rows, one or several; none where a query, a join or a function does."""
-        match self.producer:
-            case Loaded(source):
-                return (Load(source, self.strategy, self.input, self.window, self.origin),)
-            case Loads(loads):
-                return loads
-            case _:
-                return ()
+        return self.producer.loads_of(self) if self.producer else ()
 
     @property
     def parts(self) -> tuple[Table, ...]:
         """The table as each source of it alone keeps it, where they have progress of their own; else the table."""
-        if not isinstance(self.producer, Loads) or self.producer.recomputed:
+        if not self.several or self.several.recomputed:
             return (self,)
-        return tuple(self.alone(load) for load in self.producer.loads)
+        return tuple(self.alone(load) for load in self.several.loads)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -174,7 +168,7 @@ class Table:
             strategy=load.strategy,
             window=load.window,
             input=load.input,
-            producer=Loaded(load.source),
+            producer=load.producer,
             origin=load.origin or self.origin,
             kept_rows=None,
         )
@@ -185,14 +179,19 @@ class Table:
         return self.window is not None and not (self.strategy.replaces and self.function is None)
 
     @property
+    def several(self) -> Loads | None:
+        """The LOADs that give its rows, where they are several."""
+        return self.producer.as_loads if self.producer else None
+
+    @property
     def function(self) -> Function | None:
         """The function that gives its rows, where it is one."""
-        return self.producer if isinstance(self.producer, Function) else None
+        return self.producer.as_function if self.producer else None
 
     @property
     def join(self) -> Join | None:
         """The join that gives its rows, where it is one."""
-        return self.producer if isinstance(self.producer, Join) else None
+        return self.producer.as_join if self.producer else None
 
     @property
     def keeps_rows(self) -> bool:

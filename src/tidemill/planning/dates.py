@@ -7,8 +7,8 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, StateError, TableError
+from tidemill.model import quote
 from tidemill.model.cursor import Cursor, CursorKind, Duration, cursor
-from tidemill.model.names import quote
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.table import NullTime
 from tidemill.planning.notices import GapError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tidemill.model.function import Function
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table, Window
-    from tidemill.planning.request import Backfill
-    from tidemill.sources.protocol import Mode
+    from tidemill.planning import Backfill
+    from tidemill.sources import Mode
 
 _DAY = timedelta(days=1)
 
@@ -110,7 +110,7 @@ def progress_of(
     known = record.progress.get(table.input) if record else None
     if known is not None and known.kind is not CursorKind.DATE:
         known = Cursor(CursorKind.DATE, _day(table, function, known))
-    if known is not None and not snapshot.robbed:
+    if known is not None and not snapshot.versions_with_removals:
         return Progress(known, f"since {known}{lookback_text(window)}")
     tops = highest_left(snapshot, held_highest)
     if tops is None:

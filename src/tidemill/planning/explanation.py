@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemill.errors import Origin
-    from tidemill.formats.row_changes import RowsBy
+    from tidemill.formats.port import RowsBy
     from tidemill.ivm import BlockText
     from tidemill.model.strategy import Refresh
 
@@ -31,8 +31,9 @@ class NextRun(StrEnum):
 class ExplainedRule:
     """A rule by which changed rows become those of the view.
 
-    `linear` reads nothing of the changed table but its changes; `local` computes the rows of the `key` again that the
-    changes have. `columns` are those of the view that hold the key; without any, rows are entered by their content.
+    `linear` reads nothing of the changed table but its changes; `local` computes the rows again whose `key` a change
+    has, `grouped` the groups; `telescoped` takes one change after another. `columns` are those of the view that hold
+    the key; without any, rows are entered by their content.
     """
 
     name: str

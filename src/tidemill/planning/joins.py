@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidemill.model.join import JoinSide
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
-    from tidemill.planning.request import Part
+    from tidemill.planning import Part
 
 _STEPWISE = (CursorKind.DATE, CursorKind.INTEGER)  # a value of these stands for an increment, others for an instant
 
@@ -189,7 +189,7 @@ def _following(facts: JoinFacts, progress: Cursor | None) -> tuple[Cursor | None
         return None, "first run: "
     if progress is None:
         return None, "from the beginning: "
-    if not facts.snapshot.robbed:
+    if not facts.snapshot.versions_with_removals:
         return _behind(progress), ""
     tops = highest_left(facts.snapshot, facts.held_highest)
     return (min([*tops, _behind(progress)]) if tops is not None else None), "somebody else removed rows: "

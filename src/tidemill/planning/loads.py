@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.source import Load
     from tidemill.model.table import Table
+    from tidemill.planning import Part
     from tidemill.planning.notices import Facts, Gap
-    from tidemill.planning.request import Part
     from tidemill.planning.windows import WindowPlan
 
 
@@ -118,7 +118,7 @@ class LoadsPlanning:
             return True
         if load.strategy.appends and table.window is None:
             return False
-        return config != table.config_hash or bool(self.snapshot.robbed)
+        return config != table.config_hash or bool(self.snapshot.versions_with_removals)
 
 
 def source_table(table: Table, load: Load) -> Table:

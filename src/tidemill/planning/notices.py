@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table, Window
+    from tidemill.planning import Part, Request
     from tidemill.planning.joins import JoinFacts
     from tidemill.planning.refresh import ViewInputs
-    from tidemill.planning.request import Part, Request
 
 WATERMARK = "<watermark>"
 

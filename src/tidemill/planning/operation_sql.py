@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
+from tidemill.formats import DEFAULT_FORMAT
+from tidemill.model import of, quote, spelled
 from tidemill.model.cursor import Duration
-from tidemill.model.format import DEFAULT_FORMAT
 from tidemill.model.join import JoinType
-from tidemill.model.names import of, quote, spelled
 from tidemill.model.source import Loads, common_cursor, strategy_of
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy, one_predicate
 from tidemill.planning.windows import NOT_READ_YET

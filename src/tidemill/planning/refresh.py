@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.display import size_text
-from tidemill.ivm import Grouped, Local, NotIncremental, analyse
+from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.windows import FIRST_RUN
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from tidemill.errors import Origin
-    from tidemill.formats.row_changes import InputChanges
+    from tidemill.formats.port import InputChanges
     from tidemill.ivm import Rule, ViewQuery
     from tidemill.model.query import Producer
     from tidemill.model.record import Record, Snapshot
@@ -32,7 +32,7 @@ _FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner tha
 
 @dataclass(frozen=True, slots=True)
 class InputState:
-    """A table that a view reads: its version now, and what its log tells of the rows since the recorded one.
+    """A table that a view reads: its version now, and what its log says of the rows since the recorded one.
 
     `written` are the names by which the query calls it, `types` those of its columns. `changes` is None where nothing
     has changed, or where `recorded` is None: nobody knows what the view has read of it. One that is `pending` is
@@ -69,7 +69,7 @@ class InputState:
 class ViewInputs:
     """What a view reads, as it is pinned for a run; `text` is its query with the views of the project inside.
 
-    `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself tells of
+    `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself says of
     rows that others changed in it since its last run; None where nobody did.
     """
 
@@ -146,7 +146,7 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     _check_inputs(inputs)
     try:
         view = view_of(inputs)
-        rule, *_ = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))
+        rule = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))[0]
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
     if inputs.own is not None and not rule.on:
@@ -157,12 +157,17 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
 
 
 def rules_of(view: ViewQuery, changed: frozenset[str]) -> tuple[Rule, ...]:
-    """The rules for a change of these tables, the best first; those are left out that keep sums beside the view."""
+    """The rules for a change of these tables, the best first, of those that keep nothing beside the view."""
     best = view.rule(changed)
     found = tuple(each for each in view.rules(changed) if each.name != _WITH_STATE)
     if not found:
         raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
     return found
+
+
+def key_of(rule: Rule) -> str | None:
+    """The columns by whose values a rule computes rows again; None where it goes by changed rows alone."""
+    return None if rule.name in {Linear.name, Telescoped.name} else rule.key
 
 
 def view_of(inputs: ViewInputs) -> ViewQuery:
@@ -210,7 +215,7 @@ def _check_inputs(inputs: ViewInputs) -> None:
     if inputs.changed_views:
         raise NotIncremental(f"the query of {inputs.changed_views[0]}, which it reads, changed")
     if not inputs.changed:
-        raise NotIncremental("its inputs are unchanged")
+        raise NotIncremental(_DISTURBED if inputs.own is not None else "its inputs are unchanged")
     for each in inputs.states:
         if each.content is None:
             raise NotIncremental(_without_columns(each))
@@ -260,7 +265,7 @@ def _reason(inputs: ViewInputs, rule: Rule) -> str:
         for each in inputs.changed
         if changed_rows(each) is None
     ]
-    by = f"by {rule.key}" if rule.name in {Local.name, Grouped.name} else rule.name
+    by = f"by {key}" if (key := key_of(rule)) else rule.name
     repaired = ["rows that somebody else changed are computed again"] if inputs.own is not None else []
     return f"incremental: {' · '.join([' and '.join(parts), by, *repaired])}"
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, TidemillError, did_you_mean
 from tidemill.formats.registry import log_at, log_of, view_record
+from tidemill.model import KEPT_FROM_RESET, RESET_ALLOWED, FileErrors
 from tidemill.model.cursor import WINDOW_PARAMETERS
-from tidemill.model.join import Join
-from tidemill.model.mistakes import FileErrors
-from tidemill.model.names import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.model.query import Query, View
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import Table
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.model.record import Snapshot
     from tidemill.model.strategy import Strategy
-    from tidemill.planning.request import Request
+    from tidemill.planning import Request
 
 _ENDS = ("end_dt", "end_date")  # the start of the run, which needs no window
 
@@ -75,8 +73,8 @@ def _needed(table: Table, *, first_run: bool, started: bool) -> Iterator[tuple[s
     if condition and not (first_run and free & set(condition.parameters)):
         known = free.union(WINDOW_PARAMETERS if table.window else _ENDS)
         yield from ((name, condition.origin) for name in condition.parameters if name not in known)
-    if isinstance(table.producer, Join):
-        yield from table.producer.variables()
+    if table.join:
+        yield from table.join.variables()
     if isinstance(table.producer, Query):
         known = free.union(WINDOW_PARAMETERS)
         yield from ((name, table.producer.origin) for name in table.producer.parameters if name not in known)

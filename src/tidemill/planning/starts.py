@@ -8,8 +8,8 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
+from tidemill.model import quote, quoted_text
 from tidemill.model.cursor import CurrentDate, Cursor, CursorKind, Duration, StartVariable, cursor
-from tidemill.model.names import quote, quoted_text
 from tidemill.model.query import Query
 from tidemill.model.strategy import DeleteInsert
 from tidemill.model.table import NullTime

@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.frontends.sql.scopes import output_columns
+from tidemill.model import quote, quoted_text
 from tidemill.model.cursor import StartVariable, Template
 from tidemill.model.function import Function
 from tidemill.model.join import Join
-from tidemill.model.names import quote, quoted_text
-from tidemill.model.query import DATABASE_KINDS, Loaded, Query
-from tidemill.model.source import Loads
+from tidemill.model.query import DATABASE_KINDS, Query
+from tidemill.model.source import Loaded, Loads
+from tidemill.planning import USUAL, plan_step, reason_of_whole
 from tidemill.planning.notices import NO_FACTS, WATERMARK, Facts, Placeholder, cursor_kind, open_window, unfilled_window
 from tidemill.planning.operation_sql import END, NOTES, START, Entering, LoadStatements, created, join_query, written
-from tidemill.planning.plan import plan_step, reason_of_whole
 from tidemill.planning.refusals import missing_variables
-from tidemill.planning.request import USUAL
 from tidemill.planning.starts import finding_rows_without_time, literals_of, start_variable, strategy_of, window_for
 from tidemill.planning.windows import known_of, lookback_text
 

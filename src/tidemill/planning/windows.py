@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidemill.errors import StateError
+from tidemill.model import quote
 from tidemill.model.cursor import check_lookback, present
-from tidemill.model.names import quote
 from tidemill.model.project import NOTHING_GIVEN
 from tidemill.model.table import NullTime
 from tidemill.planning.starts import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.strategy import Strategy
     from tidemill.model.table import Table, Window
-    from tidemill.planning.request import Part
+    from tidemill.planning import Part
 
 FIRST_RUN = "first run"
 EVERYTHING = "everything is read, and only what differs is written"
@@ -252,7 +252,7 @@ def _watermark(
             f"{table.name} was read up to {known}, a {known.kind}, and its time column is now a {kind}.",
             "Cast the column to its old type, or set the watermark again with tidemill set-watermark.",
         )
-    if known is not None and not snapshot.robbed:
+    if known is not None and not snapshot.versions_with_removals:
         return known, f"since {known}{lookback_text(table.window)}"
     tops = highest_left(snapshot, held_highest)
     if tops is None:
@@ -299,7 +299,7 @@ def highest_left(snapshot: Snapshot, held_highest: Callable[[int], Cursor | None
 
     None where one of them holds no rows.
     """
-    tops = [held_highest(version) for version in snapshot.robbed or (snapshot.version,)]
+    tops = [held_highest(version) for version in snapshot.versions_with_removals or (snapshot.version,)]
     found = [top for top in tops if top is not None]
     return found if len(found) == len(tops) else None
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidemill.model.names import quote
+from tidemill.model import quote
 from tidemill.sources.files.text import WIDE, CsvOptions, Text, look_at_files
 
 if TYPE_CHECKING:

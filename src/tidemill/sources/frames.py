@@ -19,9 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arro
 from pyspark.sql.types import StructField, StructType
 
 from tidemill.errors import ArgumentError
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
+from tidemill.sources import Connector, select_columns
 from tidemill.sources.exact import as_held, with_held_times
-from tidemill.sources.protocol import Connector, select_columns
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
+    from tidemill.sources.files import FileSource
+    from tidemill.sources.files.listing import Listing
 
     class OfArrow(Protocol):
         """A frame of Polars, a relation of DuckDB, and whatever else gives its rows as a stream of Arrow's."""
@@ -106,6 +109,10 @@ class Batches:
         first, known = self._tables[0].schema, self._arrow_types()
         alike = all(table.schema == first for table in self._tables)
         return alike and all(known.get(field.name.lower()) == field.type for field in first)
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """The same rows, where they are many on disk beside the executors until nobody refers to the frame any more."""
+        return rows if self.few else settle(rows)
 
     def rows(self) -> DataFrame | None:
         """All batches; None when there was none."""
@@ -220,6 +227,11 @@ class FrameSource(Connector):
 
     def __str__(self) -> str:
         return "the given frame"
+
+    @property
+    def is_given(self) -> bool:
+        """Its rows were given once, and cannot be read again."""
+        return True
 
     def read(self, reading: Reading, columns: Sequence[str] = ()) -> DataFrame:
         return select_columns(self._frame(reading), columns, self)
@@ -349,3 +361,29 @@ def as_arrow(frame: object) -> pa.Table | None:
             return pa.RecordBatchReader.from_stream(frame).read_all()
         case _:
             return None
+
+
+_BY_MICROSECONDS = "Write the files with microseconds (pyarrow and pandas: coerce_timestamps='us')."
+
+
+def read_by_arrow(source: FileSource, found: Listing, reading: Reading, fine: list[str]) -> DataFrame:
+    """All rows of files with moments in nanoseconds, as pandas before version 3 writes them, which Spark does not read.
+
+    Types are those of the same frame in memory; a moment that is no whole microsecond is an error.
+    """
+    if found.in_partitions or source.options or source.settled:
+        raise _refused(
+            source,
+            f"holds {', '.join(fine)} in nanoseconds, which Spark cannot read, and large sources, options of readers "
+            "and folders of partitions need Spark.",
+        )
+    try:
+        tables = [pq.read_table(file.path, filesystem=root.files, partitioning=None) for root, file in found.placed]
+        rows = as_files_hold(pa.concat_tables(tables, promote_options="permissive"))
+    except (pa.ArrowException, ValueError) as failure:
+        raise _refused(source, f"cannot be read: {'; '.join(map(str, failure.args))}.") from failure
+    return FrameSource(rows).read(reading)
+
+
+def _refused(source: FileSource, problem: str) -> ArgumentError:
+    return ArgumentError("source.nanoseconds", f"{source} {problem}", _BY_MICROSECONDS)

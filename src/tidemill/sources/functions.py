@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import ArgumentError, ConnectorError, MissingFileError
-from tidemill.sources.protocol import Connector, Params, Run, kept, select_columns
+from tidemill.sources import Connector, Run, select_columns
+from tidemill.sources.declared import Params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
-    from tidemill.sources.protocol import Mode, Reading
+    from tidemill.sources import Mode, Reading
 
 
 def called(function: Callable[..., Any], run: Any) -> Iterator[Any]:
@@ -96,7 +97,7 @@ class FunctionSource(Connector):
                     "Return an empty frame with its columns instead.",
                 )
             chosen = select_columns(rows, columns or self.source.columns, self)
-            return chosen if batches.few else kept(chosen)
+            return batches.keep(chosen)
 
     def _given(self, run: Run) -> Iterator[Any]:
         with _importable(self.source.folder):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.model import quote
 from tidemill.model.cursor import CursorKind
-from tidemill.model.names import quote
-from tidemill.sources.protocol import Connector, Params, find_column, rows_since, select_columns
+from tidemill.sources import Connector, find_column, rows_since, select_columns
+from tidemill.sources.declared import Params
 from tidemill.spark.jars import POSTGRES
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
-    from tidemill.sources.protocol import Reading
+    from tidemill.sources import Reading
 
 _POSTGRES = ("postgresql", "postgres")
 

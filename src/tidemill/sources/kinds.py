@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, did_you_mean
-from tidemill.model.format import FORMATS, Capability, formats_that
+from tidemill.formats import FORMATS, Capability, formats_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ ANYTHING = "spark"  # the name under which options that nobody checks are given
 _ALIASES = {"has_header": "header"}
 _ELSEWHERE = {"separator": "sep", "quotechar": "quote", "escapechar": "escape", "na_values": "nullValue"}
 _NO_OPTIONS = frozenset({"self", "path", "paths", "schema", "partitionBy"})
-_FILES = "tidemill.sources.files.source:file_source"
+_FILES = "tidemill.sources.declared:file_source"
 _DATABASES = "tidemill.sources.jdbc:jdbc_source"
 _HTTP = "tidemill.sources.http.rest:rest_source"
 

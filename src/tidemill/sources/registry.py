@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, cast
 
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError, did_you_mean
 from tidemill.model.query import DATABASE_KINDS
+from tidemill.sources import Measured, OfFiles
 from tidemill.sources.kinds import kind_named, own_kinds
-from tidemill.sources.protocol import Measured, OfFiles
+from tidemill.spark import disk_full
 from tidemill.spark.errors import condition_of, no_room, one_line
 from tidemill.spark.jars import POSTGRES, ensure_jars
 from tidemill.spark.jvm import is_embedded
-from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import Cursor
     from tidemill.model.project import Masking
     from tidemill.model.source import Source
-    from tidemill.sources.files.source import FileSource
-    from tidemill.sources.protocol import Connector, Reading
+    from tidemill.sources import Connector, Reading
+    from tidemill.sources.files import FileSource
 
 _UNKNOWN_KIND = "DATA_SOURCE_NOT_FOUND"
-_ANY = "tidemill.sources.protocol:spark_source"
+_ANY = "tidemill.sources.declared:spark_source"
 GROUP = "tidemill.sources"  # the entry points of connectors of others
 
 
@@ -79,10 +80,10 @@ def _hide_secrets(failure: TidemillError, masking: Masking, source: Source) -> T
     problem, remedy = masking.mask(failure.problem), masking.mask(failure.remedy)
     if isinstance(failure, ConnectorError) and f"source {source}" not in problem:
         problem = f"The source {source} could not be read: {problem}"
-    return retold(failure, problem, remedy, source.origin)
+    return with_texts(failure, problem, remedy, source.origin)
 
 
-def retold(failure: TidemillError, problem: str, remedy: str, origin: Origin | None) -> TidemillError:
+def with_texts(failure: TidemillError, problem: str, remedy: str, origin: Origin | None) -> TidemillError:
     """The same error in other words; what it came from is dropped then, because it may hold the first ones."""
     failure.origin = failure.origin or origin
     if (problem, remedy) != (failure.problem, failure.remedy):
@@ -195,6 +196,10 @@ class _Named:
     def __str__(self) -> str:
         return str(self.source)
 
+    def failures(self) -> AbstractContextManager[None]:
+        """Errors that leave it name the source: frames are lazy, so whoever computes one does it in such a block."""
+        return failures_of(self.source)
+
     def schema(self, reading: Reading) -> StructType:
         with failures_of(self.source):
             return self._connector.schema(reading)
@@ -220,6 +225,10 @@ class _Named:
     def is_plain(self) -> bool:
         with failures_of(self.source):
             return isinstance(self._connector, OfFiles) and self._connector.is_plain
+
+    def spans_in_order(self, files: Sequence[str], key: str) -> list[tuple[int, int, int]] | None:
+        with failures_of(self.source):
+            return self._connector.spans_in_order(files, key) if isinstance(self._connector, OfFiles) else None
 
     def bytes_read(self, start: Cursor | None) -> int | None:
         with failures_of(self.source):

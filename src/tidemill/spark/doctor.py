@@ -12,16 +12,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from tidemill.errors import TidemillError
-from tidemill.model.format import FORMATS
-from tidemill.spark.jars import find_java, jar_paths, missing_jars
-from tidemill.spark.jvm import archive_path, driver_memory, machine_mib, why_not_built
-from tidemill.spark.places import cache_folder, jar_folder
+from tidemill.formats import FORMATS
+from tidemill.spark import cache_folder, jar_folder
+from tidemill.spark.jars import archive_path, find_java, formats_with_jars, jar_paths, missing_jars, why_not_built
+from tidemill.spark.jvm import driver_memory, machine_mib
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tidemill.model.format import FormatTraits
+    from tidemill.formats.traits import FormatTraits
 
 OLDEST_PYTHON = (3, 11)
 TESTED_JAVA = (17, 21)
@@ -104,7 +104,7 @@ def _package(name: str, package: str, fits: Callable[[str], bool], wanted: str) 
 def _jars() -> Check:
     missing = missing_jars()
     if not missing:
-        formats = [f"{traits.spark.title} {traits.spark.version}" for traits in FORMATS.values() if traits.spark.jars]
+        formats = [f"{traits.spark.title} {traits.spark.version}" for traits in formats_with_jars()]
         return Check("jars", Health.OK, f"{', '.join(formats)} in {jar_folder()}")
     names = ", ".join(jar.file for jar in missing)
     return Check("jars", Health.WARN, f"not in {jar_folder()}: {names}", "Fetch them: tidemill setup.")

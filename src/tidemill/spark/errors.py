@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from tidemill.errors import EngineError, TableError, TidemillError
-from tidemill.model.format import spark_support
+from tidemill.formats import spark_support
+from tidemill.spark import disk_full, lack_of_room
 from tidemill.spark.jvm import has_died, log_file
-from tidemill.spark.places import disk_full, told_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def has_lost_files(error: BaseException) -> bool:
 
 def no_room(error: BaseException) -> str | None:
     """What the system said of a full disk, where that is the cause; wrappers around it speak of other things."""
-    return next((told for _, _, message in _chain(error) if (told := told_of_room(message))), None)
+    return next((told for _, _, message in _chain(error) if (told := lack_of_room(message))), None)
 
 
 def unread_file(throwable: Any) -> tuple[str, str] | None:
@@ -130,14 +130,19 @@ def as_tidemill(error: BaseException, *, doing: str) -> TidemillError:
     )
 
 
+def spark_failures() -> tuple[type[Exception], ...]:
+    """What Spark raises; for an `except`, which asks only when something was raised."""
+    from tidemill.spark.session import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
+
+    return SPARK_FAILURES
+
+
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Errors of Spark, of table formats and of Java that leave the block are ours."""
-    from tidemill.spark.frames import SPARK_FAILURES  # noqa: PLC0415  imports PySpark
-
     try:
         yield
-    except SPARK_FAILURES as error:
+    except spark_failures() as error:
         raise as_tidemill(error, doing=doing) from error
     except OSError as error:
         if isinstance(error, ConnectionError) or no_room(error):  # PySpark writes the rows of a frame to a file

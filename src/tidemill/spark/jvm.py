@@ -1,24 +1,19 @@
-"""The JVM of the embedded engine: its memory, its start-up archive, how it is started, silently, and whether it runs.
+"""The embedded engine: the settings of its Spark and of the sessions of steps, its memory, how its JVM is
+started, silently, and whether that runs.
 
 PySpark would start it through two shell scripts and a JVM that computes the command line; here the command is
 known, which saves that time, keeps a foreign SPARK_HOME out, and gives the process's output to a file.
-
-The archive has classes of Spark and of the default table format in a file that the JVM maps as it is, which
-halves the time of a session start. It fits one Java and one set of jars, so its name is made of those: one that
-does not fit is never used. Everything works without it.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import os
 import re
 import shlex
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -26,14 +21,132 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, EngineError
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS
+from tidemill.formats import spark_support
+from tidemill.formats.traits import LISTS
 from tidemill.model.project import LOCAL, is_local
-from tidemill.spark.places import archive_folder, log_folder, make_folder, spark_home
+from tidemill.spark import log_folder, make_folder, spark_home
+from tidemill.spark.jars import MODULE_OPTIONS, Java, class_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tidemill.spark.jars import Java
+
+_EVERYWHERE = {
+    "spark.app.name": "tidemill",
+    # With it every column that Python makes asks Java several times, to know in which line that was.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Groups that a task counts before it takes a slower way: twice the default hold the keys of a first load.
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "17",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+# For small work: code that Spark generates costs a fifth of it and runs too briefly to be worth that, and what is
+# planned again after every stage is planned for as few rows as before. For a step on its own, or for a whole engine.
+SMALL = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
+LARGE = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.adaptive.enabled": "true"}
+# Spark keeps for its web interface what ran, with every plan as a text, whether the interface is there or not.
+_UNSEEN = {
+    "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "50",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.sql.ui.explainMode": "simple",
+}
+_MOST_SHUFFLE_PARTITIONS = 8
+
+# What decides which rows a query gives and how they are stored; table formats have more.
+_CARRIED = (
+    "spark.sql.adaptive.",
+    "spark.sql.ansi.",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.caseSensitive",
+    "spark.sql.codegen.factoryMode",
+    "spark.sql.codegen.wholeStage",
+    "spark.sql.csv.",
+    "spark.sql.decimalOperations.",
+    "spark.sql.execution.arrow.",
+    "spark.sql.files.",
+    "spark.sql.json.",
+    "spark.sql.legacy.",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.orc.",
+    "spark.sql.avro.",
+    "spark.sql.session.",
+    "spark.sql.shuffle.",
+    "spark.sql.sources.",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.timestampType",
+    "spark.sql.variable.",
+    "spark.tidemill.",
+    "spark.hadoop.",
+    "fs.",
+)
+CHECKPOINTS = "spark.tidemill.checkpoint.storageLevel"  # where settled rows are kept; DISK_ONLY_2 survives an executor
+_STATEMENTS = {
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+
+
+def statement_settings() -> dict[str, str]:
+    """The settings under which our own statements run, whatever the session has that they are sent from.
+
+    Texts are quoted in one way, no file that is missing or damaged is left out, and commits count their rows.
+    """
+    return {**_STATEMENTS, **spark_support().statement_settings}
+
+
+def engine_settings(
+    given: Mapping[str, str], folder: Path, jars: Sequence[Path], master: str = LOCAL, *, small: bool = False
+) -> dict[str, str]:
+    """All settings of an engine of ours: what the user gives wins, but lists have both, the user's and ours.
+
+    `folder` takes what Spark would put into the current one. The driver of a cluster leaves to the cluster what is
+    good for one machine only, and hands on the jars. `small` is for work on few rows.
+    """
+    master = given.get("spark.master", master)
+    ours = {**_EVERYWHERE, **spark_support().settings, "spark.master": master}
+    ours |= _one_machine(folder) if is_local(master) else {"spark.jars": ",".join(map(str, jars))}
+    ours |= SMALL if small else {}
+    ours |= _UNSEEN if is_local(master) and given.get("spark.ui.enabled") != "true" else {}
+    return ours | dict(given) | {name: _joined(given[name], ours[name]) for name in LISTS & given.keys() & ours.keys()}
+
+
+def _joined(theirs: str, ours: str) -> str:
+    return ",".join(dict.fromkeys([*filter(None, map(str.strip, theirs.split(","))), *ours.split(",")]))
+
+
+def _one_machine(folder: Path) -> dict[str, str]:
+    partitions = min(_MOST_SHUFFLE_PARTITIONS, 2 * (os.cpu_count() or 1))
+    return {
+        **spark_support().local,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        # A step's small queries are hundreds of generated classes; by the default of 100 each step compiled them again.
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        # Opening a local file costs little: by the default of 4 MiB a few small files outweigh a big one, and one of
+        # two cores gets more of the big ones than the other.
+        "spark.sql.files.openCostInBytes": "1048576",
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(partitions),
+        # A local disk is listed sooner than a job for it is started.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+    }
+
+
+def carried_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of a session's settings that a step's own session needs to give the same rows."""
+    formats = spark_support()
+    carried, left = (*_CARRIED, *formats.carried), formats.not_carried
+    return {name: value for name, value in settings.items() if name.startswith(carried) and not name.startswith(left)}
+
 
 VARIABLE = "TIDEMILL_DRIVER_MEMORY"
 MIB_PER_GIB = 1024
@@ -74,23 +187,6 @@ def _limit(file: str) -> int | None:
 START_SECONDS = 180
 LOGS_KEPT = 20
 
-# What Spark's launcher adds on Java 17 and later, but for the incubating vector module: only MLlib uses it.
-_OPENED = (
-    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
-    *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
-    *("sun.security.action", "sun.util.calendar"),
-)
-MODULE_OPTIONS = (
-    "-XX:+IgnoreUnrecognizedVMOptions",
-    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
-    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
-    "-Djdk.reflect.useDirectMethodHandle=false",
-    "-Dio.netty.tryReflectionSetAccessible=true",
-    "-Dio.netty.allocator.type=pooled",
-    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
-    "--enable-native-access=ALL-UNNAMED",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
@@ -129,11 +225,6 @@ def has_died() -> bool:
 def log_file() -> Path | None:
     """Where the embedded engine's own log lines are; None when it has not been started."""
     return _current.log if _current else None
-
-
-def class_path(extra_jars: Sequence[Path]) -> list[Path]:
-    """Jars in a fixed order: a start-up archive fits only the class path it was made with."""
-    return [*sorted((spark_home() / "jars").glob("*.jar")), *extra_jars]
 
 
 def start(java: Java, jars: Sequence[Path], options: Sequence[str], conf: Mapping[str, str]) -> Jvm:
@@ -217,90 +308,3 @@ def _first_words(log: Path) -> str:
     telling = (at for at, line in enumerate(lines) if re.search("(?i)error|exception|invalid|fail", line))
     first = next(telling, 0)
     return ": ".join(line for line in lines[first : first + 2] if not line.startswith("at ")) + "."
-
-
-ARCHIVES_KEPT = 3  # of some 200 MB each; more than one where several environments share the cache
-BUILD_SECONDS = 600
-
-
-def archive_path(java: Java, jars: Sequence[Path]) -> Path:
-    """Where the archive for this Java and these jars is, or will be."""
-    return archive_folder() / f"{_fingerprint(java, jars)}.jsa"
-
-
-def archive_options(java: Java, jars: Sequence[Path]) -> list[str]:
-    """The JVM options that use the archive; none when there is no archive that fits."""
-    archive = archive_path(java, jars)
-    return ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
-
-
-def why_not_built(java: Java, jars: Sequence[Path]) -> str:
-    """Why the last try to build this archive failed; empty when there was none."""
-    try:
-        return _failure(archive_path(java, jars)).read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
-def build_archive(java: Java, jars: Sequence[Path]) -> str:
-    """Builds the archive and answers why it failed, or nothing. A failure is remembered, and is no error."""
-    archive = archive_path(java, jars)
-    reason = _build(archive)
-    with contextlib.suppress(OSError):
-        if reason:
-            _failure(archive).write_text(reason, encoding="utf-8")
-        else:
-            _failure(archive).unlink(missing_ok=True)
-            _remove_old(archive.parent)
-    return reason
-
-
-def _failure(archive: Path) -> Path:
-    return archive.with_suffix(".failed")
-
-
-def _build(archive: Path) -> str:
-    """A training run in a process of its own, into a file of its own, which is then renamed."""
-    own = archive.with_name(f".{archive.stem}-{os.getpid()}.jsa")
-    try:
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(  # noqa: S603 - this very Python
-            [sys.executable, "-m", FORMATS[DEFAULT_FORMAT].spark.training, str(own)],
-            capture_output=True,
-            text=True,
-            timeout=BUILD_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0 or not own.exists():
-            return _last_line(done.stderr) or "the training run wrote no archive"
-        own.replace(archive)
-    except subprocess.TimeoutExpired:
-        return f"the training run took more than {BUILD_SECONDS} seconds"
-    except OSError as error:
-        return f"{archive.parent} cannot be written ({error.strerror or error})"
-    finally:
-        with contextlib.suppress(OSError):
-            own.unlink(missing_ok=True)
-    return ""
-
-
-def _fingerprint(java: Java, jars: Sequence[Path]) -> str:
-    """The JVM refuses an archive when a jar has another path, size or time; so do we, before it does."""
-    seen = hashlib.sha256()
-    for part in (str(java.executable), java.version, *MODULE_OPTIONS):
-        seen.update(f"{part}\n".encode())
-    for jar in class_path(jars):
-        status = jar.stat() if jar.exists() else None
-        seen.update(f"{jar}|{status and (status.st_size, status.st_mtime_ns)}\n".encode())
-    return seen.hexdigest()[:20]
-
-
-def _remove_old(folder: Path) -> None:
-    newest_first = sorted(folder.glob("[!.]*.jsa"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for old in newest_first[ARCHIVES_KEPT:]:
-        old.unlink(missing_ok=True)
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""

@@ -20,18 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from pyspark import SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark import SparkContext, StorageLevel
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tidemill.errors import ArgumentError, EngineError
-from tidemill.model.format import DEFAULT_FORMAT, FORMATS
-from tidemill.model.names import quoted_text
+from tidemill.formats import DEFAULT_FORMAT, FORMATS
+from tidemill.model import quoted_text
 from tidemill.model.project import LOCAL, SparkSettings
 from tidemill.spark import gateway, jvm
-from tidemill.spark.jars import drivers_at_hand, ensure_jars, find_java, jar_paths
-from tidemill.spark.jvm import archive_options
-from tidemill.spark.settings import LARGE, SMALL, carried_settings, engine_settings, statement_settings
+from tidemill.spark.jars import archive_options, drivers_at_hand, ensure_jars, find_java, jar_paths
+from tidemill.spark.jvm import CHECKPOINTS, LARGE, SMALL, carried_settings, engine_settings, statement_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +38,14 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark.sql import DataFrame
 
-    from tidemill.model.format import FormatTraits, Jar, SparkSupport
+    from tidemill.formats.traits import FormatTraits, Jar, SparkSupport
+
+try:
+    from py4j.protocol import Py4JError
+except ImportError:  # a client of Spark Connect alone has no JVM to talk to
+    SPARK_FAILURES: tuple[type[Exception], ...] = (PySparkException,)
+else:
+    SPARK_FAILURES = (PySparkException, Py4JError)
 
 # Long work takes 1.6 times as long with the first. Java then has room for 48 MB of code only, which Spark outgrows.
 FASTER_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
@@ -331,3 +337,22 @@ def ensure_driver(spark: SparkSession, jar: Jar) -> None:
     if not was_started_with(path):
         ensure_jars([jar])
         spark.sql(f"ADD JAR {quoted_text(str(path))}")
+
+
+def settle(rows: DataFrame) -> DataFrame:
+    """Computes the rows and keeps them on disk beside the executors, so that memory does not grow with them.
+
+    A cluster that loses executors keeps each twice, where its setting says so.
+    """
+    return rows.localCheckpoint(eager=True, storageLevel=_level(rows.sparkSession.conf.get(CHECKPOINTS, None)))
+
+
+def _level(name: str | None) -> StorageLevel:
+    found = getattr(StorageLevel, (name or "DISK_ONLY").upper(), None)
+    if not isinstance(found, StorageLevel):
+        raise EngineError(
+            "engine.storage_level",
+            f"{CHECKPOINTS} is {name}, which is no storage level of Spark's.",
+            "Leave it out, or use DISK_ONLY, DISK_ONLY_2 or DISK_ONLY_3.",
+        )
+    return found

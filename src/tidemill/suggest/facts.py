@@ -12,13 +12,13 @@ from pyspark.sql import types as t
 
 from tidemill.changes.profile import kind_of
 from tidemill.errors import TidemillError
+from tidemill.model import quote
 from tidemill.model.cursor import CursorKind
-from tidemill.model.names import quote
+from tidemill.sources import Reading
 from tidemill.sources.kinds import is_of_files
-from tidemill.sources.protocol import Reading
 from tidemill.sources.registry import connector_for
 from tidemill.spark.errors import as_tidemill
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 from tidemill.suggest.advice import Suggestion, Verdict, like_a_key, suggestion
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tidemill.model.source import Source
     from tidemill.model.table import Table
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 LIMIT = 100_000
 _PAIRED = 5

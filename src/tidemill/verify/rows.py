@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.changes.compare import canonical, comparable
-from tidemill.model.names import of, quote
-from tidemill.spark.frames import settle
+from tidemill.model import of, quote
+from tidemill.spark.session import settle
 from tidemill.verify.result import Found, Kind, Sample
 
 if TYPE_CHECKING:

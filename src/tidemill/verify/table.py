@@ -6,11 +6,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidemill.changes.columns import align, require, widened
+from tidemill.changes import align, require, widened
 from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import time_kind
 from tidemill.errors import SourceError, TidemillError
+from tidemill.execution import in_zone_of
 from tidemill.execution.functions import Expecting
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.prepare import Prepared, prepare
@@ -18,24 +19,22 @@ from tidemill.execution.producers import LoadsSource
 from tidemill.execution.query_source import ViewSource
 from tidemill.execution.step import window_of
 from tidemill.formats.registry import store_of
-from tidemill.ledger.ledger import Ledger, Step, ledger_file, now
+from tidemill.ledger import Ledger, Step, ledger_file, now
+from tidemill.model import quote, quoted_text, spelled
 from tidemill.model.cursor import CursorKind
 from tidemill.model.function import Function
 from tidemill.model.join import Join
-from tidemill.model.names import quote, quoted_text, spelled
 from tidemill.model.project import NOTHING_GIVEN
-from tidemill.model.query import Loaded
-from tidemill.model.source import Loads
+from tidemill.model.source import Loaded, Loads
 from tidemill.model.table import SchemaPolicy
+from tidemill.planning import Mode
 from tidemill.planning.dates import Progress, fetches_of
 from tidemill.planning.loads import lowest_start
-from tidemill.planning.plan import Mode
 from tidemill.planning.starts import start_variable, table_for, without_moving_start
 from tidemill.planning.windows import known_of
-from tidemill.sources.protocol import Reading, Run
+from tidemill.sources import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
-from tidemill.spark.frames import SPARK_FAILURES
-from tidemill.spark.settings import in_zone_of
+from tidemill.spark.session import SPARK_FAILURES
 from tidemill.verify.result import WRONG, Found, Kind, Rule, Verified, bounds_of, remedies, rule_for
 from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
 
@@ -51,10 +50,10 @@ if TYPE_CHECKING:
     from tidemill.model.project import Masking
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
+    from tidemill.planning import Backfill
     from tidemill.planning.dates import Fetch
-    from tidemill.planning.request import Backfill
     from tidemill.planning.windows import WindowPlan
-    from tidemill.sources.protocol import Connector
+    from tidemill.sources import Connector
 
 
 class Verification:

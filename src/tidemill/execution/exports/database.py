@@ -15,10 +15,10 @@ from pyspark.sql import types as t
 
 from tidemill.errors import MergeError, SchemaError
 from tidemill.execution.exports.options import Options
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 from tidemill.model.strategy import Append, Merge, Replace
 from tidemill.sources.jdbc import identifier, read_address
-from tidemill.spark.frames import settle
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,13 +97,12 @@ class PostgresTable:
     def _connect(self) -> Any:
         try:
             import psycopg  # noqa: PLC0415  an extra
-            from psycopg.conninfo import make_conninfo  # noqa: PLC0415
         except ImportError as missing:
             raise self.export.wrong(
                 "export.no_psycopg", "needs psycopg to write to PostgreSQL", "pip install 'tidemill[postgres]'"
             ) from missing
-        user, password = self.address.user, self.address.password
-        return psycopg.connect(make_conninfo(self.address.libpq, user=user, password=password, client_encoding="utf8"))
+        known = {"user": self.address.user, "password": self.address.password, "client_encoding": "utf8"}
+        return psycopg.connect(psycopg.conninfo.make_conninfo(self.address.libpq, **known))
 
     def _stage(self, cursor: Any, schema: t.StructType) -> _Stage:
         """An empty temporary table with the types of the target, which nobody else may write to from here on."""

@@ -8,18 +8,18 @@ import traceback
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ExportError, TidemillError
+from tidemill.execution import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.exports.database import write_database
 from tidemill.execution.exports.files import folder_of, write_files
 from tidemill.execution.exports.options import Options, place_of
-from tidemill.execution.results import UP_TO_DATE, StepKind, StepResult
 from tidemill.execution.step import run_step
-from tidemill.model.format import COMPRESSION, FORMATS, known_codec
+from tidemill.formats import COMPRESSION, FORMATS, known_codec
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.table import Table
 from tidemill.sources.frames import FrameSource
-from tidemill.sources.registry import retold
+from tidemill.sources.registry import with_texts
+from tidemill.spark import disk_full
 from tidemill.spark.errors import no_room, one_line
-from tidemill.spark.places import disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def _failures(export: Export) -> Iterator[None]:
     try:
         yield
     except TidemillError as failure:
-        retold(failure, masking.mask(failure.problem), masking.mask(failure.remedy), export.origin)
+        with_texts(failure, masking.mask(failure.problem), masking.mask(failure.remedy), export.origin)
         raise
     except Exception as failure:  # noqa: BLE001  Spark's, the file system's, the database's
         whole = "".join(traceback.format_exception(failure))
@@ -102,5 +102,5 @@ def _failed(export: Export, failure: Exception) -> TidemillError:
         error: TidemillError = disk_full(doing, full, place_of(export), _UNCHANGED)
     else:
         error = ExportError("export.failed", f"{doing} failed: {one_line(failure)}", _UNCHANGED)
-    retold(error, export.masking.mask(error.problem), export.masking.mask(error.remedy), export.origin)
+    with_texts(error, export.masking.mask(error.problem), export.masking.mask(error.remedy), export.origin)
     return error

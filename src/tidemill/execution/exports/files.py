@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from tidemill.errors import ExportError, SchemaError
 from tidemill.execution.exports.options import Options, place_of
-from tidemill.model.format import DEFAULT_FORMAT
+from tidemill.formats import DEFAULT_FORMAT
 from tidemill.model.query import FILE_KINDS
 
 if TYPE_CHECKING:

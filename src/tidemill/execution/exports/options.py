@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidemill.formats import FORMATS
 from tidemill.formats.filesystem import file_system, is_hidden
 from tidemill.formats.registry import log_at
-from tidemill.model.format import FORMATS
-from tidemill.model.names import absolute, local_path
+from tidemill.model import absolute, local_path
 from tidemill.model.project import as_text as shown
 from tidemill.model.query import DATABASE_KINDS, FILE_KINDS
 from tidemill.model.source import as_names, as_text

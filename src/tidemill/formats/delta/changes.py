@@ -17,11 +17,12 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
+from tidemill.formats.delta import rows_counted
 from tidemill.formats.delta.marks import file_of_marks
-from tidemill.formats.delta.metrics import rows_counted
 from tidemill.formats.filesystem import file_system
-from tidemill.formats.row_changes import CannotTell, InputChanges, RowsBy, check_columns
-from tidemill.model.names import local_path
+from tidemill.formats.port import InputChanges, RowsBy
+from tidemill.formats.row_changes import UnknownChanges, check_columns
+from tidemill.model import local_path
 from tidemill.model.record import content_of
 
 if TYPE_CHECKING:
@@ -134,10 +135,10 @@ class CommitRange:
 
     @classmethod
     def of(cls, log: DeltaLog, since: int, until: int) -> CommitRange:
-        """`CannotTell` where the log has no such commits, or no longer."""
+        """`UnknownChanges` where the log has no such commits, or no longer."""
         newest = log.version()
         if not 0 <= since <= until <= newest:
-            raise CannotTell(f"version {max(since, until)} is not there, the last one is {newest}")
+            raise UnknownChanges(f"version {max(since, until)} is not there, the last one is {newest}")
         found: dict[int, Sequence[Action]] = {}
         for version in range(since + 1, until + 1):
             actions = log.actions(version)
@@ -146,8 +147,8 @@ class CommitRange:
             found[version] = actions
         return cls(log, since, until, found)
 
-    def told(self, columns: Sequence[str] | None, content: str | None) -> InputChanges:
-        """What is known of the rows before they are read; `CannotTell` where they cannot be."""
+    def summary(self, columns: Sequence[str] | None, content: str | None) -> InputChanges:
+        """What is known of the rows before they are read; `UnknownChanges` where they cannot be."""
         self._check_identity(content)
         self._check_layouts(columns)
         self._check_files()
@@ -223,19 +224,19 @@ class CommitRange:
         if first is None:
             raise _cleaned_up(self.log, self.since)
         if content != content_of(self.layout.table_id, self.since, first.id):
-            raise CannotTell(
+            raise UnknownChanges(
                 f"another table is at its path by now, or an older copy of it: version {self.since} differs"
             )
 
     def _check_layouts(self, columns: Sequence[str] | None) -> None:
         last = self.layout
         if unknown := sorted(last.features - OF_FILES - _OF_THE_LOG):
-            raise CannotTell(f"it has a table feature that Tidemill does not know ({', '.join(unknown)})")
+            raise UnknownChanges(f"it has a table feature that Tidemill does not know ({', '.join(unknown)})")
         for each in self.layouts:
             if each.table_id != last.table_id:
-                raise CannotTell("it was replaced by another table")
+                raise UnknownChanges("it was replaced by another table")
             if each.partition_by != last.partition_by:
-                raise CannotTell("it was partitioned by other columns")
+                raise UnknownChanges("it was partitioned by other columns")
             check_columns(each.fields, last.fields, columns)
 
     def _check_files(self) -> None:
@@ -248,7 +249,7 @@ class CommitRange:
             raise _too_old(f"version {self.since}", self.layout, _FILES_KEPT)
         unplaced = (file for file in self.net if file.said.get("partitionValues") is None)
         if self.how is RowsBy.FILES and self.layout.partition_by and any(unplaced):
-            raise CannotTell("the log does not say which partitions the removed files were of")
+            raise UnknownChanges("the log does not say which partitions the removed files were of")
 
     def _most_rows(self) -> tuple[int | None, int | None]:
         """At most so many rows came and went: by the files, or by what the commits say, whichever is less."""
@@ -296,12 +297,12 @@ def _least(counts: Iterable[int | None]) -> int | None:
     return min((count for count in counts if count is not None), default=None)
 
 
-def _cleaned_up(log: DeltaLog, version: int) -> CannotTell:
+def _cleaned_up(log: DeltaLog, version: int) -> UnknownChanges:
     return _too_old(f"version {version}", Layout.of(log.opened(log.version())), _LOG_KEPT)
 
 
-def _too_old(what: str, layout: Layout, kept: str) -> CannotTell:
-    return CannotTell(f"{what} is no longer there (kept for {layout.kept(kept)}); set {kept}, or run more often")
+def _too_old(what: str, layout: Layout, kept: str) -> UnknownChanges:
+    return UnknownChanges(f"{what} is no longer there (kept for {layout.kept(kept)}); set {kept}, or run more often")
 
 
 def _some_gone(root: str, paths: Sequence[str]) -> bool:
@@ -318,3 +319,13 @@ def _some_gone(root: str, paths: Sequence[str]) -> bool:
 def is_absolute(path: str) -> bool:
     """Files of a shallow clone lie elsewhere."""
     return path.startswith("/") or ":/" in path.partition("/")[0] + "/"
+
+
+def changes_of(
+    log: DeltaLog, since: int, until: int, columns: Sequence[str] | None, content: str | None
+) -> InputChanges:
+    """What is known of the rows that came and went between two versions, or why nothing is."""
+    try:
+        return CommitRange.of(log, since, until).summary(columns, content)
+    except UnknownChanges as reason:
+        return InputChanges(since, until, refusal=str(reason))

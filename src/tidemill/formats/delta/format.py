@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import Compacted, Vacuumed
+from tidemill.formats.delta import DELTA
 from tidemill.formats.filesystem import is_folder
 from tidemill.formats.port import TableFormat
-from tidemill.model.format import DELTA
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

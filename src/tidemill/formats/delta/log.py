@@ -16,14 +16,11 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from tidemill.errors import TableError
-from tidemill.formats.delta.changes import CommitRange
-from tidemill.formats.delta.metrics import rows_seen
+from tidemill.formats.delta import COLUMN_MAPPING, rows_seen
 from tidemill.formats.delta.opened import newest_version, open_table, opened_at
 from tidemill.formats.filesystem import file_system, is_folder, is_hidden
 from tidemill.formats.port import TableLog
-from tidemill.formats.row_changes import CannotTell, InputChanges
-from tidemill.model.format import COLUMN_MAPPING
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 from tidemill.model.record import PREPARES, Commit, Described, Record, Snapshot, content_of, counts_of
 
 if TYPE_CHECKING:
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
 
     from tidemill.formats.base import KeyRange, Reach
     from tidemill.formats.delta.statistics import FileStatistics
+    from tidemill.formats.port import InputChanges
     from tidemill.model.cursor import Cursor
 
 APP_ID = "tidemill"
@@ -161,11 +159,9 @@ class DeltaLog(TableLog):
         content: str | None = None,
     ) -> InputChanges:
         """By the actions of its commits, and the change data feed where it has one."""
-        last = self.version() if until is None else until
-        try:
-            return CommitRange.of(self, version, last).told(columns, content)
-        except CannotTell as reason:
-            return InputChanges(version, last, refusal=str(reason))
+        from tidemill.formats.delta.changes import changes_of  # noqa: PLC0415  few ask
+
+        return changes_of(self, version, self.version() if until is None else until, columns, content)
 
     def some_rows(self, limit: int) -> pa.Table | None:
         """Without those that the commit marks as deleted."""

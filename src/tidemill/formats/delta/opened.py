@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import deltalake
 from deltalake.exceptions import DeltaError
 
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,20 +13,62 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from tidemill.formats.delta.changes import OF_FILES, DataFile, Layout, is_absolute
+from pyspark.sql import functions as F
+
+from tidemill.formats.delta import COLUMN_MAPPING
+from tidemill.formats.delta.changes import OF_FILES, CommitRange, DataFile, Layout, is_absolute
 from tidemill.formats.delta.marks import UnknownMarks, all_but, file_of_marks, file_with, marks_of, without
 from tidemill.formats.filesystem import file_system
-from tidemill.model.format import COLUMN_MAPPING
-from tidemill.model.names import local_path
+from tidemill.formats.port import WEIGHT, RowsBy
+from tidemill.formats.row_changes import UnknownChanges, net_rows, no_row_changes
+from tidemill.model import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyarrow import fs
+    from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.formats.delta.log import DeltaLog
     from tidemill.formats.delta.marks import Marks
 
 _CARRIED = (COLUMN_MAPPING, COLUMN_MAPPING.replace(".mode", ".maxColumnId"))
+
+
+def changed_rows(
+    spark: SparkSession, log: DeltaLog, since: int, until: int, columns: Sequence[str], scratch: Callable[[], str]
+) -> DataFrame | None:
+    """The rows that came and went between two versions, with their WEIGHT; None where there are none.
+
+    They are read from the change data feed, or from tables in a folder that `scratch` makes.
+    """
+    try:
+        found = CommitRange.of(log, since, until)
+        found.summary(columns, None)
+    except UnknownChanges as reason:
+        raise no_row_changes(log.path, reason) from None
+    if found.how is RowsBy.FEED:
+        return _fed_rows(spark, log.path, found)
+    return _rows_of_files(spark, log.path, found, scratch)
+
+
+def _fed_rows(spark: SparkSession, path: str, changes: CommitRange) -> DataFrame | None:
+    if not changes.commits:
+        return None
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    rows = feed.option("startingVersion", changes.since + 1).option("endingVersion", changes.until).load(path)
+    came = F.col("_change_type").isin("insert", "update_postimage")
+    return rows.withColumn(WEIGHT, F.when(came, 1).otherwise(-1))
+
+
+def _rows_of_files(
+    spark: SparkSession, path: str, changes: CommitRange, scratch: Callable[[], str]
+) -> DataFrame | None:
+    if not changes.net:
+        return None
+    came, went = tables_of(changes.net, scratch(), path, changes.layout)
+    read = spark.read.format("delta").load
+    return net_rows(map(read, came), map(read, went))
 
 
 def tables_of(net: Mapping[DataFile, int], folder: str, root: str, layout: Layout) -> tuple[list[str], list[str]]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tidemill.formats.row_changes import CannotTell, InputChanges, RowsBy, check_columns
+from tidemill.formats.port import InputChanges, RowsBy
+from tidemill.formats.row_changes import UnknownChanges, check_columns
 from tidemill.model.record import COMPACTS, content_of
 
 if TYPE_CHECKING:
@@ -32,22 +33,22 @@ class EntryRange:
 
     @classmethod
     def of(cls, folder: Folder, state: State, since: int, until: int) -> EntryRange:
-        """`CannotTell` where the log has no such entries."""
+        """`UnknownChanges` where the log has no such entries."""
         if since > until or until > state.number:
-            raise CannotTell(f"version {max(since, until)} is not there, the last one is {state.number}")
+            raise UnknownChanges(f"version {max(since, until)} is not there, the last one is {state.number}")
         found = []
         for number in range(since, until + 1):
             entry = folder.entry(number)
             if entry is None:
-                raise CannotTell(f"version {number} is not in its log")
+                raise UnknownChanges(f"version {number} is not in its log")
             found.append(entry)
         return cls(state, since, until, found)
 
-    def told(self, columns: Sequence[str] | None, content: str | None) -> InputChanges:
-        """What is known of the rows before they are read; `CannotTell` where they cannot be."""
+    def summary(self, columns: Sequence[str] | None, content: str | None) -> InputChanges:
+        """What is known of the rows before they are read; `UnknownChanges` where they cannot be."""
         first = self.entries[0]
         if content is not None and content != content_of(first.dataset_id, self.since, first.attempt):
-            raise CannotTell(
+            raise UnknownChanges(
                 f"another dataset is at its path by now, or others changed it: version {self.since} differs"
             )
         for entry in self.entries:
@@ -64,16 +65,16 @@ class EntryRange:
 
     @property
     def came(self) -> Sequence[DataFile]:
-        """The files whose rows came, where no rows went; `CannotTell` where files were not kept."""
+        """The files whose rows came, where no rows went; `UnknownChanges` where files were not kept."""
         if any(count != 1 or self.state.files.get(file.path) != file for file, count in self._net.items()):
-            raise CannotTell(
+            raise UnknownChanges(
                 f"rows have changed or left since version {self.since}, and a Parquet dataset keeps no files of older "
                 "versions; use the format delta for it"
             )
         return list(self._net)
 
     def check_columns(self, now: Sequence[Mapping[str, Any]] | None, columns: Sequence[str] | None) -> None:
-        """`CannotTell` where a column was another one then; an entry after which nobody has looked names none."""
+        """`UnknownChanges` where a column was another one then; an entry after which nobody has looked names none."""
         then = _fields(self.entries[0])
         if then and now:
             check_columns(then, now, columns)

@@ -14,7 +14,7 @@ from tidemill.formats.parquet.reading import is_date
 from tidemill.formats.parquet.staging import PARTITION, StagedFiles, Staging, in_arrow, plain
 from tidemill.formats.parquet.worker.files import WRITTEN
 from tidemill.formats.parquet.worker.rewriting import KEPT, MET, Coming, keep, meet, write_some
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

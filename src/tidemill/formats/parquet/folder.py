@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import TableError
 from tidemill.formats.filesystem import FOLDER, check_alone, held_open, is_held, table_at, writer_lock
-from tidemill.spark.places import disk_full, told_of_room
+from tidemill.spark import disk_full, lack_of_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -308,7 +308,7 @@ class Folder:
 
 def not_written(path: object, why: object) -> TableError:
     """The error for what goes wrong before a commit point."""
-    if full := told_of_room(str(why)):
+    if full := lack_of_room(str(why)):
         return disk_full(f"Writing to {path}", full, path)
     return TableError(
         "dataset.not_written",

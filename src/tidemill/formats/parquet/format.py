@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, ConflictError, TableError
+from tidemill.formats.parquet import PARQUET
 from tidemill.formats.parquet.folder import Folder, is_data, is_skipped, not_written
-from tidemill.formats.parquet.protocol import Moved, finishing, walk
+from tidemill.formats.parquet.protocol import Moved, finish_interrupted, finishing, walk
 from tidemill.formats.port import TableFormat
-from tidemill.model.format import PARQUET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,8 +47,6 @@ class ParquetFormat(TableFormat):
         return Folder(path).staging.is_dir()
 
     def finish_interrupted(self, path: str) -> None:
-        from tidemill.formats.parquet.protocol import finish_interrupted  # noqa: PLC0415  needs pyarrow.parquet
-
         finish_interrupted(path)
 
     def log(self, path: str) -> DatasetLog:

@@ -16,8 +16,8 @@ from tidemill.formats.parquet.files import columns_of, footers, holding, is_whol
 from tidemill.formats.parquet.folder import Folder
 from tidemill.formats.parquet.protocol import opening, walk
 from tidemill.formats.parquet.worker.arrow import fitted, unified
-from tidemill.formats.port import TableLog
-from tidemill.formats.row_changes import CannotTell, InputChanges
+from tidemill.formats.port import InputChanges, TableLog
+from tidemill.formats.row_changes import UnknownChanges
 from tidemill.model.record import Commit, Described, Record, Snapshot
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class DatasetLog(TableLog):
         state = self.state()
         last = state.number if until is None else until
         try:
-            return EntryRange.of(self.folder, state, version, last).told(columns, content)
-        except CannotTell as reason:
+            return EntryRange.of(self.folder, state, version, last).summary(columns, content)
+        except UnknownChanges as reason:
             return InputChanges(version, last, refusal=str(reason))
 
     def some_rows(self, limit: int) -> pa.Table:

@@ -33,9 +33,9 @@ from tidemill.formats.parquet.files import (
     values_of,
 )
 from tidemill.formats.parquet.worker.rewriting import FILE, ROW
-from tidemill.model.names import quote
+from tidemill.model import quote
 from tidemill.spark.errors import condition_of, one_line, unread_file
-from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.session import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -62,10 +62,10 @@ def watch(root: str | Path) -> None:
 
 
 def _converted(throwable: Any) -> Exception:
-    return _told(throwable) or _installed[0](throwable)
+    return _dataset_error(throwable) or _installed[0](throwable)
 
 
-def _told(throwable: Any) -> DatasetFileError | None:
+def _dataset_error(throwable: Any) -> DatasetFileError | None:
     found = unread_file(throwable)
     if found is None:
         return None

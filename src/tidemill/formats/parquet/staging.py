@@ -31,8 +31,8 @@ from tidemill.formats.parquet.reading import rows_of
 from tidemill.formats.parquet.worker.arrow import has_room, only_int96, optional, with_times, workable
 from tidemill.formats.parquet.worker.files import WRITTEN, Shape, local_path, write_rows
 from tidemill.formats.parquet.worker.rewriting import DROP, FATE, FILE, MOVE, REPLACE, ROW, STAY, splice
-from tidemill.model.names import of, quote, spelled
-from tidemill.spark.frames import settle
+from tidemill.model import of, quote, spelled
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -334,3 +334,18 @@ class Rehearsal(Staging):
 
     def _write(self, rows: DataFrame, staged: StagedFiles) -> None:
         staged.arrived += rows.count()
+
+
+def called(operation: Operation) -> str:
+    """What an operation is called in the log."""
+    return "MERGE" if isinstance(operation, UpsertRows | ReplaceByKey | DropRows) else "WRITE"
+
+
+def schema_after(held: t.StructType | None, operation: Operation) -> t.StructType:
+    """The columns of the dataset after an operation: its own, and new ones behind them."""
+    given = operation.rows.schema
+    if held is None or isinstance(operation, OverwriteRows):
+        return given
+    if isinstance(operation, DropRows):
+        return held
+    return t.StructType([*held.fields, *(item for item in given.fields if spelled(item.name, held.names) is None)])

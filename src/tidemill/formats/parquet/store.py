@@ -14,16 +14,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from tidemill.errors import TableError
-from tidemill.formats.attempts import attempting
 from tidemill.formats.base import (
     CommitResult,
     Conflict,
-    DropRows,
     MatchResult,
     OverwriteRows,
     ReplaceByKey,
     UpsertRows,
 )
+from tidemill.formats.filesystem import attempting
+from tidemill.formats.parquet import COMPRESSION, PARQUET
 from tidemill.formats.parquet.changes import EntryRange
 from tidemill.formats.parquet.direct import Direct
 from tidemill.formats.parquet.files import footers, unread
@@ -31,15 +31,14 @@ from tidemill.formats.parquet.folder import DataFile, Entry, not_written
 from tidemill.formats.parquet.log import DatasetLog, commit_of, partition_columns
 from tidemill.formats.parquet.protocol import Moved, beginning, committing, walk
 from tidemill.formats.parquet.reading import rows_of, schema_of, watch
-from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging
+from tidemill.formats.parquet.staging import Rehearsal, StagedFiles, Staging, called, schema_after
 from tidemill.formats.parquet.worker.files import UNREADABLE
-from tidemill.formats.port import Store
-from tidemill.formats.row_changes import WEIGHT, CannotTell, not_told
-from tidemill.model.format import COMPRESSION, PARQUET
-from tidemill.model.names import quote, quoted_text, spelled
+from tidemill.formats.port import WEIGHT, Store
+from tidemill.formats.row_changes import UnknownChanges, no_row_changes
+from tidemill.model import quote, quoted_text, spelled
 from tidemill.model.record import counts_of
 from tidemill.spark.errors import file_is_gone, one_line
-from tidemill.spark.frames import SPARK_FAILURES
+from tidemill.spark.session import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,10 +91,10 @@ class ParquetStore(Store):
         """By the files that came, where none went."""
         try:
             found = EntryRange.of(self.log.folder, self._state, since, until)
-            found.told(columns, None)
+            found.summary(columns, None)
             found.check_columns(json.loads(self.schema(spark).json())["fields"], columns)
-        except CannotTell as reason:
-            raise not_told(self.path, reason) from None
+        except UnknownChanges as reason:
+            raise no_row_changes(self.path, reason) from None
         rows = rows_of(spark, self.log.folder.root, found.came, self.schema(spark))
         return rows.select(*map(quote, columns), F.lit(1).alias(WEIGHT))
 
@@ -186,7 +185,7 @@ class ParquetStore(Store):
         with self._attempt() as attempt:
             staging = self._staging(Staging, state, operation, str(attempt.folder), rows)
             files = staging.stage(operation, attempt.name)
-        return StagedCommit(self, state, attempt, files, _called(operation), staging.partition_by, staging.schema)
+        return StagedCommit(self, state, attempt, files, called(operation), staging.partition_by, staging.schema)
 
     def commit_staged(self, staged: StagedCommit, record: Record | None, required: Requirements | None) -> CommitResult:
         """The staged files and the record become the next entry of the log, or `Conflict`."""
@@ -274,7 +273,7 @@ class ParquetStore(Store):
         with self._failures():
             staging = self._staging(Rehearsal, state, operation, "", 0)
             staged = staging.stage(operation, "")
-        entry = replace(self._next(state, _called(operation)), metrics=staged.metrics, record=record.to_json())
+        entry = replace(self._next(state, called(operation)), metrics=staged.metrics, record=record.to_json())
         return _result(replace(entry, number=state.number), state, staged), len(staging.near)
 
     def _staging(self, kind: type[Staging], state: State, operation: Operation, folder: str, rows: int) -> Staging:
@@ -285,7 +284,7 @@ class ParquetStore(Store):
             root=self.log.folder.root,
             state=state,
             held=held,
-            schema=_schema_after(held, operation),
+            schema=schema_after(held, operation),
             partition_by=self._partitions(state, operation),
             folder=folder,
             near=self._near(state, operation),
@@ -394,17 +393,3 @@ def _result(entry: Entry, state: State, staged: StagedFiles) -> CommitResult:
         files_rewritten=len(staged.remove),
         files_kept=len(state.files) - len(staged.remove),
     )
-
-
-def _called(operation: Operation) -> str:
-    return "MERGE" if isinstance(operation, UpsertRows | ReplaceByKey | DropRows) else "WRITE"
-
-
-def _schema_after(held: t.StructType | None, operation: Operation) -> t.StructType:
-    """The columns of the dataset after an operation: its own, and new ones behind them."""
-    given = operation.rows.schema
-    if held is None or isinstance(operation, OverwriteRows):
-        return given
-    if isinstance(operation, DropRows):
-        return held
-    return t.StructType([*held.fields, *(item for item in given.fields if spelled(item.name, held.names) is None)])

@@ -22,10 +22,9 @@ from tidemill.frontends.tables import (
     settings_of,
     sql_hash,
 )
+from tidemill.model import FileError, spelled, suggestion
 from tidemill.model.check import AcceptedValues, Holds, NotNull, Relationships, RowCount, Severity, Unique
 from tidemill.model.join import STATUS, TIME, WAITED
-from tidemill.model.mistakes import FileError, suggestion
-from tidemill.model.names import spelled
 from tidemill.model.query import View
 from tidemill.model.source import as_names
 from tidemill.model.table import Table
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from tidemill.frontends.models.metadata import Metadata
     from tidemill.frontends.pipeline.reader import Named
     from tidemill.frontends.shape import Document, Key
+    from tidemill.model import Naming
     from tidemill.model.check import Check
-    from tidemill.model.names import Naming
     from tidemill.model.query import Query
 
 KINDS = ("not_null", "unique", "accepted_values", "relationships", "row_count", "condition")

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from tidemill.errors import did_you_mean
 from tidemill.frontends.shape import Document, Key, Places
-from tidemill.model.mistakes import FileError
+from tidemill.model import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tidemill.model.mistakes import Span, Text
+    from tidemill.model import Span, Text
 
 _Found = tuple[Key, ast.expr | ast.keyword]
 

@@ -18,10 +18,9 @@ from tidemill.frontends.pipeline.files import read_text
 from tidemill.frontends.shape import Document, Places, Style, fit
 from tidemill.frontends.sql.scopes import columns_of_ddl
 from tidemill.frontends.tables import OF_COLUMNS, SETTINGS, settings_of
+from tidemill.model import RESET_ALLOWED, FileError, FileErrors, in_order, naming_remedy, quote, spelled, suggestion
 from tidemill.model.cursor import duration
 from tidemill.model.function import UTC, Function, decoration_of
-from tidemill.model.mistakes import FileError, FileErrors, in_order, suggestion
-from tidemill.model.names import RESET_ALLOWED, naming_remedy, quote, spelled
 from tidemill.model.project import as_text
 from tidemill.model.source import as_names
 from tidemill.model.strategy import Append, Merge, MergeStrategy, Replace
@@ -34,10 +33,9 @@ if TYPE_CHECKING:
 
     from tidemill.frontends.models.reader import FunctionFile
     from tidemill.frontends.shape import Key
+    from tidemill.model import Naming, Span, Text
     from tidemill.model.cursor import Duration
     from tidemill.model.function import Decorated, Expectation
-    from tidemill.model.mistakes import Span, Text
-    from tidemill.model.names import Naming
     from tidemill.model.strategy import Strategy
 
 _EXAMPLE = 'Write "id BIGINT, day DATE", or {"id": "BIGINT", "day": "DATE"}.'

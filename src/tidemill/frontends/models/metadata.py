@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tidemill.errors import ArgumentError
 from tidemill.frontends.pipeline.tokens import cut_at_parameters, lex
 from tidemill.frontends.tables import INCREMENTAL, JOIN, SETTINGS, WINDOWED, with_settings
-from tidemill.model import table
+from tidemill.model import Text, suggestion, table
 from tidemill.model.cursor import Condition, CurrentDate, StartVariable
-from tidemill.model.mistakes import Text, suggestion
 from tidemill.model.source import as_names
 from tidemill.model.strategy import (
     Append,

@@ -32,7 +32,7 @@ from tidemill.frontends.pipeline.reader import CutShortError, Named, TokenReader
 from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
 from tidemill.frontends.shape import Document, Places, fit
-from tidemill.model.mistakes import FileError, FileErrors, Reads, in_order, suggestion
+from tidemill.model import FileError, FileErrors, Reads, in_order, suggestion
 from tidemill.model.project import Masking, files_in
 from tidemill.model.query import View
 from tidemill.model.table import Table
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from tidemill.model.mistakes import Text
-    from tidemill.model.names import Naming
+    from tidemill.model import Naming, Text
     from tidemill.model.project import Variables
 
 

@@ -10,8 +10,8 @@ from tidemill.frontends.pipeline.declarations import Mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind
 from tidemill.frontends.tables import MATERIALIZED_VIEW, NAMES, SETTINGS, TEXT
+from tidemill.model import FileError, suggestion
 from tidemill.model.cursor import UNITS, Duration
-from tidemill.model.mistakes import FileError, suggestion
 from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace
 from tidemill.model.table import Window
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.frontends.pipeline.tokens import Token
     from tidemill.frontends.tables import Read, Value
-    from tidemill.model.mistakes import Span
+    from tidemill.model import Span
     from tidemill.model.strategy import Strategy
 
 VIEW_STATEMENT = "CREATE MATERIALIZED VIEW"

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, cast
 from tidemill.errors import ArgumentError
 from tidemill.frontends.sql.volatile import volatile_columns
 from tidemill.frontends.tables import SETTINGS, inputs_in, rows_of_join, rows_of_query, settings_of, with_settings
-from tidemill.model.mistakes import FileError, Reads, suggestion
-from tidemill.model.names import is_foreign, naming_remedy
-from tidemill.model.query import Export, Loaded, Query
-from tidemill.model.source import Load, Loads, Source
+from tidemill.model import FileError, Reads, is_foreign, naming_remedy, suggestion
+from tidemill.model.query import Export, Query
+from tidemill.model.source import Load, Loaded, Loads, Source
 from tidemill.model.strategy import Merge, MergeStrategy, Replace
 from tidemill.model.table import NullTime, Table, Window
 
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from tidemill.errors import Origin
     from tidemill.frontends.pipeline.clauses import OptionValue
     from tidemill.frontends.pipeline.reader import Named
+    from tidemill.model import Naming, Span
     from tidemill.model.join import Join
-    from tidemill.model.mistakes import Span
-    from tidemill.model.names import Naming
     from tidemill.model.query import View
     from tidemill.model.strategy import Append, Strategy
 

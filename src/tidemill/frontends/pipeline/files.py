@@ -14,8 +14,7 @@ from tidemill.frontends.pipeline.grammar import STATEMENTS, read_include, read_s
 from tidemill.frontends.pipeline.reader import CutShortError, TokenReader
 from tidemill.frontends.pipeline.substitution import Substitution, VariableScope
 from tidemill.frontends.pipeline.tokens import lex, template_in
-from tidemill.model.mistakes import FileError, FileErrors, Text, in_order, suggestion
-from tidemill.model.names import Naming
+from tidemill.model import FileError, FileErrors, Naming, Text, in_order, suggestion
 from tidemill.model.project import Masking, Variables
 
 if TYPE_CHECKING:

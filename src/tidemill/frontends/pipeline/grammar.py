@@ -22,7 +22,7 @@ from tidemill.frontends.pipeline.declarations import LoadStatement, Mode
 from tidemill.frontends.pipeline.reader import read_object
 from tidemill.frontends.pipeline.tokens import Kind, template_in
 from tidemill.frontends.tables import query_of
-from tidemill.model.mistakes import FileError, suggestion
+from tidemill.model import FileError, suggestion
 from tidemill.model.source import source_of
 from tidemill.model.strategy import MaterializedView
 

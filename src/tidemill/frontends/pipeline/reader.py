@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from tidemill.errors import did_you_mean
 from tidemill.frontends.pipeline.substitution import Form
 from tidemill.frontends.pipeline.tokens import Kind, string_value, template_in
-from tidemill.model.mistakes import FileError
+from tidemill.model import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.frontends.pipeline.substitution import Substitution
     from tidemill.frontends.pipeline.tokens import Lexed, Token
-    from tidemill.model.mistakes import Span
+    from tidemill.model import Span
 
 JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
 _NAME = re.compile(r"\w+(\.\w+){0,2}")

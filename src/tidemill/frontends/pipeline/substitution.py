@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from tidemill.frontends.pipeline.tokens import Kind
-from tidemill.model.mistakes import FileError
+from tidemill.model import FileError
 
 if TYPE_CHECKING:
     from tidemill.frontends.pipeline.tokens import Lexed, Token, Variable

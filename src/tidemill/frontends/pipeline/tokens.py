@@ -14,8 +14,8 @@ from sqlglot import TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
+from tidemill.model import FileError, Text
 from tidemill.model.cursor import WINDOW_PARAMETERS
-from tidemill.model.mistakes import FileError, Text
 from tidemill.model.project import VARIABLE
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlglot import Token as SqlToken
 
     from tidemill.errors import Origin
-    from tidemill.model.mistakes import Span
+    from tidemill.model import Span
 
 _VARIABLE = re.compile(r"\$\{[^{}\n]*\}")
 _NOT_A_BREAK = re.compile(r"[^\n]")

@@ -10,16 +10,14 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from tidemill.frontends.sql.scopes import name_of, parse_query
-from tidemill.model.mistakes import offset_of
-from tidemill.model.names import is_foreign, quote, quoted_name
+from tidemill.model import is_foreign, offset_of, quote, quoted_name
 from tidemill.model.query import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidemill.frontends.pipeline.reader import Named
-    from tidemill.model.mistakes import Span
-    from tidemill.model.names import Naming
+    from tidemill.model import Naming, Span
     from tidemill.model.query import Where
 
 

@@ -15,7 +15,7 @@ from pyarrow import fs
 from tidemill.errors import ConnectorError, MissingFileError, TidemillError
 from tidemill.formats.filesystem import file_system, is_hidden
 from tidemill.formats.registry import table_in
-from tidemill.model.names import local_path
+from tidemill.model import local_path
 from tidemill.sources.kinds import tables_by_path
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""Reads files with Spark: text without loss, types that the file itself does not say, and all that a folder holds.
-
-Moments in nanoseconds, as pandas before version 3 writes them, Spark does not read: Arrow does.
-"""
+"""Reads files with Spark: text without loss, types that the file itself does not say, and all that a folder holds."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ import json
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import (
     ArrayType,
@@ -25,48 +20,25 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidemill.errors import ArgumentError, ConnectorError
+from tidemill.errors import ConnectorError
 from tidemill.formats.registry import finish_interrupted, store_at
-from tidemill.model.names import quote, spelled
+from tidemill.model import quote, spelled
+from tidemill.sources import find_column
 from tidemill.sources.exact import as_texts, columns_misread, exactly, may_hold_codes, with_held_times
-from tidemill.sources.files.source import fine_columns, first_footers, written_schema
 from tidemill.sources.files.text import REMEDY, by_header, files_are_documents, lines_are_records
-from tidemill.sources.frames import FrameSource, as_files_hold
-from tidemill.sources.protocol import find_column
+from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyarrow.parquet import FileMetaData
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import DataType
 
+    from tidemill.sources import Reading
+    from tidemill.sources.files import FileSource
+    from tidemill.sources.files.footers import Footers
     from tidemill.sources.files.listing import Listing
-    from tidemill.sources.files.source import FileSource
     from tidemill.sources.files.text import Alike, Types
-    from tidemill.sources.protocol import Reading
-
-_BY_MICROSECONDS = "Write the files with microseconds (pyarrow and pandas: coerce_timestamps='us')."
-
-
-def read_by_arrow(source: FileSource, found: Listing, reading: Reading, fine: list[str]) -> DataFrame:
-    """All rows, with the types of the same frame in memory; one that is no whole microsecond is an error."""
-    if found.in_partitions or source.options or source.settled:
-        raise _refused(
-            source,
-            f"holds {', '.join(fine)} in nanoseconds, which Spark cannot read, and large sources, options of readers "
-            "and folders of partitions need Spark.",
-        )
-    try:
-        tables = [pq.read_table(file.path, filesystem=root.files, partitioning=None) for root, file in found.placed]
-        rows = as_files_hold(pa.concat_tables(tables, promote_options="permissive"))
-    except (pa.ArrowException, ValueError) as failure:
-        raise _refused(source, f"cannot be read: {'; '.join(map(str, failure.args))}.") from failure
-    return FrameSource(rows).read(reading)
-
-
-def _refused(source: FileSource, problem: str) -> ArgumentError:
-    return ArgumentError("source.nanoseconds", f"{source} {problem}", _BY_MICROSECONDS)
 
 
 # A text that looks like this is a moment; Spark's own guess would take the text "12345" for a year.
@@ -143,6 +115,11 @@ def _infer_json(inferring: DataFrameReader, paths: Sequence[str]) -> StructType:
             f"{', '.join(paths)} has the field {name.strip('`')} twice, perhaps in another case.",
             "Rename one of them; names are matched without case.",
         ) from failure
+
+
+def kept(rows: DataFrame) -> DataFrame:
+    """The same rows, on disk beside the executors until nobody refers to the frame any more."""
+    return settle(rows)
 
 
 def empty(reading: Reading, types: Types) -> DataFrame | None:
@@ -263,9 +240,9 @@ def _option(name: str, options: Mapping[str, str]) -> str | None:
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
-def _schema_of(found: Listing, footers: Sequence[FileMetaData]) -> StructType | None:
+def _schema_of(footers: Footers) -> StructType | None:
     """The schema of all these files, if Spark wrote the same into each."""
-    text = written_schema(found, footers)
+    text = footers.written_schema()
     try:
         return StructType.fromJson(json.loads(text)) if text else None
     except (ValueError, KeyError, TypeError):  # of a Spark that knows other types
@@ -292,13 +269,15 @@ def read_files(source: FileSource, reading: Reading) -> DataFrame:
             options = ({"multiLine": "true"} if files_are_documents(found, options) else {}) | options
             return read_json(reading, found.for_spark(), options, source.types)
         case columnar:
-            footers = first_footers(found) if source.has_footers else []
-            if fine := fine_columns(footers):
+            footers = source.footers_of(found)
+            if footers and (fine := footers.fine_columns()):
+                from tidemill.sources.frames import read_by_arrow  # noqa: PLC0415  few files hold them
+
                 return read_by_arrow(source, found, reading, fine)
             # Spark would take the columns of any one file for those of all.
             options = ({"mergeSchema": "true"} if len(found.files) > 1 else {}) | options
             reader = reading.spark.read.format(columnar).options(**options)
-            schema = _schema_of(found, footers) if source.is_plain else None
+            schema = _schema_of(footers) if footers and source.is_plain else None
             return with_held_times((reader.schema(schema) if schema else reader).load(found.for_spark()), reading.like)
 
 

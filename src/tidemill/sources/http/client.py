@@ -16,9 +16,9 @@ import tenacity
 from tidemill.errors import ArgumentError, ConnectorError, TidemillError
 from tidemill.model.project import as_text
 from tidemill.model.source import Source
+from tidemill.sources.declared import Params
 from tidemill.sources.http.fetch import Answer, Fetcher, Pace, origin, remembered, with_query, without_secrets
 from tidemill.sources.http.rest import MOST_PAGES, pages, read_pagination
-from tidemill.sources.protocol import Params
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

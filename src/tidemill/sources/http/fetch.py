@@ -154,9 +154,7 @@ class Fetcher:
 
     @cached_property
     def _asking(self) -> Asking:
-        from tidemill.sources.http.client import Asking  # noqa: PLC0415  slow to import, and only who asks needs it
-
-        return Asking(self)
+        return _client()[0](self)
 
 
 def origin(url: str) -> tuple[str, str, int]:
@@ -274,6 +272,10 @@ class Api:
 
     @cached_property
     def _calls(self) -> Calls:
-        from tidemill.sources.http.client import Calls  # noqa: PLC0415  slow to import, and every command imports this
+        return _client()[1](self)
 
-        return Calls(self)
+
+def _client() -> tuple[type[Asking], type[Calls]]:
+    from tidemill.sources.http.client import Asking, Calls  # noqa: PLC0415  slow to import; every command imports this
+
+    return Asking, Calls

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.errors import ArgumentError, ConnectorError, did_you_mean
 from tidemill.model.source import bad_param
+from tidemill.sources import Connector, select_columns
+from tidemill.sources.declared import Params
 from tidemill.sources.files.text import Types
 from tidemill.sources.http.fetch import Fetcher, Pace, as_json_line, join_url, with_query
-from tidemill.sources.protocol import Connector, Params, kept, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from tidemill.model.cursor import Cursor
     from tidemill.model.source import Source
+    from tidemill.sources import Reading
     from tidemill.sources.http.fetch import Answer
-    from tidemill.sources.protocol import Reading
 
 MOST_PAGES = 100_000
 _NEXT_LINK = re.compile(r'<([^>]*)>[^,]*?;\s*rel\s*=\s*"?next"?', re.IGNORECASE)
@@ -323,7 +324,7 @@ class RestSource(Connector):
     def _rows(
         self, reading: Reading, query: Mapping[str, str], columns: Sequence[str], most: int | None = None
     ) -> DataFrame:
-        from tidemill.sources.files.reading import empty, read_json  # noqa: PLC0415  it imports PySpark
+        from tidemill.sources.files.reading import empty, kept, read_json  # noqa: PLC0415  it imports PySpark
 
         with tempfile.TemporaryDirectory(prefix="tidemill-rest-") as folder:
             file = Path(folder) / "records.json"
