@@ -5,7 +5,7 @@ All comparison is of bags of rows, null-safe, and by canonical forms (`changes/c
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -98,28 +98,86 @@ def change_contents(
     *,
     volatile: frozenset[str] = frozenset(),
     row_key: Sequence[str] = (),
+    is_sure: bool = False,
 ) -> Compiled:
     """Rows with a WEIGHT enter the table `name` and leave it, each as often as their weights add up to.
 
     Columns that are `volatile` are no part of a row's content, and of rows that are equal but for them any leave. One
-    that should leave and is not held is an error. Four Spark actions, of which the first computes `signed`; two where
-    no row leaves. A row that leaves for another with the same `row_key` is updated, which takes one more to count.
+    that should leave and is not held is an error. `is_sure` says that all are held, since nobody else has changed the
+    table: then rows that leave are known by few columns where no others have the same values there, and the rest is not
+    read. Four Spark actions, of which the first computes `signed`; three where rows are known so, two where no row
+    leaves. A row that leaves for another with the same `row_key` is updated, which takes one more to count.
     """
     net = settle(_net(signed.select(*map(quote, held.columns), WEIGHT), volatile))
-    leaves = F.col(WEIGHT) < 0
     kinds = _kinds(held.schema, volatile)
     found = _weighed(net, kinds)
     coming, leaving, contents = found["coming"] or 0, found["leaving"] or 0, found["contents"] or 0
     updated = _updated(net, row_key) if coming and leaving and row_key else 0
     counts = Counts(inserted=coming - updated, updated=updated, deleted=leaving - updated)
-    entering = _repeated(net.where(~leaves), held.columns)
+    entering = _repeated(net.where(F.col(WEIGHT) > 0), held.columns)
     if not contents:
         return Compiled(AppendRows(entering) if coming else None, counts, ALL_COUNTS)
     telling = _telling(found, kinds)
     ranges = _ranges(found, kinds, telling)
-    near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
-    few = partial(_sent, few=contents <= FEW_ROWS)
-    met = settle(_met(held.where(near), net, telling, volatile, few))
+    near = held.where(" AND ".join(within(quote(span.column), span) for span in ranges) or "true")
+    few = partial(_sent, few=coming + leaving <= FEW_ROWS)
+    leaves = _known(near, net, telling, few) if is_sure and telling else None
+    leaves = leaves or _met_rows(near, net, telling, volatile, few, contents, name)
+    rows = few(entering if leaves.stays is None else leaves.stays.unionByName(entering))
+    operation = replacing(held.schema, leaves.keys, few(leaves.gone), rows, ranges, covered=leaves.covered)
+    return Compiled(operation, counts, ALL_COUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """The keys by which rows leave, and those of the same keys that stay; `covered` as in the operation."""
+
+    keys: Sequence[str]
+    gone: DataFrame
+    stays: DataFrame | None = None
+    covered: bool = False
+
+
+def _known(
+    held: DataFrame, net: DataFrame, telling: Sequence[str], sent: Callable[[DataFrame], DataFrame]
+) -> _Leaving | None:
+    """The rows that leave by their telling columns, where no others have the same values there."""
+    weight = F.col(WEIGHT)
+    named = [F.col(of(_ROW, each)).alias(each) for each in telling]
+    given = net.select(
+        *named,
+        F.lit(0).alias(_STORED),
+        F.greatest(-weight, F.lit(0)).alias(_SAME),
+        F.greatest(weight, F.lit(0)).alias(_GIVEN),
+    )
+    columns = [quote(each) for each in telling]
+    stored = _among(held.select(*columns), sent(given.select(*columns).distinct()), telling)
+    marked = stored.select(*columns, F.lit(1).alias(_STORED), F.lit(0).alias(_SAME), F.lit(0).alias(_GIVEN))
+    sums = [F.sum(each).alias(each) for each in (_STORED, _SAME, _GIVEN)]
+    by_key = marked.unionByName(given).groupBy(*columns).agg(*sums)
+    seen = _one(
+        by_key.agg(
+            F.count_if(F.col(_STORED) != F.col(_SAME)).alias("others"),
+            F.count_if((F.col(_SAME) > 0) & (F.col(_GIVEN) == 0)).alias("vanishing"),
+        )
+    )
+    if seen["others"]:
+        return None
+    gone = given.where(F.col(_SAME) > 0).select(*columns).distinct()
+    return _Leaving(telling, gone, covered=not seen["vanishing"])
+
+
+def _met_rows(
+    held: DataFrame,
+    net: DataFrame,
+    telling: Sequence[str],
+    volatile: frozenset[str],
+    sent: Callable[[DataFrame], DataFrame],
+    contents: int,
+    name: str,
+) -> _Leaving:
+    """The rows that leave by their whole content, so many contents; an error where one is not there."""
+    met = settle(_met(held, net, telling, volatile, sent))
     is_meant, first = F.col(WEIGHT).isNotNull(), F.col(_NUMBER) == 1
     short = is_meant & first & (F.col(_COPIES) + F.col(WEIGHT) < 0)
     seen = _one(
@@ -133,14 +191,10 @@ def change_contents(
     if missing := contents - seen["contents"] + seen["short"]:
         raise not_as_recorded(name, missing)
     stays = met.where(is_meant & (F.col(_NUMBER) <= F.col(_COPIES) + F.col(WEIGHT))).select(*map(quote, held.columns))
-    rows = stays.unionByName(entering)
     is_told = bool(telling) and not seen["strangers"]
     keys = telling if is_told else [each for each in held.columns if each.lower() not in volatile]
     gone = met.where(is_meant & first).select(*map(quote, keys))
-    gone = few(gone.distinct() if is_told else gone)
-    covered = is_told and not seen["vanishing"]
-    rows = _sent(rows, few=coming + leaving <= FEW_ROWS)
-    return Compiled(replacing(held.schema, keys, gone, rows, ranges, covered=covered), counts, ALL_COUNTS)
+    return _Leaving(keys, gone.distinct() if is_told else gone, stays, is_told and not seen["vanishing"])
 
 
 @compile_change.register(MaterializedView)
@@ -150,8 +204,8 @@ def _(strategy: MaterializedView, change: Change, target: Target) -> Compiled:
         return compile_change.dispatch(Replace)(strategy, change, target)
     rows, held = change.rows, target.rows.select(*map(quote, change.rows.columns))
     signed = rows.withColumn(WEIGHT, F.lit(1)).unionAll(held.withColumn(WEIGHT, F.lit(-1)))
-    key = strategy.row_key
-    compiled = change_contents(target.rows, signed, target.name, volatile=change.volatile, row_key=key)
+    contents = partial(change_contents, volatile=change.volatile, row_key=strategy.row_key, is_sure=True)
+    compiled = contents(target.rows, signed, target.name)
     counts = compiled.counts
     counts = replace(counts, unchanged=change.profile.rows - counts.inserted - counts.updated)
     before = counts.unchanged + counts.updated + counts.deleted

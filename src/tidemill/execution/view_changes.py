@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -195,7 +195,8 @@ def _by_key(work: RefreshWork, statement: str, keys: SettledKeys, on: Sequence[s
 def _by_content(work: RefreshWork, statement: str) -> Compiled:
     """Rows enter the view, and leave it, as the signs of the statement say."""
     signed, table = work.rows(statement, WEIGHT), work.attempt.table
-    return change_contents(work.held.rows, signed, table.name, volatile=work.volatile, row_key=table.strategy.row_key)
+    known = partial(change_contents, volatile=work.volatile, row_key=table.strategy.row_key, is_sure=True)
+    return known(work.held.rows, signed, table.name)  # rows that others changed have no rule by content
 
 
 def _check_shrink(attempt: Attempt, compiled: Compiled) -> None:
