@@ -151,7 +151,7 @@ def _known(
         F.greatest(weight, F.lit(0)).alias(_GIVEN),
     )
     columns = [quote(each) for each in telling]
-    stored = _among(held.select(*columns), sent(given.select(*columns).distinct()), telling)
+    stored = _among(held.select(*columns), sent(given.select(*columns)), telling)
     marked = stored.select(*columns, F.lit(1).alias(_STORED), F.lit(0).alias(_SAME), F.lit(0).alias(_GIVEN))
     sums = [F.sum(each).alias(each) for each in (_STORED, _SAME, _GIVEN)]
     by_key = marked.unionByName(given).groupBy(*columns).agg(*sums)
@@ -232,7 +232,10 @@ def _same(stored: str, given: str, held: StructType, name: str) -> str:
 
 
 def _among(rows: DataFrame, keys: DataFrame, on: Sequence[str]) -> DataFrame:
-    """The rows that have one of these keys."""
+    """The rows that have one of these keys, which may come more than once.
+
+    Made distinct, they would come by a shuffle, and for one Spark reads `rows` once more to filter what is shuffled.
+    """
     same = " AND ".join(f"{of(HELD, key)} <=> {of(COMING, key)}" for key in on)
     return rows.alias(HELD).join(keys.alias(COMING), F.expr(same), "left_semi")
 
@@ -316,7 +319,7 @@ def _met(
     marks = _marks(held, volatile)
     told = net.select(*[F.col(of(_ROW, each)).alias(each) for each in telling], WEIGHT)
     if telling:
-        held = _among(held, sent(told.drop(WEIGHT).distinct()), telling)
+        held = _among(held, sent(told.drop(WEIGHT)), telling)
     leaving = sent(net.where(F.col(WEIGHT) < 0)).alias(COMING)
     stored = held.select("*", *marks.values()).alias(HELD)
     same = [F.col(f"{HELD}.{mark}").eqNullSafe(F.col(f"{COMING}.{mark}")) for mark in marks]
