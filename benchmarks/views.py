@@ -28,7 +28,8 @@ ROWS, THIRD = 10_000_000, 3
 CHANGED_ROWS, CHANGED_KEYS = 10_000, 1_000
 PER_KEY = 10  # rows of each
 CUSTOMERS, PRODUCTS = 100_000, 10_000
-OURS, FULL, HAND = "incremental", "full", "by_hand"
+OURS, FULL, HAND = "by_changes", "whole", "by_hand"
+REFRESH = {OURS: "incremental", FULL: "full"}
 WARM_UP = 2  # rounds before the clock counts
 
 _WIDE = (
@@ -36,18 +37,19 @@ _WIDE = (
     f"id * 31 % {CUSTOMERS} AS customer",
     f"id * 17 % {PRODUCTS} AS product",
     "CAST(id % 100000 AS DECIMAL(12,2)) AS amount",
-    *(f"CAST((id * {n} + {n}) % {1000 * n} AS BIGINT) AS n{n}" for n in range(1, 21)),
-    *(f"CAST(id * {n} % {100 * n} AS DECIMAL(12,2)) AS d{n}" for n in range(1, 13)),
-    *(f"concat('value ', id * {n} % {500 * n}) AS s{n}" for n in range(1, 15)),
-    *(f"DATE '2020-01-01' + CAST(id % {50 * n} AS INT) AS day{n}" for n in range(1, 6)),
-    *(f"CAST(id AS DOUBLE) * {n} % 1000 AS f{n}" for n in range(1, 6)),
+    "timestamp_seconds(1700000000 + id) AS at",
+    *(f"pmod(xxhash64(id, {n}), {1000 * n}) AS n{n}" for n in range(1, 20)),
+    *(f"CAST(pmod(hash(id, {n}), {100 * n}) AS DECIMAL(12,2)) AS d{n}" for n in range(1, 13)),
+    *(f"concat('value ', pmod(hash(id, 'v{n}'), {500 * n})) AS s{n}" for n in range(1, 15)),
+    *(f"DATE '2020-01-01' + pmod(hash(id, 'd{n}'), {50 * n}) AS day{n}" for n in range(1, 6)),
+    *(f"CAST(pmod(hash(id, 'f{n}'), 1000) AS DOUBLE) AS f{n}" for n in range(1, 6)),
 )
 _NARROW = (
     "id",
     "{key} AS customer",
     "timestamp_seconds(1700000000 + id * 7919 % 31536000) AS at",
     "CAST(id % 100000 AS DECIMAL(12,2)) AS amount",
-    "concat('note ', id % 5000) AS note",
+    "concat('note ', pmod(hash(id), 50000)) AS note",
     "CAST(id % 50 AS INT) AS kind",
 )
 _ENRICHED = (
@@ -189,7 +191,7 @@ class Views:
     @property
     def _tables(self) -> dict[str, str]:
         names = [name for name in ("fact", "customers", "products") if f"{{{name}}}" in self.case.query]
-        return {name: f"delta.`{self.folder / name}`" for name in names}
+        return {name: f"delta.`{self._held(name)}`" for name in names}
 
     def _query(self, names: Mapping[str, str]) -> str:
         return self.case.query.format(**names)
@@ -197,7 +199,7 @@ class Views:
     def _write(self, name: str, rows: DataFrame, *columns: str) -> None:
         if name in self._tables:
             writer = rows.selectExpr(*columns).write.format("delta").option("delta.enableDeletionVectors", "true")
-            writer.save(str(self.folder / name))
+            writer.save(str(self._held(name)))
 
 
 @dataclass(frozen=True)

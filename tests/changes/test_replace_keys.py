@@ -90,6 +90,22 @@ def test_files_are_skipped_by_the_keys_unless_one_is_null(spark: SparkSession) -
     assert [len(operation.ranges) for operation in (some, every)] == [1, 0]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_any_rows_enter_and_leave_a_bag(spark: SparkSession, seed: int) -> None:
+    draw = random.Random(seed)
+
+    def some(count: int) -> list[Row]:
+        values = [0.0, NAN, NULL] if seed % 2 else [0.0]
+        return [(draw.choice([NULL, *range(9)]), draw.choice(values), draw.choice("ab")) for _ in range(count)]
+
+    held, coming = some(40), some(draw.choice([0, 1, 9]))
+    leaving = draw.sample(held, draw.choice([1, 3, 12]))
+    signed = [*[(*row, -1) for row in leaving], *[(*row, 1) for row in coming]]
+    for sure in (True, False):
+        _, after = changed(spark, held, signed, is_sure=sure)
+        assert bag(after) == bag(held) - bag(leaving) + bag(coming)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_any_bag_is_replaced_by_any_other(spark: SparkSession, seed: int) -> None:
     draw = random.Random(seed)
@@ -140,6 +156,19 @@ def test_rows_that_only_enter_are_appended(spark: SparkSession) -> None:
     compiled, after = changed(spark, [(1, 1.0, "a")], [(1, 1.0, "a", 1), (1, 1.0, "a", 1)])
     assert type(compiled.operation).__name__ == "AppendRows"
     assert bag(after) == bag([(1, 1.0, "a")] * 3)
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_contents_that_columns_tell_apart_are_replaced_by_these(spark: SparkSession, sure: bool) -> None:
+    held = [(n, float(n), "a") for n in range(40)]
+    signed = [(n, float(n), "a", -1) for n in range(9)] + [(n, n + 0.5, "a", 1) for n in range(9)]
+    operation = changed(spark, held, signed, is_sure=sure)[0].operation
+    assert operation is not None
+    assert (operation.keys, operation.covered) == (("k",), True)  # type: ignore[union-attr]
+    some_vanish = changed(spark, held, signed[:-1], is_sure=sure)[0].operation
+    assert (some_vanish.keys, some_vanish.covered) == (("k", "s"), False)  # type: ignore[union-attr]
+    strangers = changed(spark, [*held, (3, 9.0, "z")], signed, is_sure=sure)[0].operation
+    assert (strangers.keys, strangers.covered) == (("k", "v", "s"), False)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("held", [[], [(1, 1.0, "a")], [(1, 1.0, "b"), (1, 1.0, "b")]])

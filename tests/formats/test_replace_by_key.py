@@ -74,7 +74,9 @@ def by_k(
     store: Store, spark: SparkSession, gone: Sequence[int | None] | None, new: Sequence[Row], *ranges: KeyRange
 ) -> ReplaceByKey:
     keys = None if gone is None else spark.createDataFrame([(key,) for key in gone], "k bigint")
-    return replacing(store.schema(spark), ["k"], keys, rows(spark, new), ranges)
+    coming, there = {row[0] for row in new}, {row[0] for row in HELD}
+    covered = gone is not None and set(gone) <= coming and coming & there <= set(gone)
+    return replacing(store.schema(spark), ["k"], keys, rows(spark, new), ranges, covered=covered)
 
 
 Replacement: TypeAlias = "tuple[list[int | None] | None, list[Row], list[Row], Counts]"

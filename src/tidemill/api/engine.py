@@ -14,12 +14,12 @@ from tidemill.execution.checks import TableChecks, table_checks
 from tidemill.execution.exports.options import ExportMemory
 from tidemill.execution.joins import JoinSource
 from tidemill.execution.runner import AT_A_TIME, Runner
-from tidemill.formats.registry import log_of
+from tidemill.formats.registry import log_at, log_of
 from tidemill.join.rows import arrivals_of
 from tidemill.maintenance.repair import never_run, set_watermark
 from tidemill.model import quoted_name, quoted_text
 from tidemill.model.join import Join
-from tidemill.model.query import View
+from tidemill.model.query import View, through
 from tidemill.sources.registry import fetch_drivers, size_of
 from tidemill.spark.errors import translated
 from tidemill.spark.session import session_for
@@ -61,11 +61,18 @@ class Engine:
         """Whether sources and tables are so small that an engine which starts quickly is the faster one."""
         try:
             sizes = [size_of(source) for source in self.workspace.sources]
-            if not all(map(meets_little, self.workspace.all_tables)):
+            if not all(map(meets_little, self.workspace.all_tables)) or self._reads_much():
                 return False
         except TidemillError:  # a source that cannot be looked at fails in its own step
             return True
         return sum(size or 0 for size in sizes) <= SMALL_WORK and None not in sizes
+
+    def _reads_much(self) -> bool:
+        """Whether materialized views read large tables: even what changed is looked for in all of their files."""
+        views = [table for table in self.workspace.all_tables if table.strategy.refresh]
+        names = {name for view in views for name in through(view.inputs, self.workspace.all_views)}
+        paths = {path for name in names if (path := self.workspace.held_path(name))}
+        return sum(log_at(path).reach(()).size for path in paths) > SMALL_WORK
 
     def runner(self) -> Runner:
         """A runner that asks for its session when it needs it; whoever has it closes its catalog."""

@@ -284,7 +284,9 @@ def within(column: str, span: KeyRange) -> str:
     """A filter that keeps every row whose column may have a value of the range; the column comes quoted."""
     if span.values:
         return f"{column} IN ({', '.join(map(_literal, span.values))})"
-    return f"{column} BETWEEN {_literal(span.low)} AND {_literal(span.high)}"
+    parts = span.parts or ((span.low, span.high),)
+    between = " OR ".join(f"{column} BETWEEN {_literal(low)} AND {_literal(high)}" for low, high in parts)
+    return f"({between})" if len(parts) > 1 else between
 
 
 def _literal(value: Cursor) -> str:

@@ -5,8 +5,8 @@ All comparison is of bags of rows, null-safe, and by canonical forms (`changes/c
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, Window
@@ -27,7 +27,7 @@ from tidemill.model.strategy import MaterializedView, Replace
 from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import StructType
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _STORED, _GIVEN, _SAME = "__tidemill_stored", "__tidemill_given", "__tidemill_same"
 _MOST_DIFFERENT = 0.5  # of the rows of both sides: from there on the table is written whole
 _NUMBER, _COPIES, _ROW = "__tidemill_number", "__tidemill_copies", "__tidemill_row"
+_MOST_TELLING = 4  # columns by which the rows of some contents are found among all rows
+_MANY = 0.5  # of the values of the column that has the most: as many tell contents apart
+_MOST_RANGED = 8  # columns by whose ranges files are skipped: each of them costs for every row of those that are not
 
 
 def replacing(
@@ -45,13 +48,18 @@ def replacing(
     gone: DataFrame | None,
     rows: DataFrame,
     ranges: Sequence[KeyRange] = (),
+    *,
+    covered: bool = False,
 ) -> ReplaceByKey:
-    """The operation by which `rows` replace those of a table with columns `held` that have a key of `gone`."""
+    """The operation by which `rows` replace those of a table with columns `held` that have a key of `gone`.
+
+    `covered` says that the keys of `rows` do not only add to these.
+    """
     lengths = {field.name: char_length(field) for field in held.fields}
     sure = tuple(span for span in ranges if not lengths[spelled(span.column, held.names) or span.column])
     pairs = [_same(as_read(key, lengths[key]), of(COMING, key), held, key) for key in keys]
     near = [within(of(HELD, span.column), span) for span in sure]
-    return ReplaceByKey(tuple(keys), gone, rows, " AND ".join([*pairs, *near]), sure)
+    return ReplaceByKey(tuple(keys), gone, rows, " AND ".join([*pairs, *near]), sure, covered)
 
 
 def replace_keys(
@@ -71,16 +79,16 @@ def replace_keys(
     new = settle(new)
     ranges = () if known.null_keys else known.ranges
     near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
-    few = F.broadcast(keys) if known.rows <= FEW_KEYS else keys
-    stored = _among(held.where(near), few, on)
+    stored = _among(held.where(near), _sent(keys, few=known.rows <= FEW_KEYS), on)
     judged = settle(_judged(stored, new, on, volatile))
-    counts, leaving, coming = _totals(judged)
+    counts, leaving, coming, vanishing = _totals(judged)
     if not leaving and not coming:
         return Compiled(None, counts, ALL_COUNTS)
     gone = judged.where(_differs() & (F.col(_STORED) > 0)).select(*map(quote, on)) if leaving else None
     changed = judged.where(_differs() & (F.col(_GIVEN) > 0)).select(*map(quote, on))
-    rows = _among(new, F.broadcast(changed) if coming <= FEW_KEYS else changed, on)
-    return Compiled(replacing(held.schema, on, gone, rows, ranges), counts, ALL_COUNTS)
+    few = partial(_sent, few=coming <= FEW_KEYS)
+    rows = few(_among(new, few(changed), on))
+    return Compiled(replacing(held.schema, on, gone, rows, ranges, covered=not vanishing), counts, ALL_COUNTS)
 
 
 def change_contents(
@@ -90,37 +98,103 @@ def change_contents(
     *,
     volatile: frozenset[str] = frozenset(),
     row_key: Sequence[str] = (),
+    is_sure: bool = False,
 ) -> Compiled:
     """Rows with a WEIGHT enter the table `name` and leave it, each as often as their weights add up to.
 
     Columns that are `volatile` are no part of a row's content, and of rows that are equal but for them any leave. One
-    that should leave and is not held is an error. Four Spark actions, of which the first computes `signed`; two where
-    no row leaves. A row that leaves for another with the same `row_key` is updated, which takes one more to count.
+    that should leave and is not held is an error. `is_sure` says that all are held, since nobody else has changed the
+    table: then rows that leave are known by few columns where no others have the same values there, and the rest is not
+    read. Four Spark actions, of which the first computes `signed`; three where rows are known so, two where no row
+    leaves. A row that leaves for another with the same `row_key` is updated, which takes one more to count.
     """
     net = settle(_net(signed.select(*map(quote, held.columns), WEIGHT), volatile))
-    leaves = F.col(WEIGHT) < 0
-    ranged = _ranged(held.schema, volatile)
-    found = _weighed(net, ranged)
+    kinds = _kinds(held.schema, volatile)
+    found = _weighed(net, kinds)
     coming, leaving, contents = found["coming"] or 0, found["leaving"] or 0, found["contents"] or 0
     updated = _updated(net, row_key) if coming and leaving and row_key else 0
     counts = Counts(inserted=coming - updated, updated=updated, deleted=leaving - updated)
-    entering = _repeated(net.where(~leaves), held.columns)
+    entering = _repeated(net.where(F.col(WEIGHT) > 0), held.columns)
     if not contents:
         return Compiled(AppendRows(entering) if coming else None, counts, ALL_COUNTS)
-    ranges = [span for item in ranged if not found[f"nulls {item.column}"] and (span := range_of(found, item))]
-    near = " AND ".join(within(quote(span.column), span) for span in ranges) or "true"
-    met = settle(_met(held.where(near), net.where(leaves), volatile, few=contents <= FEW_ROWS))
-    first = F.col(_NUMBER) == 1
-    short = first & (F.col(_COPIES) + F.col(WEIGHT) < 0)
-    seen = _one(met.agg(F.count_if(first).alias("contents"), F.count_if(short).alias("short")))
+    telling = _telling(found, kinds)
+    ranges = _ranges(found, kinds, telling)
+    near = held.where(" AND ".join(within(quote(span.column), span) for span in ranges) or "true")
+    few = partial(_sent, few=coming + leaving <= FEW_ROWS)
+    leaves = _known(near, net, telling, few) if is_sure and telling else None
+    leaves = leaves or _met_rows(near, net, telling, volatile, few, contents, name)
+    rows = few(entering if leaves.stays is None else leaves.stays.unionByName(entering))
+    operation = replacing(held.schema, leaves.keys, few(leaves.gone), rows, ranges, covered=leaves.covered)
+    return Compiled(operation, counts, ALL_COUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """The keys by which rows leave, and those of the same keys that stay; `covered` as in the operation."""
+
+    keys: Sequence[str]
+    gone: DataFrame
+    stays: DataFrame | None = None
+    covered: bool = False
+
+
+def _known(
+    held: DataFrame, net: DataFrame, telling: Sequence[str], sent: Callable[[DataFrame], DataFrame]
+) -> _Leaving | None:
+    """The rows that leave by their telling columns, where no others have the same values there."""
+    weight = F.col(WEIGHT)
+    named = [F.col(of(_ROW, each)).alias(each) for each in telling]
+    given = net.select(
+        *named,
+        F.lit(0).alias(_STORED),
+        F.greatest(-weight, F.lit(0)).alias(_SAME),
+        F.greatest(weight, F.lit(0)).alias(_GIVEN),
+    )
+    columns = [quote(each) for each in telling]
+    stored = _among(held.select(*columns), sent(given.select(*columns)), telling)
+    marked = stored.select(*columns, F.lit(1).alias(_STORED), F.lit(0).alias(_SAME), F.lit(0).alias(_GIVEN))
+    sums = [F.sum(each).alias(each) for each in (_STORED, _SAME, _GIVEN)]
+    by_key = marked.unionByName(given).groupBy(*columns).agg(*sums)
+    seen = _one(
+        by_key.agg(
+            F.count_if(F.col(_STORED) != F.col(_SAME)).alias("others"),
+            F.count_if((F.col(_SAME) > 0) & (F.col(_GIVEN) == 0)).alias("vanishing"),
+        )
+    )
+    if seen["others"]:
+        return None
+    gone = given.where(F.col(_SAME) > 0).select(*columns).distinct()
+    return _Leaving(telling, gone, covered=not seen["vanishing"])
+
+
+def _met_rows(
+    held: DataFrame,
+    net: DataFrame,
+    telling: Sequence[str],
+    volatile: frozenset[str],
+    sent: Callable[[DataFrame], DataFrame],
+    contents: int,
+    name: str,
+) -> _Leaving:
+    """The rows that leave by their whole content, so many contents; an error where one is not there."""
+    met = settle(_met(held, net, telling, volatile, sent))
+    is_meant, first = F.col(WEIGHT).isNotNull(), F.col(_NUMBER) == 1
+    short = is_meant & first & (F.col(_COPIES) + F.col(WEIGHT) < 0)
+    seen = _one(
+        met.agg(
+            F.count_if(is_meant & first).alias("contents"),
+            F.count_if(short).alias("short"),
+            F.count_if(~is_meant).alias("strangers"),
+            F.count_if(F.col(_GIVEN).isNull()).alias("vanishing"),
+        )
+    )
     if missing := contents - seen["contents"] + seen["short"]:
         raise not_as_recorded(name, missing)
-    keys = [each for each in held.columns if each.lower() not in volatile]
-    stays = met.where(F.col(_NUMBER) <= F.col(_COPIES) + F.col(WEIGHT)).select(*map(quote, held.columns))
-    gone = met.where(first).select(*map(quote, keys))
-    rows = stays.unionByName(entering)
-    few = F.broadcast(gone) if contents <= FEW_ROWS else gone
-    return Compiled(replacing(held.schema, keys, few, rows, ranges), counts, ALL_COUNTS)
+    stays = met.where(is_meant & (F.col(_NUMBER) <= F.col(_COPIES) + F.col(WEIGHT))).select(*map(quote, held.columns))
+    is_told = bool(telling) and not seen["strangers"]
+    keys = telling if is_told else [each for each in held.columns if each.lower() not in volatile]
+    gone = met.where(is_meant & first).select(*map(quote, keys))
+    return _Leaving(keys, gone.distinct() if is_told else gone, stays, is_told and not seen["vanishing"])
 
 
 @compile_change.register(MaterializedView)
@@ -130,8 +204,8 @@ def _(strategy: MaterializedView, change: Change, target: Target) -> Compiled:
         return compile_change.dispatch(Replace)(strategy, change, target)
     rows, held = change.rows, target.rows.select(*map(quote, change.rows.columns))
     signed = rows.withColumn(WEIGHT, F.lit(1)).unionAll(held.withColumn(WEIGHT, F.lit(-1)))
-    key = strategy.row_key
-    compiled = change_contents(target.rows, signed, target.name, volatile=change.volatile, row_key=key)
+    contents = partial(change_contents, volatile=change.volatile, row_key=strategy.row_key, is_sure=True)
+    compiled = contents(target.rows, signed, target.name)
     counts = compiled.counts
     counts = replace(counts, unchanged=change.profile.rows - counts.inserted - counts.updated)
     before = counts.unchanged + counts.updated + counts.deleted
@@ -158,7 +232,10 @@ def _same(stored: str, given: str, held: StructType, name: str) -> str:
 
 
 def _among(rows: DataFrame, keys: DataFrame, on: Sequence[str]) -> DataFrame:
-    """The rows that have one of these keys."""
+    """The rows that have one of these keys, which may come more than once.
+
+    Made distinct, they would come by a shuffle, and for one Spark reads `rows` once more to filter what is shuffled.
+    """
     same = " AND ".join(f"{of(HELD, key)} <=> {of(COMING, key)}" for key in on)
     return rows.alias(HELD).join(keys.alias(COMING), F.expr(same), "left_semi")
 
@@ -184,8 +261,8 @@ def _differs() -> Column:
     return (F.col(_SAME) < F.col(_STORED)) | (F.col(_SAME) < F.col(_GIVEN))
 
 
-def _totals(judged: DataFrame) -> tuple[Counts, int, int]:
-    """The counts, and how many keys have rows that leave, and how many have rows that come."""
+def _totals(judged: DataFrame) -> tuple[Counts, int, int, int]:
+    """The counts, and how many keys have rows that leave, how many have rows that come, and how many only the first."""
     updated = (F.col(_STORED) == 1) & (F.col(_GIVEN) == 1) & (F.col(_SAME) == 0)
     found = _one(
         judged.agg(
@@ -195,10 +272,11 @@ def _totals(judged: DataFrame) -> tuple[Counts, int, int]:
             F.sum(_SAME).alias("unchanged"),
             F.count_if(_differs() & (F.col(_STORED) > 0)).alias("leaving"),
             F.count_if(_differs() & (F.col(_GIVEN) > 0)).alias("coming"),
+            F.count_if((F.col(_STORED) > 0) & (F.col(_GIVEN) == 0)).alias("vanishing"),
         )
     )
     counts = Counts(**{each: found[each] or 0 for each in ("inserted", "updated", "deleted", "unchanged")})
-    return counts, found["leaving"], found["coming"]
+    return counts, found["leaving"], found["coming"], found["vanishing"]
 
 
 def _net(signed: DataFrame, volatile: frozenset[str]) -> DataFrame:
@@ -226,16 +304,41 @@ def _marks(rows: DataFrame, volatile: frozenset[str]) -> dict[str, Column]:
     }
 
 
-def _met(held: DataFrame, leaving: DataFrame, volatile: frozenset[str], *, few: bool) -> DataFrame:
-    """The stored rows of the contents that leave, numbered within each, with how many there are."""
+def _met(
+    held: DataFrame,
+    net: DataFrame,
+    telling: Sequence[str],
+    volatile: frozenset[str],
+    sent: Callable[[DataFrame], DataFrame],
+) -> DataFrame:
+    """The stored rows of the contents that leave, numbered within each, with how many there are.
+
+    They are found by the columns that are telling. Others that have the same values there as a row that leaves or comes
+    are among them, without a WEIGHT. `_GIVEN` is NULL where no row comes with the same values.
+    """
     marks = _marks(held, volatile)
+    told = net.select(*[F.col(of(_ROW, each)).alias(each) for each in telling], WEIGHT)
+    if telling:
+        held = _among(held, sent(told.drop(WEIGHT)), telling)
+    leaving = sent(net.where(F.col(WEIGHT) < 0)).alias(COMING)
     stored = held.select("*", *marks.values()).alias(HELD)
-    given = (F.broadcast(leaving) if few else leaving).alias(COMING)
     same = [F.col(f"{HELD}.{mark}").eqNullSafe(F.col(f"{COMING}.{mark}")) for mark in marks]
-    met = stored.join(given, reduce(lambda a, b: a & b, same)).select(f"{HELD}.*", f"{COMING}.{WEIGHT}")
+    both = stored.join(leaving, reduce(lambda a, b: a & b, same), "left" if telling else "inner")
+    met = both.select(f"{HELD}.*", f"{COMING}.{WEIGHT}")
     alike = Window.partitionBy(*marks)
     number = F.row_number().over(alike.orderBy(F.lit(1)))
-    return met.withColumns({_NUMBER: number, _COPIES: F.count(F.lit(1)).over(alike)}).drop(*marks)
+    met = met.withColumns({_NUMBER: number, _COPIES: F.count(F.lit(1)).over(alike)}).drop(*marks)
+    if not telling:
+        return met.withColumn(_GIVEN, F.lit(None))
+    coming = told.where(F.col(WEIGHT) > 0).drop(WEIGHT).distinct().withColumn(_GIVEN, F.lit(1))
+    same = [F.col(of(HELD, each)).eqNullSafe(F.col(of(COMING, each))) for each in telling]
+    both = met.alias(HELD).join(sent(coming).alias(COMING), reduce(lambda a, b: a & b, same), "left")
+    return both.select(f"{HELD}.*", f"{COMING}.{_GIVEN}")
+
+
+def _sent(rows: DataFrame, *, few: bool) -> DataFrame:
+    """Rows that are sent to every worker where they are few."""
+    return F.broadcast(rows) if few else rows
 
 
 def _repeated(net: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -244,26 +347,54 @@ def _repeated(net: DataFrame, columns: Sequence[str]) -> DataFrame:
     return net.select(copies).select(*[F.col(of(_ROW, each)).alias(each) for each in columns])
 
 
-def _ranged(held: StructType, volatile: frozenset[str]) -> list[Ranged]:
-    """Columns by which files that cannot hold a content are not read; texts may be long."""
+def _kinds(held: StructType, volatile: frozenset[str]) -> list[Ranged]:
+    """The columns that have an order and exact values."""
     kinds = [(field.name, kind_of(field.dataType)) for field in held.fields if field.name.lower() not in volatile]
-    return [Ranged(name, kind) for name, kind in kinds if kind and kind is not CursorKind.STRING]
+    return [Ranged(name, kind) for name, kind in kinds if kind]
 
 
-def _weighed(net: DataFrame, ranged: Sequence[Ranged]) -> Row:
-    """How many rows come and leave, how many contents leave, and between which values they lie."""
+def _weighed(net: DataFrame, kinds: Sequence[Ranged]) -> Row:
+    """How many rows come and leave, how many contents leave; of these, how many values a column has, between which."""
     leaves = F.col(WEIGHT) < 0
-    leaving = [F.when(leaves, F.col(of(_ROW, item.column))).alias(item.column) for item in ranged]
-    nulls = [F.count_if(leaves & F.col(quote(item.column)).isNull()).alias(f"nulls {item.column}") for item in ranged]
+    leaving = [F.when(leaves, F.col(of(_ROW, item.column))).alias(item.column) for item in kinds]
+    nulls = [F.count_if(leaves & F.col(quote(item.column)).isNull()).alias(f"nulls {item.column}") for item in kinds]
+    values = [F.approx_count_distinct(quote(item.column)).alias(f"values {item.column}") for item in kinds]
+    others = [F.bit_xor(F.xxhash64(of(_ROW, item.column))).alias(f"others {item.column}") for item in kinds]
     return _one(
-        net.select(WEIGHT, *leaving).agg(
+        net.select(WEIGHT, _ROW, *leaving).agg(
             F.sum(F.when(~leaves, F.col(WEIGHT))).alias("coming"),
             F.sum(F.when(leaves, -F.col(WEIGHT))).alias("leaving"),
             F.count_if(leaves).alias("contents"),
             *nulls,
-            *[part for item in ranged for part in range_columns(item)],
+            *values,
+            *others,
+            *[part for item in kinds if _is_short(item) for part in range_columns(item)],
         )
     )
+
+
+def _is_short(item: Ranged) -> bool:
+    """Texts may be long."""
+    return item.kind is not CursorKind.STRING
+
+
+def _telling(found: Row, kinds: Sequence[Ranged]) -> list[str]:
+    """The few columns that have the most values among the contents that leave; of equals, short ones and first ones.
+
+    Those come before all others that have many, and the same ones among the contents that come.
+    """
+    values = {item.column: found[f"values {item.column}"] for item in kinds}
+    many = max(values.values(), default=0) * _MANY
+    ranked = sorted(kinds, key=lambda item: (-values[item.column], not _is_short(item)))
+    kept = [item for item in ranked if values[item.column] >= many and not found[f"others {item.column}"]]
+    return [item.column for item in (kept or ranked)[:_MOST_TELLING] if values[item.column]]
+
+
+def _ranges(found: Row, kinds: Sequence[Ranged], telling: Sequence[str]) -> list[KeyRange]:
+    """Between which values the contents that leave lie: of the telling columns, and of the first ones."""
+    whole = [item for item in kinds if _is_short(item) and not found[f"nulls {item.column}"]]
+    ranked = sorted(whole, key=lambda item: item.column not in telling)
+    return [span for item in ranked[:_MOST_RANGED] if (span := range_of(found, item))]
 
 
 def _one(totals: DataFrame) -> Row:

@@ -155,6 +155,11 @@ class Attempt:
         return self.base.record if self.base else None
 
     @property
+    def guard(self) -> str | None:
+        """For what Spark has said before that the query of a view may be rewritten."""
+        return self.before.refresh.get("guard") if self.before else None
+
+    @property
     def meets_in_memory(self) -> bool:
         """Whether Spark may be left out where rows are few: what the declaration checks or protects, Spark does."""
         protects = not self.table.reset_allowed or (self.base is not None and self.base.resists_reset)
@@ -163,10 +168,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """How a view followed its inputs, and what that comes to; it is compiled later where its query was read whole."""
+    """How a view followed its inputs, and what that comes to; it is compiled later where its query was read whole.
+
+    `guard` tells for what Spark has said that the query may be rewritten.
+    """
 
     report: RefreshReport
     compiled: Compiled | None = None
+    guard: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Recording:
             base=snapshot.version if snapshot else None,
             held=held,
             joined=self._joined(gathered.tally),
-            refresh=gathered.refreshed.report.to_json() if gathered.refreshed else {},
+            refresh=self._refresh(),
             expectations={each.expectation.name: each.unmet for each in gathered.expected},
         )
         return record_of_loads(attempt, gathered, made) if gathered.versions else made
@@ -82,6 +82,13 @@ class Recording:
         if self._window is not None and self._window.is_backfill:
             return self._window.mark or {}
         return self._before.backfill if self._before else {}
+
+    def _refresh(self) -> Mapping[str, object]:
+        found = self.gathered.refreshed
+        if found is None:
+            return {}
+        guard = found.guard or self.attempt.guard
+        return {**found.report.to_json(), **({"guard": guard} if guard else {})}
 
     def _stands_for_its_inputs(self) -> bool:
         """Whether inputs that are the same mean that the next run has nothing to do."""

@@ -10,7 +10,7 @@ from tidemill.execution import RefreshReport
 from tidemill.execution.attempt import Gathered, Refreshed, Task
 from tidemill.execution.commit import commit
 from tidemill.execution.query_source import ViewSource
-from tidemill.execution.same_plan import why_unsafe
+from tidemill.execution.same_plan import guard_of, why_unsafe
 from tidemill.execution.step import RowsRead, gather
 from tidemill.execution.view_changes import nothing_to_refresh, refresh_by_changes
 from tidemill.formats.base import Conflict
@@ -40,13 +40,22 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     plan = fill(attempt.plan, facts)
     if plan.mode is Mode.UP_TO_DATE:
         return nothing_to_refresh(attempt, source, plan)  # another run was first, and did it
-    if plan.refresh and plan.refresh.rule and (unsafe := why_unsafe(attempt, source, plan.refresh)):
-        plan = fill(attempt.plan, replace(facts, unsafe=unsafe))
+    plan, guard = _guarded(attempt, source, plan, facts)
     refresh = _accepted(plan)
     gathered = refresh_by_changes(attempt, source, plan) if refresh.rule else _refresh_whole(attempt, plan, refresh)
     if moved := source.release_moved():
         raise Conflict(f"{moved} was changed while {attempt.table.name} read it")
-    return gathered
+    assert gathered.refreshed is not None  # noqa: S101  of a view
+    return replace(gathered, refreshed=replace(gathered.refreshed, guard=guard))
+
+
+def _guarded(attempt: Attempt, source: ViewSource, plan: StepPlan, facts: Facts) -> tuple[StepPlan, str | None]:
+    """The plan without a rule where Spark says so; it is asked where anything has changed since it was last."""
+    if plan.refresh is None or plan.refresh.rule is None:
+        return plan, None
+    guard = guard_of(attempt, source, plan.refresh)
+    unsafe = None if guard == attempt.guard else why_unsafe(attempt, source, plan.refresh)
+    return (fill(attempt.plan, replace(facts, unsafe=unsafe)), None) if unsafe else (plan, guard)
 
 
 def _refresh_whole(attempt: Attempt, plan: StepPlan, refresh: RefreshPlan) -> Gathered:

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tidemill.changes.few_keys import MOST, few_keys
 from tidemill.changes.match import within
 from tidemill.changes.net import net_changes
 from tidemill.changes.profile import profile
@@ -34,6 +35,7 @@ class Relations:
     source: ViewSource
     refresh: RefreshPlan
     opened: ExitStack
+    changed_rows: int = 0  # of all inputs, once their changes are settled
     _stores: dict[str, Store] = field(default_factory=dict)
     _given: set[str] = field(default_factory=set)
 
@@ -60,6 +62,7 @@ class Relations:
             rows = settle(self._changes(self._store(state), state))
             found[state.name] = rows.count()
             self._register(self._relation("changes", state), rows)
+        self.changed_rows = sum(found.values())
         return found
 
     def _give(self, what: str, table: str, read: Callable[[Store, InputState], DataFrame]) -> str:
@@ -139,8 +142,13 @@ class KeyedRelations:
     def changes(self, table: str) -> str:
         return self.relations.changes(table)
 
-    def settle(self, rows: DataFrame) -> SettledKeys:
-        """Keeps the keys under their name."""
+    def settle(self, rows: DataFrame, most: int | None = None) -> SettledKeys:
+        """Keeps the keys under their name; there are so `most` many, where that is known."""
+        few = few_keys(rows) if most is not None and most <= MOST else None
+        found = SettledKeys(*few) if few else self._settled(rows)
+        found.rows.createOrReplaceTempView(self.keys)
+        return found
+
+    def _settled(self, rows: DataFrame) -> SettledKeys:
         rows = settle(rows)
-        rows.createOrReplaceTempView(self.keys)
         return SettledKeys(rows, profile(rows, keys=rows.columns, listed=rows.columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -107,6 +107,11 @@ class RefreshWork:
         rows = self.statement(statement).toDF(*self.output, *more)
         return rows.select(*[F.col(quote(name)) for name in self.held.columns], *more)
 
+    def most_keys(self, rule: Local) -> int | None:
+        """How many keys its changed rows can have; None where others changed the view too."""
+        inputs = self.relations.refresh.inputs
+        return None if inputs and inputs.own else len(rule.changed) * self.relations.changed_rows
+
     def with_foreign_keys(self, keys: DataFrame, on: Sequence[str]) -> DataFrame:
         """These keys, and those of rows that others changed in the view: they are computed again too."""
         inputs = self.relations.refresh.inputs
@@ -139,10 +144,10 @@ def _(rule: Linear, work: RefreshWork) -> Found:
 def _(rule: Local, work: RefreshWork) -> Found:
     names = work.relations.keyed(0)
     if not rule.on:
-        keys = names.settle(work.statement(rule.keys(names)))
+        keys = names.settle(work.statement(rule.keys(names)), work.most_keys(rule))
         return Found(_by_content(work, rule.signed(names, keys.near)), keys.known.rows)
     on = work.named(rule.on)
-    keys = names.settle(work.with_foreign_keys(work.statement(rule.keys(names)), on))
+    keys = names.settle(work.with_foreign_keys(work.statement(rule.keys(names)), on), work.most_keys(rule))
     return _by_key(work, rule.new(names, keys.near), keys, on)
 
 
@@ -169,7 +174,8 @@ def _settled_terms(
     count = 0
     for number, term in enumerate(terms):
         names = work.relations.keyed(number)
-        keys = names.settle(work.statement(term.keys(names))) if isinstance(term, Local) else None
+        local = term if isinstance(term, Local) else None
+        keys = names.settle(work.statement(local.keys(names)), work.most_keys(local)) if local else None
         found.append(names)
         nears.append(keys.near if keys else None)
         count += keys.known.rows if keys else 0
@@ -189,7 +195,8 @@ def _by_key(work: RefreshWork, statement: str, keys: SettledKeys, on: Sequence[s
 def _by_content(work: RefreshWork, statement: str) -> Compiled:
     """Rows enter the view, and leave it, as the signs of the statement say."""
     signed, table = work.rows(statement, WEIGHT), work.attempt.table
-    return change_contents(work.held.rows, signed, table.name, volatile=work.volatile, row_key=table.strategy.row_key)
+    known = partial(change_contents, volatile=work.volatile, row_key=table.strategy.row_key, is_sure=True)
+    return known(work.held.rows, signed, table.name)  # rows that others changed have no rule by content
 
 
 def _check_shrink(attempt: Attempt, compiled: Compiled) -> None:

@@ -81,6 +81,9 @@ class ReplaceByKey:
     `match` is SQL that holds where the table's row, called HELD, has a key of `gone`, called COMING; NULL is a key as
     any other. `gone` has each key once, all of them within `ranges`; a column that is NULL in one has no range. Without
     `gone`, no row leaves. Both frames may be read more than once.
+
+    `covered`: each key of `gone` has rows that come, and of other keys that come the table has no row, so that `rows`
+    alone tell which rows they replace.
     """
 
     keys: tuple[str, ...]
@@ -88,6 +91,7 @@ class ReplaceByKey:
     rows: DataFrame
     match: str
     ranges: tuple[KeyRange, ...] = ()
+    covered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +146,16 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The lowest and highest value of one key column; all its values where they are few and worth it."""
+    """The lowest and highest value of one key column; all its values where they are few and worth it.
+
+    `parts` are narrower ranges, each by its lowest and highest value, that have all of them, where these are worth it.
+    """
 
     column: str
     low: Cursor
     high: Cursor
     values: tuple[Cursor, ...] = ()
+    parts: tuple[tuple[Cursor, Cursor], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

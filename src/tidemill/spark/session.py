@@ -105,7 +105,7 @@ def step_session(spark: SparkSession) -> SparkSession:
         own: SparkSession = spark.cloneSession()  # type: ignore[attr-defined] # the type is that of classic ones
     else:
         own = spark.newSession()
-        for name, value in carried_settings(_settings_of(spark)).items():
+        for name, value in deciding_settings(spark).items():
             own.conf.set(name, value)
     _of_steps.add(own)
     return own
@@ -138,6 +138,12 @@ def shared_view(rows: DataFrame) -> Iterator[str]:
         yield f"{spark.conf.get('spark.sql.globalTempDatabase', 'global_temp')}.{name}"
     finally:
         spark.catalog.dropGlobalTempView(name)
+
+
+def deciding_settings(spark: SparkSession) -> dict[str, str]:
+    """The settings of a session that decide what a query gives."""
+    is_classic = hasattr(spark, "newSession")
+    return carried_settings(_settings_of(spark) if is_classic else spark.conf.getAll)
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:

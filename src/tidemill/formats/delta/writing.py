@@ -111,18 +111,22 @@ def _(operation: RewriteRows, store: DeltaStore, spark: SparkSession, record: Re
 
 @write.register(UpsertRows)
 def _(operation: UpsertRows, store: DeltaStore, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
-    counts = is_on(operation.rows.sparkSession, _STATISTICS)  # by these Delta counts replaced rows
     # A MERGE keeps what a replacement loses: an update as one, and a row's identity.
     replaces = operation.picked and not snapshot.updates_matter
     if replaces and operation.spreads and not snapshot.marks_rows and not snapshot.fills:
         _rewrite(store, operation, record)
-    elif replaces and counts and version_of(spark, DELTA.spark) >= _REPLACES_ON:
+    elif replaces and _can_replace(operation.rows, spark):
         _replace(store, operation, record)
     else:
         _merge(operation.rows, record, lambda coming: merge_statement(store.name, coming, operation))
 
 
-def _replace(store: DeltaStore, operation: UpsertRows, record: Record) -> None:
+def _can_replace(rows: DataFrame, spark: SparkSession) -> bool:
+    counts = is_on(rows.sparkSession, _STATISTICS)  # by these Delta counts replaced rows
+    return counts and version_of(spark, DELTA.spark) >= _REPLACES_ON
+
+
+def _replace(store: DeltaStore, operation: UpsertRows | ReplaceByKey, record: Record) -> None:
     """The rows of the same keys leave their files, and the new ones are written beside them, in one commit.
 
     A MERGE would read the keys of the target three times, and shuffle what it rewrites where rows are new.
@@ -149,6 +153,9 @@ def _rewrite(store: DeltaStore, operation: UpsertRows, record: Record) -> None:
 def _(operation: ReplaceByKey, store: DeltaStore, spark: SparkSession, record: Record, snapshot: Snapshot) -> None:
     if operation.gone is None:
         write(AppendRows(operation.rows), store, spark, record, snapshot)
+        return
+    if operation.covered and _can_replace(operation.rows, spark):
+        _replace(store, operation, record)
         return
     gone = operation.gone.withColumn(_GOES, F.lit(True))  # noqa: FBT003
     here = operation.rows.withColumn(_GOES, F.lit(False))  # noqa: FBT003

@@ -170,7 +170,7 @@ class DatasetLog(TableLog):
         """The files that may hold a row within all ranges, by the statistics in their footers."""
         wanted = {
             span.column.lower(): [(value.value, value.value) for value in span.values]
-            or [(span.low.value, span.high.value)]
+            or [(low.value, high.value) for low, high in span.parts or [(span.low, span.high)]]
             for span in ranges
         }
         return holding(self.folder.root, state.files.values(), wanted)
