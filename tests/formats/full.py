@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from click.testing import CliRunner
 
 import tidemill
+from tidemill.cli.main import tidemill as command
 from tidemill.spark import jar_folder
 from tidemill.spark.jars import ensure_jars
 from tidemill.spark.session import embedded
@@ -60,8 +62,14 @@ def fetched(home: Path, settings: Path) -> str:
         del os.environ["TIDEMILL_HOME"], os.environ["TIDEMILL_IVY_SETTINGS"]
 
 
-def fill(file: Path) -> None:
-    file.write_bytes(bytes(max(shutil.disk_usage(file.parent).free - SPARE, 0)))
+def fill(file: Path, spare: int = SPARE) -> None:
+    file.write_bytes(bytes(max(shutil.disk_usage(file.parent).free - spare, 0)))
+
+
+def vacuumed(table: Path) -> str:
+    """What a vacuum says that is to make room on a disk without a single free byte."""
+    fill(table.parent / "filler", spare=0)
+    return CliRunner().invoke(command, ["vacuum", str(table), "--retain", "0 hours", "--confirm"]).output
 
 
 def data(folder: Path) -> int:
@@ -79,6 +87,7 @@ def main() -> None:
         found[f"new {kind}"] = (told(new, kind, many), data(new))
         told(held, kind, few)
         found[kind] = (told(held, kind, many), data(held), len(tidemill.history(held)))
+    found["vacuum"] = (vacuumed(held := disks / "delta" / "orders"), data(held))
     found["exports"] = exported(free / "project", disks / "exports")
     found["jars"] = fetched(disks / "home", free / "ivysettings.xml")
     fill(temp / "filler")

@@ -52,6 +52,9 @@ def test_a_full_disk_is_reported_and_what_the_write_left_is_removed_or_named(tmp
         f"{writing('delta')} The write left {left} (#) that no commit refers to: tidemill vacuum "
         f"{disks}/delta/orders removes such files once they are old enough."
     )
+    said, files = found["vacuum"]  # beside those of rows, deletion vectors and the like
+    assert re.fullmatch(r"  ✓ orders  \d files \(#\) removed · versions that ended more than 0 hours ago .*\n", said)
+    assert files == 1
     scratch = (
         f" failed: {full}: {temp} has # free. Free some space there (SPARK_LOCAL_DIRS, or "
         '"spark.local.dir" under [spark.conf], names another folder) and run again. The table is as it was.'

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,3 +88,31 @@ def test_compact_and_vacuum_change_files_only_and_a_short_retention_has_to_be_co
     assert len(list(shop.glob("*.parquet"))) == 1
     assert statuses(spark) == ["up to date", "up to date"]  # the table, and what reads it
     assert "a vacuum has removed files of it" in CliRunner().invoke(command, ["restore", "orders", "--to", "0"]).output
+
+
+DAY = 86_400
+
+
+def aged(table: Path, copy: Path, days: int) -> Path:
+    """A copy of the table whose replaced files were removed so many days ago, and written a day before."""
+    shutil.copytree(table, copy, ignore=shutil.ignore_patterns("*.crc"))
+    past = days * DAY * 1000
+    for entry in (copy / "_delta_log").glob("*.json"):
+        entry.write_text(
+            re.sub(r'(?<="deletionTimestamp":)\d+', lambda now: str(int(now[0]) - past), entry.read_text())
+        )
+    for file in copy.glob("*.parquet"):
+        os.utime(file, (time.time() - (days + 1) * DAY,) * 2)
+    return copy
+
+
+def test_vacuum_retains_files_for_as_long_as_it_is_asked_to_whatever_the_table_says(shop: Path, tmp_path: Path) -> None:
+    said("compact", "orders")  # replaces the two files by one
+    files = len(list(shop.glob("*.parquet")))
+    three, ten = aged(shop, tmp_path / "three", 3), aged(shop, tmp_path / "ten", 10)
+    assert said("vacuum", three, "--retain", "4 days", "--confirm") == "  ✓ three  nothing to remove\n"
+    assert said("vacuum", ten, "--retain", "30 days") == "  ✓ ten  nothing to remove\n"
+    assert [len(list(table.glob("*.parquet"))) for table in (three, ten)] == [files, files]
+    for arguments in ((three, "--retain", "2 days", "--confirm"), (ten,)):
+        assert " removed · versions that ended more than " in said("vacuum", *arguments)
+    assert [len(list(table.glob("*.parquet"))) for table in (three, ten)] == [1, 1]

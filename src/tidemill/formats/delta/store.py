@@ -37,7 +37,13 @@ if TYPE_CHECKING:
     from tidemill.formats.delta.small import SmallTable
     from tidemill.model.record import Commit, Record, Snapshot
 
-_SHORT_RETENTION = "spark.databricks.delta.retentionDurationCheck.enabled"
+# A vacuum removes what the caller has asked for: Delta refuses short times, and takes the table's own for any other but
+# zero. It writes no commit, which a full disk has no room for.
+_VACUUM = {
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
+    "spark.databricks.delta.vacuum.logging.enabled": "false",
+}
 _NUMBERED_COLUMNS = COLUMN_MAPPING.removesuffix("mode")
 _DEFAULT_RETENTION = timedelta(days=30)
 
@@ -203,12 +209,12 @@ class DeltaStore(Store):
 
     def removable(self, spark: SparkSession, hours: float) -> list[str]:
         """The files that no version needs which was the last one within so many hours."""
-        with statements(spark, {_SHORT_RETENTION: "false"}) as session:
+        with statements(spark, _VACUUM) as session:
             return [str(row["path"]) for row in session.sql(f"{self._vacuum(hours)} DRY RUN").collect()]
 
     def vacuum(self, spark: SparkSession, hours: float) -> None:
         """Removes them. Whether the time is long enough, the caller has asked."""
-        self._prepare(spark, self._vacuum(hours), {_SHORT_RETENTION: "false"})
+        self._prepare(spark, self._vacuum(hours), _VACUUM)
 
     def _vacuum(self, hours: float) -> str:
         return f"VACUUM {self.name} RETAIN {hours:.6f} HOURS"
