@@ -277,6 +277,6 @@ def measured(views: Views, repeat: int) -> Found:
 
 def bytes_read(spark: SparkSession) -> int:
     """What Spark's tasks have read since it was started, settled rows included."""
-    spark.range(1).count()  # its end is when what ran before is told
+    spark.range(1).count()  # when it ends, what ran before has been reported
     executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)  # noqa: FBT003  nobody else says
     return sum(executors.apply(n).totalInputBytes() for n in range(executors.size()))

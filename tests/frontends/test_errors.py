@@ -435,7 +435,7 @@ error[language.unexpected] CREATE TABLE needs AS and a query
 error[language.unexpected] CREATE needs TABLE
   shop.sql:2:8
     2 │ CREATE VIEW v AS SELECT 1;
-      │        ^^^^ write CREATE TABLE name AS SELECT …;
+      │        ^^^^ write CREATE TABLE name AS SELECT …; or CREATE MATERIALIZED VIEW name AS SELECT …;
 """,
     ),
     "a table without a name": (

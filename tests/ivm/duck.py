@@ -145,7 +145,7 @@ class Duck:
         return self._by_key(rule, held, output)
 
     def _summed(self, rule: Any, held: Counter[tuple[Any, ...]], output: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-        """The state of before is made anew; that of now has to be the same as if it were."""
+        """The state of before is computed again; that of now has to be the same as if it were."""
         rows = ", ".join(rule.state)
         self.settle("state", rule.initial(_Before(), dialect="duckdb"))
         self.settle("change", rule.change(self._names_of_terms(rule), self._nears(rule), dialect="duckdb"))

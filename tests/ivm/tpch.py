@@ -265,7 +265,7 @@ class Database:
 
     def _supplier(self, n: int) -> tuple[Any, ...]:
         nation = n % len(_NATIONS)
-        complaint = "Customer told Complaints" if n == 1 else "fine"
+        complaint = "Customer has Complaints" if n == 1 else "fine"
         return (n, f"Supplier#{n}", f"street {n}", nation, f"{nation + 10}-555", self._money(9999), complaint)
 
     def _customer(self, n: int) -> tuple[Any, ...]:

@@ -56,6 +56,7 @@ WHOLE = Record(
     same_rows_as=9,
     read_versions={"customers": "e6@7.f8"},
     inputs={"returns": InputRecord(("id",), "day", DAY, DAY, "g9")},
+    refresh={"mode": "incremental", "changed": {"orders": 348}},
 )
 
 

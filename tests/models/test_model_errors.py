@@ -37,7 +37,7 @@ error[models.unknown_key] metadata has no key materialisation
 error[models.unknown_key] metadata has no key severity
   models/my_schema/orders.py:1:13
     1 │ metadata = {"severity": "warn"}
-      │             ^^^^^^^^^^ the keys are description, materialization, incremental, incremental_join, tags, partition_by, cluster_by, format, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, kept_rows, volatile, reads, reset_allowed, checks
+      │             ^^^^^^^^^^ the keys are description, materialization, refresh, incremental, incremental_join, tags, partition_by, cluster_by, format, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, kept_rows, volatile, reads, reset_allowed, checks
 """,  # noqa: E501
     ),
     "an unknown key in a strategy": (
@@ -139,7 +139,7 @@ error[models.wrong_type] description must be a text, not a type
     "a number for a word": (
         '{"materialization": 1}',
         """
-error[models.wrong_type] materialization must be one of table, view, incremental, incremental_join, not 1
+error[models.wrong_type] materialization must be one of table, view, materialized_view, incremental, incremental_join, not 1
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": 1}
       │             ^^^^^^^^^^^^^^^^^ write "materialization": "table"
@@ -166,7 +166,7 @@ error[models.wrong_type] partition_by is an empty list
     "an unknown materialization": (
         '{"materialization": "veiw"}',
         """
-error[models.unknown_value] materialization must be one of table, view, incremental, incremental_join, not veiw
+error[models.unknown_value] materialization must be one of table, view, materialized_view, incremental, incremental_join, not veiw
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "veiw"}
       │             ^^^^^^^^^^^^^^^^^ did you mean view?
@@ -175,7 +175,7 @@ error[models.unknown_value] materialization must be one of table, view, incremen
     "an unknown materialization like no other": (
         '{"materialization": "cube"}',
         """
-error[models.unknown_value] materialization must be one of table, view, incremental, incremental_join, not cube
+error[models.unknown_value] materialization must be one of table, view, materialized_view, incremental, incremental_join, not cube
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "cube"}
       │             ^^^^^^^^^^^^^^^^^ use one of them
@@ -416,7 +416,7 @@ error[models.misplaced_key] a table takes no on_schema_change
 error[models.misplaced_key] a view takes no partition_by
   models/my_schema/orders.py:1:13
     1 │ metadata = {"partition_by": "status", "materialization": "view"}
-      │             ^^^^^^^^^^^^^^ it is for table, append, merge, delete_insert, full_merge, incremental_join
+      │             ^^^^^^^^^^^^^^ it is for table, materialized_view, append, merge, delete_insert, full_merge, incremental_join
 """,
     ),
     "a key at two levels": (

@@ -71,7 +71,7 @@ def test_a_change_between_values_that_are_only_called_equal_is_a_change(lake: La
     assert (steps["texts"].deleted, steps["texts"].refresh["changed"]) == (3, {"main.odd": 6})
 
 
-def test_rows_that_differ_as_the_oracle_sees_them_are_told_apart() -> None:
+def test_rows_that_differ_as_the_oracle_sees_them_are_distinguished() -> None:
     assert bag([(NAN,), (0.0,)]) == bag([(-0.0,), (NAN,)])
     assert bag([("a",), ("A",)]) != bag([("a",), ("a",)])
     assert bag([([1, None],)]) != bag([([None, 1],)])

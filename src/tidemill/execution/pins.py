@@ -60,7 +60,7 @@ def version_in(content: str | None) -> int | None:
 
 @dataclass
 class Pins:
-    """The pins of one run, by path. A table that the run makes is pinned anew once it is made."""
+    """The pins of one run, by path. A table that the run makes is pinned again once it is made."""
 
     _pins: dict[str, Pin | None] = field(default_factory=dict)
     _turn: threading.Lock = field(default_factory=threading.Lock)

@@ -191,7 +191,7 @@ def facts_by_log(table: Table, source: Connector, snapshot: Snapshot | None) -> 
 def facts_by_version(source: Connector, snapshot: Snapshot | None = None) -> Facts:
     """The versions of what a step reads: all that decides whether Spark has to be asked.
 
-    Of a view, what its inputs' logs tell of the rows since its `snapshot`, too.
+    Of a view, what its inputs' logs know about the rows since its `snapshot`, too.
     """
     if isinstance(source, ViewSource):
         return Facts(version=source.version(), inputs=source.view_inputs(snapshot))

@@ -152,7 +152,7 @@ def owner_of(column: exp.Column, block: SelectBlock) -> Source:
             if source.alias == column.table:
                 return source
         look = look.around
-    raise NotIncremental(f"it cannot be told whose column {column.name} is", column)
+    raise NotIncremental(f"it is not known whose column {column.name} is", column)
 
 
 def build(node: exp.Expr, around: SelectBlock | None = None) -> Block:

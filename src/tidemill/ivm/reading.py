@@ -228,7 +228,7 @@ def _qualify(tree: exp.Query, schema: Mapping[str, Mapping[str, str]]) -> exp.Qu
     try:
         qualified = qualify(tree, schema=dict(schema), dialect="spark")
     except SqlglotError as error:
-        raise NotIncremental(f"its columns cannot be told: {str(error).splitlines()[0]}") from error
+        raise NotIncremental(f"its columns are not known: {str(error).splitlines()[0]}") from error
     if not isinstance(qualified, exp.Select | exp.SetOperation):
         raise NotIncremental("it is not one query")
     return qualified

@@ -41,7 +41,7 @@ class Total:
     is_summed: bool = False
     as_double: bool = False
     average: Size | None = None
-    most: int = 0  # from this many values on, or for doubles from this sum of absolute values, it cannot be told
+    most: int = 0  # from this many values on, or for doubles from this sum of absolute values, it is not known
 
     def columns(self, number: int) -> tuple[str, ...]:
         if self.argument is None:
@@ -89,9 +89,9 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summed:
-    """The state is kept by adding up changes, and the view's rows are made from the state.
+    """The state is maintained by adding up changes, and the view's rows are made from the state.
 
-    Where `on` is empty no group can be told in the view: all of its rows are to be replaced. `on` has the columns of
+    Where `on` is empty no group is known in the view: all of its rows are to be replaced. `on` has the columns of
     the keys that `groups` gives.
     """
 

@@ -39,7 +39,7 @@ class Chooser:
         return sorted(found, key=lambda each: (-len(each.cuts), -len(set(each.cuts.values()))))
 
     def can_take_back(self) -> bool:
-        """Whether what was there before can be told from what is there now: bags of all columns in use."""
+        """Whether what was there before follows from what is there now: bags of all columns in use."""
         kinds = (self.types[n][name] for n, each in self.occurrences.items() for name in each.used)
         return all(can_be_counted(each) for each in kinds)
 
