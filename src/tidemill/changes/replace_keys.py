@@ -232,7 +232,7 @@ def _same(stored: str, given: str, held: StructType, name: str) -> str:
 
 
 def _among(rows: DataFrame, keys: DataFrame, on: Sequence[str]) -> DataFrame:
-    """The rows that have one of these keys. To make these distinct is a shuffle, and Spark would filter it by `rows`."""
+    """The rows that have one of these keys. To make these distinct is a shuffle, which Spark filters by `rows`."""
     same = " AND ".join(f"{of(HELD, key)} <=> {of(COMING, key)}" for key in on)
     return rows.alias(HELD).join(keys.alias(COMING), F.expr(same), "left_semi")
 
