@@ -140,11 +140,8 @@ class Views:
         products = ("id AS product", "concat('brand ', id % 500) AS brand", "concat('kind ', id % 30) AS category")
         self._write("products", self.spark.range(0, PRODUCTS, 1, 1), *products)
         query = self._query({name: name for name in self._tables})
-        sources = (f'SOURCE {name} TYPE DELTA PARAMS {{"path": "{name}"}};' for name in self._tables)
-        views = (
-            f'CREATE MATERIALIZED VIEW {name} OPTIONS {{"refresh": "{name}"}} AS\n{query};' for name in (OURS, FULL)
-        )
-        (self.folder / "views.sql").write_text("\n".join([*sources, *views]))
+        view = 'CREATE MATERIALIZED VIEW {} OPTIONS {{"refresh": "{}"}} AS\n{};\n'
+        (self.folder / "views.sql").write_text("".join(view.format(*each, query) for each in REFRESH.items()))
         for way in self.ways().values():
             way()
 

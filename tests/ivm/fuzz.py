@@ -138,6 +138,8 @@ class Generator:
             f"SELECT d.{key}, count(*) AS n FROM (SELECT {shown} AS {key} FROM {joined}) d GROUP BY d.{key}",
             f"SELECT DISTINCT {shown} AS c0 FROM {joined}",
             f"SELECT a1.{key} AS c0 FROM {one} a1 WHERE {not_in} (SELECT a2.{key} FROM {other} a2)",
+            f"SELECT {key} AS c0, {more} AS c1 FROM {one} WHERE {key} NOT IN (SELECT {key} FROM {other})",
+            f"SELECT {key}, count(*) AS n FROM {one} WHERE NOT {key} IN (SELECT {key} FROM {other}) GROUP BY {key}",
             f"SELECT a1.{key} AS c0 FROM {one} a1 WHERE a1.{more} = 1 OR a1.{key} IN (SELECT {key} FROM {other})",
             f"SELECT a1.{key} AS c0 FROM {one} a1, {other} a2 WHERE a1.{key} = a2.{key} OR a1.{more} = 1",
             f"SELECT {key} AS c0, {more} AS c1 FROM {one} UNION ALL SELECT {shown}, a2.{more} FROM {joined}",
@@ -151,6 +153,8 @@ class Generator:
             f"SELECT {key}, (SELECT max(a2.{more}) FROM {other} a2 WHERE a2.{key} {sign} a1.{key}) AS m FROM {one} a1",
             f"SELECT {key}, {more} FROM {one} {compared} SELECT {turned} FROM {other}",
         ]
+        if self.chance(0.15):
+            return f"SELECT {key} AS c0, {more} AS c1 FROM {one} WHERE {key} NOT IN (SELECT {key} FROM {other})"
         return self.random.choice(texts)
 
     def _with_cte(self) -> str:

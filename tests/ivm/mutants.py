@@ -75,7 +75,7 @@ MUTANTS = {
     "any subquery": Mutant(
         "pieces",
         "            if tied is None:\n                return None\n            cuts.update(tied.cuts)",
-        "            tied = tied or next(iter(self.pieces(test.block)))\n            cuts.update(tied.cuts)",
+        "            tied = tied or next(iter(self.pieces(test.block)), found)\n            cuts.update(tied.cuts)",
     ),
     "OR like AND": Mutant(
         "blocks", "if isinstance(condition, exp.And):", "if isinstance(condition, exp.And | exp.Or):"

@@ -232,10 +232,7 @@ def _same(stored: str, given: str, held: StructType, name: str) -> str:
 
 
 def _among(rows: DataFrame, keys: DataFrame, on: Sequence[str]) -> DataFrame:
-    """The rows that have one of these keys, which may come more than once.
-
-    Made distinct, they would come by a shuffle, and for one Spark reads `rows` once more to filter what is shuffled.
-    """
+    """The rows that have one of these keys. To make these distinct is a shuffle, which Spark filters by `rows`."""
     same = " AND ".join(f"{of(HELD, key)} <=> {of(COMING, key)}" for key in on)
     return rows.alias(HELD).join(keys.alias(COMING), F.expr(same), "left_semi")
 
