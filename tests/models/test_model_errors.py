@@ -143,7 +143,7 @@ error[models.wrong_type] materialization must be one of table, view, materialize
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": 1}
       │             ^^^^^^^^^^^^^^^^^ write "materialization": "table"
-""",
+""",  # noqa: E501
     ),
     "an empty text": (
         '{"partition_by": ""}',
@@ -170,7 +170,7 @@ error[models.unknown_value] materialization must be one of table, view, material
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "veiw"}
       │             ^^^^^^^^^^^^^^^^^ did you mean view?
-""",
+""",  # noqa: E501
     ),
     "an unknown materialization like no other": (
         '{"materialization": "cube"}',
@@ -179,7 +179,7 @@ error[models.unknown_value] materialization must be one of table, view, material
   models/my_schema/orders.py:1:13
     1 │ metadata = {"materialization": "cube"}
       │             ^^^^^^^^^^^^^^^^^ use one of them
-""",
+""",  # noqa: E501
     ),
     "an unknown strategy": (
         """\
@@ -417,7 +417,7 @@ error[models.misplaced_key] a view takes no partition_by
   models/my_schema/orders.py:1:13
     1 │ metadata = {"partition_by": "status", "materialization": "view"}
       │             ^^^^^^^^^^^^^^ it is for table, materialized_view, append, merge, delete_insert, full_merge, incremental_join
-""",
+""",  # noqa: E501
     ),
     "a key at two levels": (
         """\

@@ -150,7 +150,7 @@ class ViewSource(QuerySource):
         return self.catalog.pins.at(path) if path else None
 
     def view_inputs(self, snapshot: Snapshot | None) -> ViewInputs:
-        """What it reads, and what the logs know about the rows since the versions that the record of its table names."""
+        """What it reads, and what the logs know about the rows since the versions that its record names."""
         recorded = recorded_versions(snapshot.record if snapshot else None, self.input_name)
         text = inline_views(self.query.text, self._view_text)
         written: dict[str, list[str]] = {}
