@@ -26,9 +26,9 @@ import memory
 import merges
 import pipelines
 import python_tables
+import refreshes
 import same_table
 import small_tables
-import views
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -136,7 +136,7 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         "join": join,
         "parquet": parquet,
         "logs": lambda: logs.many_files(folder / "logs", scale, repeat),
-        "ivm": lambda: views.refreshes(embedded(), folder, views.ROWS // scale, repeat),
+        "ivm": lambda: refreshes.refreshes(embedded(), folder, refreshes.ROWS // scale, repeat),
     }
 
 

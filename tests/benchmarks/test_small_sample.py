@@ -98,7 +98,7 @@ def test_a_merge_into_a_dataset_ends_with_the_rows_of_a_full_rewrite(spark: Spar
 
 @pytest.mark.usefixtures("_on_path")
 def test_views_of_a_benchmark_have_the_rows_of_their_queries(spark: SparkSession, tmp_path: Path) -> None:
-    from views import Views, cases  # noqa: PLC0415  the folder of benchmarks is no package
+    from refreshes import Views, cases  # noqa: PLC0415  the folder of benchmarks is no package
 
     for number, case in enumerate(cases(2_000)[::3]):  # a join, and an aggregate
         views = Views(spark, tmp_path / f"v{number}", 2_000, case)

@@ -51,7 +51,7 @@ STEP_KEYS = {
         "deleted",
     ),
     *("unchanged", "ignored", "total", "window", "watermark", "version", "seconds", "notices", "checks", "joined"),
-    *("expectations", "error", "waits_for"),
+    *("refresh", "expectations", "error", "waits_for"),
 }
 
 
@@ -150,6 +150,7 @@ def test_json_is_one_document_with_stable_keys_and_a_rerun_does_nothing(shop: Pa
         "checks": [],
         "expectations": [],
         "joined": None,
+        "refresh": None,
         "error": None,
         "waits_for": None,
     }
