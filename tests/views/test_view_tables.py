@@ -131,3 +131,21 @@ def test_a_full_refresh_names_its_reason(lake: Lake) -> None:
     }.items():
         assert why in reasons[name], reasons
     lake.check_again()
+
+
+@pytest.mark.usefixtures("_small_is_large")
+def test_a_column_that_an_input_gains_is_a_full_refresh_where_the_query_takes_all_columns(lake: Lake) -> None:
+    amounts(lake)
+    lake.view("everything", "SELECT * FROM amounts", "")
+    lake.view("sums", SUMS, "")
+    lake.run()
+
+    lake.sql("ALTER TABLE {amounts} ADD COLUMNS (extra STRING)")
+    lake.tables["amounts"] += ", extra string"
+    lake.append("amounts", (40, 2, 40, "new"))
+    steps = lake.run()
+    assert steps["everything"].refresh["mode"] == "full"
+    assert "gives other columns" in steps["everything"].refresh["reason"]
+    assert (lake.held("everything"), lake.held("sums")) == (lake.right_now("everything"), lake.right_now("sums"))
+    assert steps["sums"].refresh["mode"] == "incremental"
+    lake.check_again()

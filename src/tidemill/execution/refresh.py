@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tidemill.changes.compile import column_types
 from tidemill.errors import ArgumentError
 from tidemill.execution import RefreshReport
 from tidemill.execution.attempt import Gathered, Refreshed, Task
@@ -55,7 +56,15 @@ def _guarded(attempt: Attempt, source: ViewSource, plan: StepPlan, facts: Facts)
         return plan, None
     guard = guard_of(attempt, source, plan.refresh)
     unsafe = None if guard == attempt.guard else why_unsafe(attempt, source, plan.refresh)
+    unsafe = unsafe or _other_columns(attempt, source)
     return (fill(attempt.plan, replace(facts, unsafe=unsafe)), None) if unsafe else (plan, guard)
+
+
+def _other_columns(attempt: Attempt, source: ViewSource) -> str | None:
+    """Why only all rows can enter the table: it has not the columns that the query gives."""
+    session, bound = source.bound(attempt.spark, source.query.text)
+    given, held = (column_types(schema) for schema in (session.sql(bound).schema, attempt.store.schema(attempt.spark)))
+    return None if given == held else "its query gives other columns than the table has"
 
 
 def _refresh_whole(attempt: Attempt, plan: StepPlan, refresh: RefreshPlan) -> Gathered:
