@@ -8,13 +8,11 @@ from __future__ import annotations
 import shutil
 import statistics
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from merges import Claim
 from stage import ROWS_PER_FILE, seconds
-
-import tidemill
+from view_ways import HAND, Ways, table_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +20,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    Ways = Mapping[str, Callable[[], None]]
-
 ROWS, THIRD = 10_000_000, 3
 CHANGED_ROWS, CHANGED_KEYS = 10_000, 1_000
 PER_KEY = 10  # rows of each
 CUSTOMERS, PRODUCTS = 100_000, 10_000
-OURS, FULL, HAND = "by_changes", "whole", "by_hand"
+OURS, FULL = "by_changes", "whole"
 REFRESH = {OURS: "incremental", FULL: "full"}
 WARM_UP = 2  # rounds before the clock counts
 
@@ -125,12 +121,16 @@ def cases(rows: int) -> list[Case]:
 
 @dataclass(frozen=True)
 class Views:
-    """A fact, two dimensions, and the views of a case over them, refreshed in two ways; beside them a table by hand."""
+    """A fact, two dimensions, and the ways of a case over them."""
 
     spark: SparkSession
     folder: Path
     rows: int
     case: Case
+
+    @property
+    def ways(self) -> Ways:
+        return Ways(self.spark, self.folder, "views", self.case.query, self._tables, REFRESH)
 
     def build(self) -> None:
         """Tables of Spark's own with deletion vectors; then the first run of both views."""
@@ -139,64 +139,24 @@ class Views:
         self._write("customers", self.spark.range(0, CUSTOMERS, 1, 1), *customers)
         products = ("id AS product", "concat('brand ', id % 500) AS brand", "concat('kind ', id % 30) AS category")
         self._write("products", self.spark.range(0, PRODUCTS, 1, 1), *products)
-        query = self._query({name: name for name in self._tables})
-        view = 'CREATE MATERIALIZED VIEW {} OPTIONS {{"refresh": "{}"}} AS\n{};\n'
-        (self.folder / "views.sql").write_text("".join(view.format(*each, query) for each in REFRESH.items()))
-        for way in self.ways().values():
+        self.ways.declare()
+        for way in self.ways.all().values():
             way()
 
     def change(self, number: int) -> None:
         """Other rows in each round."""
         changed = self.case.changed(number, self.rows)
-        self.spark.sql(f"UPDATE {self._tables['fact']} SET amount = amount + 0.01 WHERE {changed}")
-
-    def ways(self) -> Ways:
-        return {OURS: partial(self._refresh, OURS), FULL: partial(self._refresh, FULL), HAND: self._by_hand}
-
-    def clean(self) -> None:
-        """Versions that nobody reads any more; the disk is small."""
-        shutil.rmtree(self.folder / HAND, ignore_errors=True)
-        for table in (self._held(OURS), self._held(FULL)):
-            own = self.spark.newSession()
-            own.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-            own.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
-
-    def check(self) -> None:
-        """Figures of ways that do not end with the same rows would say nothing."""
-        found = {self._sum_of(table) for table in (self._held(OURS), self._held(FULL), self.folder / HAND)}
-        if len(found) != 1:
-            raise RuntimeError(f"{self.case.name}: the ways do not end with the same rows: {found}")
-
-    def _refresh(self, name: str) -> None:
-        found = tidemill.Project.load(self.folder / "views.sql").run(select=name, spark=self.spark)
-        if not found.ok:
-            raise RuntimeError([step.error for step in found.steps])
-
-    def _by_hand(self) -> None:
-        query = self._query(self._tables)
-        self.spark.sql(f"CREATE OR REPLACE TABLE delta.`{self.folder / HAND}` USING delta AS {query}")
-
-    def _held(self, name: str) -> Path:
-        return self.folder / "warehouse" / "main" / name
-
-    def _sum_of(self, table: Path) -> tuple[object, ...]:
-        rows = self.spark.read.format("delta").load(str(table))
-        columns = ", ".join(f"`{name}`" for name in sorted(rows.columns))
-        found = rows.selectExpr("count(*)", f"sum(CAST(xxhash64({columns}) AS DECIMAL(20,0)))").first()
-        return tuple(found or ())
+        fact = table_at(self.folder, "fact")
+        self.spark.sql(f"UPDATE delta.`{fact}` SET amount = amount + 0.01 WHERE {changed}")
 
     @property
-    def _tables(self) -> dict[str, str]:
-        names = [name for name in ("fact", "customers", "products") if f"{{{name}}}" in self.case.query]
-        return {name: f"delta.`{self._held(name)}`" for name in names}
-
-    def _query(self, names: Mapping[str, str]) -> str:
-        return self.case.query.format(**names)
+    def _tables(self) -> list[str]:
+        return [name for name in ("fact", "customers", "products") if f"{{{name}}}" in self.case.query]
 
     def _write(self, name: str, rows: DataFrame, *columns: str) -> None:
         if name in self._tables:
             writer = rows.selectExpr(*columns).write.format("delta").option("delta.enableDeletionVectors", "true")
-            writer.save(str(self._held(name)))
+            writer.save(str(table_at(self.folder, name)))
 
 
 @dataclass(frozen=True)
@@ -256,18 +216,19 @@ def _claim(what: str, figure: float, bound: float, detail: str) -> Claim:
 def measured(views: Views, repeat: int) -> Found:
     """Every way on the same changes, in turns."""
     views.build()
-    times: dict[str, list[float]] = {name: [] for name in views.ways()}
+    ways = views.ways
+    times: dict[str, list[float]] = {name: [] for name in ways.all()}
     read: dict[str, int] = {}
     for number in range(-WARM_UP, repeat):
-        views.clean()
+        ways.clean()
         views.change(number + WARM_UP)
-        for name, way in views.ways().items():
+        for name, way in ways.all().items():
             before = bytes_read(views.spark)
             took = seconds(way)
             read[name] = bytes_read(views.spark) - before
             if number >= 0:
                 times[name].append(took)
-        views.check()
+        ways.check()
     shutil.rmtree(views.folder)
     return Found({name: statistics.median(each) for name, each in times.items()}, read)
 

@@ -3,7 +3,7 @@
 python benchmarks/run.py                 all of it (an hour on two cores, 10 GB of disk)
 python benchmarks/run.py --small         a hundredth of the rows: does it run at all?
 python benchmarks/run.py --only single,ten,tenth,first,cold,same,memory
-python benchmarks/run.py --only thirty,overhead,incremental,python,join,parquet,logs,ivm
+python benchmarks/run.py --only thirty,overhead,incremental,python,join,parquet,logs,ivm,tpch
 python benchmarks/run.py --only incremental --plot incremental.svg
 """
 
@@ -29,6 +29,7 @@ import python_tables
 import refreshes
 import same_table
 import small_tables
+import tpch
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     Measures = dict[str, Callable[[], list[merges.Claim]]]
 
 MERGES = ("first", "single", "ten", "tenth", "memory", "cold", "same")
-PIPELINES = ("thirty", "overhead", "incremental", "python", "join", "parquet", "logs", "ivm")
+PIPELINES = ("thirty", "overhead", "incremental", "python", "join", "parquet", "logs", "ivm", "tpch")
 PARTS = (*MERGES, *PIPELINES)
 
 
@@ -137,6 +138,7 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         "parquet": parquet,
         "logs": lambda: logs.many_files(folder / "logs", scale, repeat),
         "ivm": lambda: refreshes.refreshes(embedded(), folder, refreshes.ROWS // scale, repeat),
+        "tpch": lambda: tpch.tpch(embedded(), folder, arguments.scale / scale, repeat, arguments.queries),
     }
 
 
@@ -153,12 +155,18 @@ def _table(claims: list[merges.Claim]) -> Table:
     return table
 
 
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="a hundredth of the rows")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts to run, of {','.join(PARTS)}")
     parser.add_argument("--ten", action="store_true", help="tables of 10 million rows only")
     parser.add_argument("--rows", type=int, help="rows of the one table that merges are measured on")
+    parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H; 1 is 6 million lines of orders")
+    parser.add_argument("--queries", type=_numbers, default=(), help="of TPC-H, such as 1,6,14; all unless given")
     parser.add_argument("--repeat", type=int, default=3, help="how often each is timed; medians count")
     parser.add_argument("--folder", help="where to put the tables; the system's temporary folder unless given")
     parser.add_argument("--plot", help="also draw what `incremental` finds into this SVG file")
