@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemill.changes import align, require, widened
+from tidemill.changes.bags import TOLERANCE, has_floats
 from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import time_kind
@@ -36,7 +37,7 @@ from tidemill.sources import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
 from tidemill.spark.session import SPARK_FAILURES
 from tidemill.verify.result import WRONG, Found, Kind, Rule, Verified, bounds_of, remedies, rule_for
-from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
+from tidemill.verify.rows import Sides, compare_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
