@@ -82,12 +82,10 @@ def test_a_sample_is_cut_where_the_tables_are_read(spark: SparkSession) -> None:
     session = spark.newSession()
     session.range(1000).selectExpr("id % 50 AS k", "id AS v").createOrReplaceTempView("orders")
     session.range(50).selectExpr("id AS k", "id AS name").createOrReplaceTempView("names")
-    rows = session.sql(
-        "SELECT o.k, max(n.name) AS name, sum(o.v) AS v FROM orders o JOIN names n ON n.k = o.k GROUP BY o.k"
-    )
-    sampled = rows.where(KeySample(0.1, ("k",)).condition)
-    plan = sampled._jdf.queryExecution().optimizedPlan().toString()  # noqa: SLF001
-    join = plan.splitlines().index(next(line for line in plan.splitlines() if "Join" in line))
-    cuts = [number for number, line in enumerate(plan.splitlines()) if "xxhash64" in line]
+    joined = "SELECT o.k, max(n.name) AS name, sum(o.v) AS v FROM orders AS o JOIN names AS n ON n.k = o.k GROUP BY o.k"
+    sampled = session.sql(joined).where(KeySample(0.1, ("k",)).condition)
+    plan = sampled._jdf.queryExecution().optimizedPlan().toString().splitlines()
+    join = next(number for number, line in enumerate(plan) if "Join" in line)
+    cuts = [number for number, line in enumerate(plan) if "xxhash64" in line]
     assert len(cuts) == 2
     assert all(number > join for number in cuts)
