@@ -82,6 +82,8 @@ def test_before_refreshes_were_measured_rules_of_thumb_choose(read: ViewInputs, 
         ([*by_changes(3, 4, 2), *in_full(4)], None),
         # One wrong guess is none, two in a row turn the choice round; older ones are forgotten.
         ([*by_changes(12, 2, 2), *in_full(4)], None),
+        ([*by_changes(12, 2), *in_full(4)], None),
+        ([*by_changes(14, 12), *in_full(4)], "the last 2 incremental ones took 12 s, full ones 4.0 s"),
         ([*by_changes(12, 12, 2), *in_full(4)], "the last 3 incremental ones took 12 s, full ones 4.0 s"),
         ([*by_changes(2, 2, 12, 12, 12), *in_full(4)], None),
         # Too little is known.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
+import tidemill
 from tidemill.errors import ArgumentError
 from tidemill.verify.sample import KeySample
 from tidemill.verify.share import share_of
@@ -65,7 +66,9 @@ def test_a_sample_of_a_view_is_said_to_be_one_and_finds_what_is_wrong_in_it(shop
     assert {each["rows"] for each in document["tables"] if each["table"] == "sums"} == {in_sample}
 
     DeltaTable(str(shop.path("sums"))).update(updates={"n": "n + 1"})
-    (found,) = shop.load().verify(["sums"], shop.spark, share=0.2)
+    project = tidemill.Project.load(str(shop.file))
+    (found,) = results = project.verify("sums", sample=0.2, spark=shop.spark)
+    assert "in a sample of 20%" in repr(results)
     assert (found.missing.count, found.extra.count, found.sample) == (in_sample, in_sample, 0.2)
     again = cli("verify", shop.file, "sums", "--sample", "20%")
     assert again.exit_code == 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from statistics import median
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 from tidemill.display import size_text
@@ -81,8 +81,8 @@ def why_whole(inputs: ViewInputs) -> str | None:
     whole = [each for each in past if each.is_full and _is_alike(each.size, inputs.size)][:_LAST]
     if len(last) < _LEAST or not whole:
         return _by_thumb(inputs)
-    by_changes = median(each.seconds for each in last)
-    in_full = median(each.seconds * _growth(each.size, inputs.size) for each in whole)
+    by_changes = median_low(each.seconds for each in last)
+    in_full = median_low(each.seconds * _growth(each.size, inputs.size) for each in whole)
     if by_changes <= in_full:
         return None
     return f"the last {len(last)} incremental ones took {_seconds(by_changes)}, full ones {_seconds(in_full)}"

@@ -70,5 +70,5 @@ def _key_columns(inputs: ViewInputs, output: Sequence[str]) -> list[str]:
 def _keys(view: ViewQuery, inputs: ViewInputs) -> Iterator[tuple[str, ...]]:
     """Of all tables, where they have a common one; else of the largest."""
     tables = [frozenset(each.written) for each in sorted(inputs.states, key=lambda each: -(each.size or 0))]
-    for changed in (frozenset[str]().union(*tables), *tables):
+    for changed in filter(None, (frozenset[str]().union(*tables), *tables)):
         yield from (rule.on for rule in view.rules(changed) if rule.on)
