@@ -14,7 +14,7 @@ from tidemill.model.join import Join, JoinSide
 from tidemill.model.project import Masking
 from tidemill.model.query import Query
 from tidemill.model.source import Load, Loaded, Loads, Source
-from tidemill.model.strategy import Append, DeleteInsert, MaterializedView, Merge, Replace
+from tidemill.model.strategy import Append, DeleteInsert, MaterializedView, Merge, RefreshCheck, Replace
 from tidemill.model.table import KeptRows, NullTime, Window
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "NullTime",
     "OnUnmet",
     "Query",
+    "RefreshCheck",
     "Relationships",
     "Replace",
     "RowCount",

@@ -45,6 +45,7 @@ OnSchemaChange: TypeAlias = Literal["fail", "ignore", "append_new_columns", "syn
 NullTime: TypeAlias = Literal["fail", "include", "skip"]
 KeptRows: TypeAlias = Literal["intended"]
 Refresh: TypeAlias = Literal["auto", "incremental", "full"]
+RefreshCheck: TypeAlias = Literal["never", "always"]
 Severity: TypeAlias = Literal["error", "warn"]
 Names: TypeAlias = str | list[str]
 
@@ -200,6 +201,9 @@ class ModelMetadata(TypedDict, total=False):
     refresh: Refresh
     """How a materialized view follows its inputs: "auto" (the default) takes the cheaper way, "incremental" stops
     where a run would have to compute it whole, "full" always computes it whole."""
+    refresh_check: RefreshCheck
+    """With "always", each incremental refresh is compared with the whole query before its commit, and fails where they
+    differ: for tests. "never" is the default, unless the project says otherwise."""
     incremental: Incremental
     incremental_join: IncrementalJoin
     """What it joins, for the materialization of that name."""

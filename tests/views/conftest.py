@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 import tidemill
 from tidemill.formats.delta.log import DeltaLog
-from tidemill.planning import refresh
+from tidemill.planning import costs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -239,8 +239,10 @@ def _countable(value: object) -> object:
 @pytest.fixture
 def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """What chooses by itself reads changes, however small the tables of a test are and however much changed."""
-    monkeypatch.setattr(refresh, "_FEW_BYTES", 0)
-    monkeypatch.setattr(refresh, "_MOST_CHANGED", 1000)
+    monkeypatch.setattr(costs, "_FEW_BYTES", 0)
+    monkeypatch.setattr(costs, "_MOST_CHANGED", 1000)
+    monkeypatch.setattr(costs, "_MOST_KEYS", 1000)
+    monkeypatch.setattr(costs, "_COMMITS", 0)
 
 
 @pytest.fixture

@@ -80,6 +80,26 @@ def test_a_flag_makes_views_of_the_tables_that_a_query_replaces_and_of_no_others
     assert isinstance(found["loaded"], Replace)
 
 
+def test_refreshes_are_checked_where_a_view_or_else_its_project_says_so() -> None:
+    views = (
+        f"CREATE MATERIALIZED VIEW v AS {QUERY};"
+        f'CREATE MATERIALIZED VIEW quick OPTIONS {{"refresh_check": "never"}} AS {QUERY};'
+        f"CREATE TABLE plain AS {QUERY};"
+    )
+    model = f'-- metadata: {{"materialization": "materialized_view", "refresh_check": "always"}}\n{QUERY}\n'
+    alone = strategies(views, m=model)
+    assert {name: each.checks_refresh for name, each in alone.items()} == {
+        "v": False, "quick": False, "plain": False, "m": True,
+    }  # fmt: skip
+    assert alone["m"].refresh is Refresh.AUTO
+    flagged = strategies(views, '[flags]\nrefresh_check = "always"\n', m=model)
+    assert {name: each.checks_refresh for name, each in flagged.items()} == {
+        "v": True, "quick": False, "plain": False, "m": True,
+    }  # fmt: skip
+    hashes = {repr(each["v"]) for each in (alone, flagged)}
+    assert len(hashes) == 1, "it is no change of the declaration"
+
+
 @pytest.mark.parametrize(
     ("pipeline", "problem", "line", "remedy"),
     [
@@ -98,6 +118,12 @@ def test_a_flag_makes_views_of_the_tables_that_a_query_replaces_and_of_no_others
         (
             'CREATE MATERIALIZED VIEW v OPTIONS {\n"refresh": "sometimes"} AS SELECT 1;',
             "[language.bad_option] refresh must be one of auto, incremental, full",
+            "p.sql:2:1",
+            "correct it",
+        ),
+        (
+            'CREATE MATERIALIZED VIEW v OPTIONS {\n"refresh_check": true} AS SELECT 1;',
+            "[language.bad_option] refresh_check must be one of never, always",
             "p.sql:2:1",
             "correct it",
         ),

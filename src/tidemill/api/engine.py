@@ -24,7 +24,8 @@ from tidemill.sources.registry import fetch_drivers, size_of
 from tidemill.spark.errors import translated
 from tidemill.spark.session import session_for
 from tidemill.suggest.facts import look_at
-from tidemill.verify.table import record_results, verify_table
+from tidemill.verify.recording import record_results
+from tidemill.verify.table import verify_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -105,13 +106,15 @@ class Engine:
         runner.listener, runner.threads, runner.fail_fast = listener or Silent(), threads or AT_A_TIME, fail_fast
         return runner.run()
 
-    def verify(self, tables: Sequence[Table], dates: Backfill | None, now: datetime | None) -> Iterator[Verified]:
+    def verify(
+        self, tables: Sequence[Table], dates: Backfill | None, now: datetime | None, share: float | None = None
+    ) -> Iterator[Verified]:
         """Each table beside what a full run over its sources as they are now would give."""
         runner = self.runner()
         at = now or runner.now
         try:
             for table in tables:
-                yield verify_table(runner.spark(), table, runner.source_of, at, runner.variables, dates)
+                yield verify_table(runner.spark(), table, runner.source_of, at, runner.variables, dates, share)
         finally:
             runner.catalog.close()
 

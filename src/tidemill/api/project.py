@@ -20,6 +20,7 @@ from tidemill.model import absolute
 from tidemill.model.project import as_text
 from tidemill.planning import Request, backfill_of
 from tidemill.verify.result import VerifiedTables
+from tidemill.verify.share import check_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,16 +148,19 @@ class Project:
         *,
         start: Bound | None = None,
         end: Bound | None = None,
+        sample: float | None = None,
         spark: SparkSession | None = None,
     ) -> VerifiedTables:
         """Compares these tables, or all, with what one full run over their sources as they are now would give.
 
         Functions are asked for the dates from `start` to `end` again; without them their tables cannot be verified.
-        What is found is in the ledger.
+        With a `sample`, such as 0.01, only the rows of that share of the keys of materialized views are computed and
+        compared. What is found is in the ledger.
         """
+        share = None if sample is None else check_share(sample)
         dates = _request(start, end, None, full_refresh=False).backfill
         workspace = self._workspace(vars)
-        found = workspace.logged_verify(_names(tables), spark, dates=dates)
+        found = workspace.logged_verify(_names(tables), spark, dates=dates, share=share)
         return VerifiedTables(replace(each, table=workspace.short(each.table)) for each in found)
 
     def test(

@@ -159,22 +159,29 @@ class Workspace:
         *,
         now: datetime | None = None,
         dates: Backfill | None = None,
+        share: float | None = None,
     ) -> Iterator[Verified]:
         """Compares these tables, or all, with what a full run over their sources as they are now would give.
 
-        Functions are asked for `dates` again; without any, their tables cannot be verified.
+        Functions are asked for `dates` again; without any, their tables cannot be verified. Of materialized views a
+        `share` of the keys is compared.
         """
         chosen = self.select(names)
         with self.wording.errors():
             refuse(each for table in chosen for each in missing_variables(table, self.given, first_run=True))
-        found = self.engine(spark).verify(chosen, dates, now)
+        found = self.engine(spark).verify(chosen, dates, now, share)
         return (self.wording.result(each, "notes", "remedies") for each in found)
 
     def logged_verify(
-        self, names: Sequence[str] = (), spark: SparkSession | None = None, *, dates: Backfill | None = None
+        self,
+        names: Sequence[str] = (),
+        spark: SparkSession | None = None,
+        *,
+        dates: Backfill | None = None,
+        share: float | None = None,
     ) -> Iterator[Verified]:
         """The same, with what it finds in the ledger."""
-        return self.engine(spark).record(self.verify(names, spark, dates=dates), names)
+        return self.engine(spark).record(self.verify(names, spark, dates=dates, share=share), names)
 
     @property
     def checked(self) -> list[Table | View]:

@@ -14,6 +14,7 @@ from tidemill.cli.projects import on_selection, target_and_tables, variables
 from tidemill.errors import exit_code_of
 from tidemill.planning import backfill_of
 from tidemill.verify.result import BY_STRATEGY, WRONG, Kind, Verified, VerifyOutcome
+from tidemill.verify.share import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,12 +35,14 @@ _MARKS = {VerifyOutcome.EQUAL: "✓", VerifyOutcome.KEPT: "!", VerifyOutcome.DIF
         "tidemill verify",
         "tidemill verify raw_orders daily",
         "tidemill verify bronze.stats --start 2026-02-01",
+        "tidemill verify sales --sample 1%",
     ),
 )
 @click.argument("tables", nargs=-1, metavar="[TABLE]…")
 @click.option("--target", help="A pipeline file or a project's folder; a TABLE that is one of these counts as it.")
 @click.option("--start", metavar="DATE", help="Ask functions again for the dates from here on.")
 @click.option("--end", metavar="DATE", help="The last of these dates; else today.")
+@click.option("--sample", metavar="SHARE", help="Compare only a share of a materialized view's keys, such as 1%.")
 @variables
 @output
 def verify(
@@ -47,12 +50,14 @@ def verify(
     target: str | None,
     start: str | None,
     end: str | None,
+    sample: str | None,
     load: Load,
     out: Output,
 ) -> int:
     """Compare each TABLE, or all, with what one full run over its source as it is now would give.
 
-    Reads all of both and changes nothing. ✓ means that they are equal. ✗ means that rows are missing, extra or
+    Reads all of both, or of a materialized view with --sample only the rows of a share of its keys, and changes
+    nothing. ✓ means that they are equal. ✗ means that rows are missing, extra or
     different, and ends with 1. ! means that they are equal except for rows that the source or query no longer returns
     (or that the strategy ignores): it ends with 1 for a query, unless its declaration says kept_rows = "intended". Of
     a table that a function maintains, the dates from --start to --end are fetched again and compared.
@@ -60,9 +65,9 @@ def verify(
     target, names = target_and_tables(tables, target)
     workspace = load(target)
     workspace.select(names)  # a wrong name is an error before Spark starts
-    dates = backfill_of(start, end, None)
+    dates, share = backfill_of(start, end, None), share_of(sample) if sample else None
     shown = _ShownTables(workspace, lines=out.lines, failures=not out.as_json)
-    results = _as_they_come("verifying", partial(workspace.logged_verify, names, dates=dates), shown)
+    results = _as_they_come("verifying", partial(workspace.logged_verify, names, dates=dates, share=share), shown)
     if out.as_json:
         render.document(workspace.masking.mask_data(_data(workspace, results)))
     elif out.lines and not results:
@@ -136,14 +141,16 @@ class _ShownTables(_Shown[Verified]):
 
 def _fact(result: Verified) -> str:
     """What is found, in a sentence."""
-    equal = f"equals {result.against} ({render.rows(result.rows)})"
+    against = f"{result.against} {result.extent}".rstrip()
+    count = f"{result.rows:,} of {render.rows(result.total)}" if result.extent else render.rows(result.rows)
+    equal = f"equals {against} ({count})"
     match result.outcome:
         case VerifyOutcome.EQUAL:
             return equal
         case VerifyOutcome.KEPT:
             return f"{equal} but for {_apart(result)} · {render.rows(result.total)} in all"
         case _:
-            return f"differs from {result.against}: {_counts(result)}"
+            return f"differs from {against}: {_counts(result)}"
 
 
 def _apart(result: Verified) -> str:
@@ -196,6 +203,7 @@ def _table(result: Verified) -> dict[str, Any]:
         "ok": result.ok,
         "rows": result.rows if compared else None,
         "total": result.total if compared else None,
+        "sample": result.sample,
         **{kind: result.of(kind).count if compared else None for kind in Kind},
         "found": {kind: asdict(result.of(kind)) for kind in Kind if result.of(kind).count},
         "remedies": list(result.remedies),

@@ -170,12 +170,13 @@ class Attempt:
 class Refreshed:
     """How a view followed its inputs, and what that comes to; it is compiled later where its query was read whole.
 
-    `guard` tells for what Spark has said that the query may be rewritten.
+    `guard` tells for what Spark has said that the query may be rewritten, `cost` what it took.
     """
 
     report: RefreshReport
     compiled: Compiled | None = None
     guard: str | None = None
+    cost: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
@@ -14,6 +15,7 @@ from tidemill.frontends.sql.inlining import inline_views
 from tidemill.frontends.sql.scopes import inputs_of
 from tidemill.model.cursor import WINDOW_PARAMETERS
 from tidemill.model.query import through
+from tidemill.planning.costs import past_refreshes
 from tidemill.planning.refresh import InputState, ViewInputs, recorded_versions
 from tidemill.planning.starts import literals_of
 from tidemill.sources import sum_of_known
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import Cursor
     from tidemill.model.query import Query
     from tidemill.model.record import Record, Snapshot
+    from tidemill.planning.costs import PastRefresh
     from tidemill.sources import Reading
 
 
@@ -160,7 +163,12 @@ class ViewSource(QuerySource):
         states = [self._state(name, tuple(written.get(self.catalog.naming.key(name), ())), recorded) for name in names]
         views = {name: self.catalog.views[name.lower()].sql_hash for name in self._read_views}
         changed = tuple(name for name in views if views[name] != recorded.get(name))
-        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot))
+        past = partial(self._past_refreshes, snapshot.record.sql_hash if snapshot and snapshot.record else None)
+        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot), past)
+
+    def _past_refreshes(self, sql_hash: str | None) -> list[PastRefresh]:
+        path = self.catalog.path_of(self.name)
+        return past_refreshes(log_at(path).commits(), sql_hash) if path else []
 
     def _own_changes(self, snapshot: Snapshot | None) -> InputChanges | None:
         """The rows that others changed in the table of the view itself."""

@@ -88,7 +88,8 @@ class Recording:
         if found is None:
             return {}
         guard = found.guard or self.attempt.guard
-        return {**found.report.to_json(), **({"guard": guard} if guard else {})}
+        rest = {"cost": dict(found.cost), "guard": guard}
+        return {**found.report.to_json(), **{name: value for name, value in rest.items() if value}}
 
     def _stands_for_its_inputs(self) -> bool:
         """Whether inputs that are the same mean that the next run has nothing to do."""

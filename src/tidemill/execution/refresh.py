@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.changes.compile import column_types
@@ -11,12 +12,16 @@ from tidemill.execution import RefreshReport
 from tidemill.execution.attempt import Gathered, Refreshed, Task
 from tidemill.execution.commit import commit
 from tidemill.execution.query_source import ViewSource
+from tidemill.execution.refresh_check import difference_of
 from tidemill.execution.same_plan import guard_of, why_unsafe
 from tidemill.execution.step import RowsRead, gather
 from tidemill.execution.view_changes import nothing_to_refresh, refresh_by_changes
 from tidemill.formats.base import Conflict
+from tidemill.ivm import NotIncremental
 from tidemill.planning import Mode, fill
+from tidemill.planning.costs import cost_record
 from tidemill.planning.notices import Facts
+from tidemill.planning.refresh import RefreshPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +29,6 @@ if TYPE_CHECKING:
     from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt
     from tidemill.planning import StepPlan
-    from tidemill.planning.refresh import RefreshPlan
 
 
 def commit_refresh(spark: SparkSession, plan: StepPlan, source: ViewSource) -> StepResult:
@@ -34,7 +38,7 @@ def commit_refresh(spark: SparkSession, plan: StepPlan, source: ViewSource) -> S
 
 def gather_refresh(attempt: Attempt) -> Gathered:
     """What the view becomes by the versions to which its inputs are pinned."""
-    source = attempt.source
+    source, began = attempt.source, datetime.now(UTC)
     assert isinstance(source, ViewSource)  # noqa: S101  made for views only
     inputs = source.view_inputs(attempt.base)
     facts = Facts(version=source.version(), inputs=inputs)
@@ -42,12 +46,29 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     if plan.mode is Mode.UP_TO_DATE:
         return nothing_to_refresh(attempt, source, plan)  # another run was first, and did it
     plan, guard = _guarded(attempt, source, plan, facts)
-    refresh = _accepted(plan)
-    gathered = refresh_by_changes(attempt, source, plan) if refresh.rule else _refresh_whole(attempt, plan, refresh)
+    gathered = _refreshed(attempt, source, plan)
+    refreshed, ended = gathered.refreshed, datetime.now(UTC)
+    assert refreshed is not None  # noqa: S101  of a view
+    wrong = difference_of(attempt, source, gathered) if attempt.table.strategy.checks_refresh else None
     if moved := source.release_moved():
         raise Conflict(f"{moved} was changed while {attempt.table.name} read it")
-    assert gathered.refreshed is not None  # noqa: S101  of a view
-    return replace(gathered, refreshed=replace(gathered.refreshed, guard=guard))
+    if wrong is not None:
+        raise wrong
+    cost = cost_record(inputs, began + (datetime.now(UTC) - ended))
+    return replace(gathered, refreshed=replace(refreshed, guard=guard, cost=cost))
+
+
+def _refreshed(attempt: Attempt, source: ViewSource, plan: StepPlan) -> Gathered:
+    """By changes, unless these turn out to concern most of the view."""
+    refresh = _accepted(plan)
+    if refresh.rule is None:
+        return _refresh_whole(attempt, plan, refresh)
+    try:
+        return refresh_by_changes(attempt, source, plan)
+    except NotIncremental as why:
+        whole = RefreshPlan(f"full refresh: {why.reason}", refresh.inputs, why.reason)
+        plan = replace(plan, refresh=whole, reason=whole.reason, mode=Mode.FULL)
+        return _refresh_whole(attempt, plan, whole)
 
 
 def _guarded(attempt: Attempt, source: ViewSource, plan: StepPlan, facts: Facts) -> tuple[StepPlan, str | None]:

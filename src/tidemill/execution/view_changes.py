@@ -17,10 +17,13 @@ from tidemill.execution.prepare import Prepared
 from tidemill.execution.relations import Relations
 from tidemill.formats.base import Change, Compiled, Profile
 from tidemill.formats.port import WEIGHT
+from tidemill.ivm import NotIncremental
 from tidemill.ivm.grouped import Grouped
 from tidemill.ivm.rules import Linear, Local, Telescoped
 from tidemill.model import quote, spelled
 from tidemill.model.record import Counts
+from tidemill.model.strategy import Refresh
+from tidemill.planning.costs import why_many_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -121,6 +124,13 @@ class RefreshWork:
         rows = self.attempt.store.row_changes(self.relations.session, own.since, own.until, on)
         return keys.union(rows.select(*map(quote, on))).distinct()
 
+    def check_keys(self, keys: int, on: Sequence[str]) -> None:
+        """`NotIncremental` where they are so many that the view is computed whole sooner."""
+        table, snapshot = self.attempt.table, self.attempt.snapshot
+        why = why_many_keys(keys, ", ".join(on), snapshot.rows if snapshot else None)
+        if why and table.strategy.refresh is Refresh.AUTO:
+            raise NotIncremental(why)
+
     def named(self, columns: Sequence[str]) -> list[str]:
         """Columns of the rewritten query as the view calls them."""
         view = self.relations.refresh.view
@@ -184,6 +194,7 @@ def _settled_terms(
 
 def _by_key(work: RefreshWork, statement: str, keys: SettledKeys, on: Sequence[str]) -> Found:
     """The rows that the view holds of these keys become those that the statement gives."""
+    work.check_keys(keys.known.rows, on)
     names = dict(zip(keys.rows.columns, on, strict=True))
     ranges = tuple(replace(span, column=names[span.column]) for span in keys.known.ranges)
     known = replace(keys.known, ranges=ranges)

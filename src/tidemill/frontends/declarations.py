@@ -15,18 +15,19 @@ from tidemill.frontends.pipeline.declarations import Declared
 from tidemill.frontends.pipeline.files import read_pipelines
 from tidemill.frontends.project import ProjectSettings, must_exist
 from tidemill.frontends.project_file import Filling
-from tidemill.frontends.tables import with_row_key
+from tidemill.frontends.tables import with_refresh_check, with_row_key
 from tidemill.model import FileErrors, in_order, is_foreign, rejected_name
 from tidemill.model.graph import Graph, Node, duplicates
 from tidemill.model.mistakes import Mistakes, Wording, wording_of
 from tidemill.model.project import ALONE, Masking, secrets_in
 from tidemill.model.query import Export, Query
-from tidemill.model.strategy import MaterializedView, Refresh
+from tidemill.model.strategy import MaterializedView, Refresh, RefreshCheck
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from tidemill.errors import TidemillError
+    from tidemill.frontends.project import Flags
     from tidemill.model.project import SparkSettings, Variables
     from tidemill.model.source import Source
     from tidemill.model.strategy import Strategy
@@ -154,24 +155,25 @@ def _in_project(found: Declared, project: ProjectSettings) -> Declared:
 
     Those that a query replaces follow their inputs, where the project says how.
     """
-    warehouse, refresh = project.warehouse, project.flags.table_refresh
+    warehouse = project.warehouse
     tables = (
         replace(
             table,
             format=table.format or warehouse.format,
             single_writer=warehouse.single_writer,
-            strategy=_following(table, Refresh(refresh)) if refresh else table.strategy,
+            strategy=_followed(table, project.flags),
         )
         for table in found.tables
     )
     return replace(found, tables=tuple(tables))
 
 
-def _following(table: Table, refresh: Refresh) -> Strategy:
-    strategy = table.strategy
-    if not strategy.replaces or strategy.refresh is not None or not isinstance(table.producer, Query):
-        return strategy
-    return with_row_key(MaterializedView(strategy.max_shrink, refresh=refresh), table.producer)
+def _followed(table: Table, flags: Flags) -> Strategy:
+    """How the table follows what it reads, by what the project says where its own declaration does not."""
+    strategy, refresh = table.strategy, flags.table_refresh
+    if refresh and strategy.replaces and strategy.refresh is None and isinstance(table.producer, Query):
+        strategy = with_row_key(MaterializedView(strategy.max_shrink, refresh=Refresh(refresh)), table.producer)
+    return with_refresh_check(strategy, RefreshCheck(flags.refresh_check)) if flags.refresh_check else strategy
 
 
 def _of_file(found: Declared, file: Path) -> Declared:

@@ -77,6 +77,7 @@ class OutsideSource:
 class Flags:
     materialization_change_behavior: str = "warn"
     table_refresh: str | None = None
+    refresh_check: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

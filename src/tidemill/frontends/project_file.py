@@ -202,6 +202,7 @@ class SparkKeys(TypedDict, total=False):
 class FlagKeys(TypedDict, total=False):
     materialization_change_behavior: Literal["warn", "error", "ignore"]
     table_refresh: Literal["auto", "incremental", "full"]
+    refresh_check: Literal["never", "always"]
 
 
 class ProfileKeys(TypedDict, total=False):

@@ -22,6 +22,7 @@ from tidemill.model.strategy import (
     Merge,
     MergeStrategy,
     Refresh,
+    RefreshCheck,
     Replace,
 )
 from tidemill.model.table import KeptRows, NullTime, SchemaPolicy, Window
@@ -148,6 +149,7 @@ SETTINGS: Mapping[str, Setting] = {
         of_load=True,
     ),
     "refresh": Setting(_one_of(Refresh), (MATERIALIZED_VIEW,)),
+    "refresh_check": Setting(_one_of(RefreshCheck), (MATERIALIZED_VIEW,)),
     "kept_rows": Setting(_one_of(KeptRows), ("merge",)),
     "reset_allowed": Setting(_FLAG, _KEPT),
     "description": Setting(TEXT),
@@ -176,8 +178,12 @@ def _(strategy: Replace | DeleteInsert | IncrementalJoin, given: Mapping[str, An
 
 @with_settings.register(MaterializedView)
 def _(strategy: MaterializedView, given: Mapping[str, Any], *_: str | None) -> Strategy:
-    refresh = Refresh(given.get("refresh", strategy.refresh))
-    return replace(strategy, max_shrink=given.get("max_shrink"), refresh=refresh)
+    return replace(
+        strategy,
+        max_shrink=given.get("max_shrink"),
+        refresh=Refresh(given.get("refresh", strategy.refresh)),
+        refresh_check=RefreshCheck(given["refresh_check"]) if "refresh_check" in given else None,
+    )
 
 
 @singledispatch
@@ -190,6 +196,18 @@ def with_row_key(strategy: Strategy, query: Query) -> Strategy:
 @with_row_key.register(MaterializedView)
 def _(strategy: MaterializedView, query: Query) -> Strategy:
     return replace(strategy, row_key=row_key(query.text))
+
+
+@singledispatch
+def with_refresh_check(strategy: Strategy, check: RefreshCheck) -> Strategy:
+    """The strategy with what its project says of refreshes, where it says nothing of its own."""
+    del check
+    return strategy
+
+
+@with_refresh_check.register(MaterializedView)
+def _(strategy: MaterializedView, check: RefreshCheck) -> Strategy:
+    return replace(strategy, refresh_check=strategy.refresh_check or check)
 
 
 @with_settings.register(Merge)

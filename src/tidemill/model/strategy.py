@@ -38,6 +38,13 @@ class Refresh(StrEnum):
     FULL = "full"
 
 
+class RefreshCheck(StrEnum):
+    """Whether each incremental refresh of a materialized view is compared with its whole query before its commit."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+
+
 class _Strategy:
     """What holds of a strategy unless its class says otherwise.
 
@@ -133,6 +140,11 @@ class _Strategy:
         return None
 
     @property
+    def checks_refresh(self) -> bool:
+        """Whether a view is compared with its whole query before each commit."""
+        return False
+
+    @property
     def row_key(self) -> tuple[str, ...]:
         """Columns that no two rows of a change share, by what its query shows; nothing is matched by them."""
         return ()
@@ -169,12 +181,18 @@ class Replace(_Strategy):
 class MaterializedView(Replace):
     """The table is what its query gives at the versions of its inputs that its record names.
 
-    `refresh` decides how it comes to be that, not what it is, so that it is left out of the hash of a declaration.
-    `row_key` are columns that no two rows of the query share, where it shows that: they tell updated rows from others.
+    `refresh` decides how it comes to be that, not what it is, so that it is left out of the hash of a declaration; so
+    is `refresh_check`, which is the project's where it is None. `row_key` are columns that no two rows of the query
+    share, where it shows that: they tell updated rows from others.
     """
 
     refresh: Refresh = field(default=Refresh.AUTO, repr=False)
     row_key: tuple[str, ...] = field(default=(), repr=False)  # field(), or the property above were its default
+    refresh_check: RefreshCheck | None = field(default=None, repr=False)
+
+    @property
+    def checks_refresh(self) -> bool:
+        return self.refresh_check is RefreshCheck.ALWAYS
 
     def __str__(self) -> str:
         return "materialized_view"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidemill.display import size_text
 from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
+from tidemill.planning.costs import changed_rows, why_whole
 from tidemill.planning.windows import FIRST_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tidemill.errors import Origin
     from tidemill.formats.port import InputChanges
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from tidemill.model.query import Producer
     from tidemill.model.record import Record, Snapshot
     from tidemill.model.table import Table
+    from tidemill.planning.costs import PastRefresh
 
 _PROTECTED = "its history is protected (reset_allowed = false), which only a whole result can keep"
 _DISTURBED = "somebody else changed its rows since the last run"
 _WITH_STATE = "summed"
 _DECLARED_FULL = "its declaration says refresh = full"
-_MOST_CHANGED = 0.2  # of the rows of an input that is not small; then all of it is read as soon
-_FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner than changes are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +69,15 @@ class ViewInputs:
     """What a view reads, as it is pinned for a run; `text` is its query with the views of the project inside.
 
     `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself says of
-    rows that others changed in it since its last run; None where nobody did.
+    rows that others changed in it since its last run; None where nobody did. `past` asks its log what the last
+    refreshes took.
     """
 
     text: str
     states: tuple[InputState, ...]
     changed_views: tuple[str, ...] = ()
     own: InputChanges | None = None
+    past: Callable[[], Sequence[PastRefresh]] = field(default=lambda: (), compare=False)
 
     @property
     def changed(self) -> tuple[InputState, ...]:
@@ -235,22 +236,8 @@ def _without_columns(state: InputState) -> str:
 
 
 def _check_cost(inputs: ViewInputs) -> None:
-    """Looking for changes pays where little of much has changed; rules of thumb, measured by `make bench`."""
-    if inputs.size is not None and inputs.size < _FEW_BYTES:
-        raise NotIncremental(f"its inputs are small ({size_text(inputs.size)}), so that reading them whole is faster")
-    for each in inputs.changed:
-        rows = changed_rows(each)
-        if rows and each.rows and rows > _MOST_CHANGED * each.rows:
-            most = f"at most {rows:,} changed rows of {each.shown}, which has {each.rows:,}"
-            raise NotIncremental(f"{most}: reading all of them is faster")
-
-
-def changed_rows(state: InputState) -> int | None:
-    """At most so many rows of an input came or went, where its log says."""
-    changes = state.changes
-    if state.pending or changes is None or changes.added is None or changes.removed is None:
-        return None
-    return changes.added + changes.removed
+    if why := why_whole(inputs):
+        raise NotIncremental(why)
 
 
 def _reason(inputs: ViewInputs, rule: Rule) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tidemill.display import html_table, text_table
 from tidemill.model.strategy import Append, DeleteInsert, IncrementalJoin, Merge, MergeStrategy, Replace, one_predicate
 from tidemill.planning.starts import start_variable
+from tidemill.verify.share import share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,7 +82,8 @@ class Verified:
     `rows` is how many rows a full run returns, `total` how many the table holds. `kept` are rows of the table that a
     full run no longer returns and its strategy keeps, `ignored` rows of a full run that its strategy does not take.
     `keeps_rows`: such rows are what the declaration asks for, so they are no failure. A table that is not `verifiable`
-    was not compared: its notes say why.
+    was not compared: its notes say why. With a `sample`, only the rows of that share of its keys were compared, and
+    `rows` is how many these are.
 
     >>> found = tidemill.Project.load("shop").verify("daily")[0]
     >>> found.table, found.equal, found.missing.count
@@ -99,6 +101,12 @@ class Verified:
     verifiable: bool = True
     total: int = 0
     keeps_rows: bool = False
+    sample: float | None = None
+
+    @property
+    def extent(self) -> str:
+        """`in a sample of 1%`, or nothing where all rows were compared."""
+        return "" if self.sample is None else f"in a sample of {share_text(self.sample)}"
 
     @property
     def outcome(self) -> VerifyOutcome:
@@ -158,7 +166,12 @@ class Verified:
         error = [f"[{self.error.code}] {self.error.problem}"] if self.error else []
         counts = (self.rows, self.total, *(self.of(kind).count for kind in Kind))
         shown = counts if compared else (None,) * len(counts)
-        return (self.table, str(self.outcome), *shown, " · ".join([*error, *self.notes, *self.remedies]))
+        return (
+            self.table,
+            str(self.outcome),
+            *shown,
+            " · ".join(filter(None, [*error, self.extent, *self.notes, *self.remedies])),
+        )
 
 
 class VerifiedTables(list[Verified]):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidemill.changes import align, require, widened
+from tidemill.changes.bags import TOLERANCE, has_floats
 from tidemill.changes.compare import held_twice
 from tidemill.changes.compile import has_rows
 from tidemill.changes.profile import time_kind
@@ -19,7 +19,7 @@ from tidemill.execution.producers import LoadsSource
 from tidemill.execution.query_source import ViewSource
 from tidemill.execution.step import window_of
 from tidemill.formats.registry import store_of
-from tidemill.ledger import Ledger, Step, ledger_file, now
+from tidemill.ivm import NotIncremental
 from tidemill.model import quote, quoted_text, spelled
 from tidemill.model.cursor import CursorKind
 from tidemill.model.function import Function
@@ -36,18 +36,18 @@ from tidemill.sources import Reading, Run
 from tidemill.spark.errors import as_tidemill, one_line
 from tidemill.spark.session import SPARK_FAILURES
 from tidemill.verify.result import WRONG, Found, Kind, Rule, Verified, bounds_of, remedies, rule_for
-from tidemill.verify.rows import TOLERANCE, Sides, compare_rows, has_floats
+from tidemill.verify.rows import Sides, compare_rows
+from tidemill.verify.sample import NO_VIEW, KeySample, sample_of
+from tidemill.verify.share import share_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from tidemill.formats.port import Store
-    from tidemill.model.project import Masking
     from tidemill.model.record import Snapshot
     from tidemill.model.table import Table
     from tidemill.planning import Backfill
@@ -176,14 +176,45 @@ class ViewVerification(Verification):
         snapshot: Snapshot,
         now: datetime,
         variables: Mapping[str, str],
+        share: float | None = None,
     ) -> None:
-        super().__init__(spark, table, source.as_recorded(snapshot.record), store, snapshot, now, variables)
-        self.has_moved = self.source.version() != source.version()
+        recorded = source.as_recorded(snapshot.record)
+        super().__init__(spark, table, recorded, store, snapshot, now, variables)
+        self.has_moved = recorded.version() != source.version()
+        self.sample: KeySample | None = None
+        self.compared = ""
+        if share is not None:
+            self._take_sample(share, recorded)
+
+    def verify(self, against: str) -> Verified:
+        found = super().verify(against)
+        if self.sample is None:
+            return found
+        found = replace(found, sample=self.sample.share)
+        if found.rows or found.found or not found.total:
+            return found
+        none = f"none of its {found.total:,} rows is in a sample of {share_text(self.sample.share)}"
+        return replace(found, verifiable=False, notes=(none,))
+
+    def _take_sample(self, share: float, recorded: ViewSource) -> None:
+        given, held = self._read().schema, self.store.schema(self.spark)
+        try:
+            self.sample = sample_of(share, recorded.view_inputs(self.snapshot), given, held, self.table.volatile)
+        except NotIncremental as why:
+            self.compared = whole_note(why.reason)
+
+    def _read(self, window: WindowPlan | None = None) -> DataFrame:
+        return self._sampled(super()._read(window))
+
+    def _sides(self, prepared: Prepared, here: DataFrame, whole: WindowPlan | None, reach: WindowPlan | None) -> Sides:
+        return super()._sides(prepared, self._sampled(here), whole, reach)
+
+    def _sampled(self, rows: DataFrame) -> DataFrame:
+        return rows.where(self.sample.condition) if self.sample else rows
 
     def _notes(self, prepared: Prepared, sides: Sides, held: Sequence[str]) -> tuple[str, ...]:
-        notes = super()._notes(prepared, sides, held)
-        moved = "compared with its inputs as of its last run: they have changed since"
-        return (*notes, moved) if self.has_moved else notes
+        moved = "compared with its inputs as of its last run: they have changed since" if self.has_moved else ""
+        return (*super()._notes(prepared, sides, held), *filter(None, [self.compared, moved]))
 
 
 class LoadsVerification(Verification):
@@ -213,6 +244,11 @@ class LoadsVerification(Verification):
             found += [window] if window else []
         start = lowest_start(found)
         return next(window for window in found if window.start == start or window.start is None)
+
+
+def whole_note(why: str) -> str:
+    """Of a table of which no sample could be taken."""
+    return f"compared whole: {why}"
 
 
 AGAINST = "its function"
@@ -297,11 +333,28 @@ def verify_table(
     now: datetime,
     variables: Mapping[str, str] = NOTHING_GIVEN,
     dates: Backfill | None = None,
+    share: float | None = None,
 ) -> Verified:
     """How the table lies to a full run. Reads all of both, and writes nothing; an error of the table is its result.
 
-    Of a table that a function keeps, `dates` are fetched again and compared.
+    Of a table that a function keeps, `dates` are fetched again and compared; of a materialized view with a key, the
+    rows of a `share` of its keys, and all rows of other tables.
     """
+    found = _verified(spark, table, source_of, now, variables, dates, share)
+    if share is None or table.strategy.refresh is not None or found.equal is None or found.error is not None:
+        return found
+    return replace(found, notes=(*found.notes, whole_note(NO_VIEW)))
+
+
+def _verified(
+    spark: SparkSession,
+    table: Table,
+    source_of: Callable[[Table], Connector],
+    now: datetime,
+    variables: Mapping[str, str],
+    dates: Backfill | None,
+    share: float | None,
+) -> Verified:
     against = _against(table)
     try:
         store = store_of(table)
@@ -311,7 +364,7 @@ def verify_table(
         if table.strategy.refresh is not None:
             source = source_of(table)
             assert isinstance(source, ViewSource)  # noqa: S101  made for views only
-            return ViewVerification(spark, table, source, store, snapshot, now, variables).verify(against)
+            return ViewVerification(spark, table, source, store, snapshot, now, variables, share).verify(against)
         if table.function is None:
             kind = LoadsVerification if len(table.parts) > 1 else Verification
             return kind(spark, table, source_of(table), store, snapshot, now, variables).verify(against)
@@ -336,41 +389,3 @@ def _against(table: Table) -> str:
             return AGAINST
         case _:
             return "its query"
-
-
-def record_results(
-    results: Iterator[Verified],
-    tables: Sequence[Table],
-    names: Sequence[str],
-    folder: Path,
-    masking: Masking,
-    short: Callable[[str], str],
-) -> Iterator[Verified]:
-    """The results as they come, each written to the ledger of the project in `folder` under the `names` asked for."""
-    paths = {table.name: table for table in tables}
-    with Ledger(ledger_file(folder)).run(" ".join(["verify", *names]), folder) as run:
-        at, began = now(), time.monotonic()
-        for result in results:
-            run.ok = run.ok and result.ok
-            step = _step(result, paths[result.table], masking, at, time.monotonic() - began)
-            run.add(replace(step, table=short(step.table)))
-            yield result
-            at, began = now(), time.monotonic()
-
-
-def _step(result: Verified, table: Table, masking: Masking, at: str, seconds: float) -> Step:
-    found = [f"{result.of(kind).count:,} {kind}" for kind in Kind if result.of(kind).count]
-    error = result.error
-    return Step(
-        table=masking.mask(table.name),
-        path=masking.mask(table.path),
-        strategy=str(table.strategy),
-        mode="verify",
-        status=str(result.outcome),
-        at=at,
-        rows_read=result.rows if result.outcome.equal is not None and error is None else None,
-        seconds=round(seconds, 3),
-        reason=masking.mask(", ".join(found) or ", ".join(result.notes)) or None,
-        error_code=error.code if error else None,
-        error=masking.mask(error.problem) if error else None,
-    )
