@@ -287,6 +287,26 @@ def test_what_will_prevent_later_runs_is_said_before(shop: Path, refreshed, cli)
     assert "later" not in cli("explain", "largest").stdout
 
 
+def test_that_all_later_runs_will_fail_is_said_before_the_first(shop: Path, cli):
+    pipeline = shop / "pipelines" / "shop.sql"
+    pipeline.write_text(
+        'CREATE MATERIALIZED VIEW first OPTIONS {"refresh": "incremental"} AS\nSELECT order_id FROM paid LIMIT 3;\n'
+        'CREATE MATERIALIZED VIEW kept OPTIONS {"refresh": "incremental", "reset_allowed": false} AS\n'
+        "SELECT order_id FROM paid;\n"
+        'CREATE MATERIALIZED VIEW fine OPTIONS {"refresh": "incremental"} AS SELECT order_id FROM paid;\n'
+    )
+    fails, again = "runs after the first one will fail", "change the query, or leave refresh = incremental out"
+    kept = "its history is protected (reset_allowed = false), which only a whole result can keep"
+    notices = [
+        f"first: {fails}: LIMIT keeps only some of the rows · pipelines/shop.sql:2:33; {again}",
+        f"kept: {fails}: {kept} · pipelines/shop.sql:3:1; {again}",
+    ]
+    assert json.loads(cli("validate", "--format", "json").stdout)["notices"] == notices
+    assert [line for line in cli("plan").stdout.splitlines() if "notice" in line] == [f"  notice  {n}" for n in notices]
+    said = "  later     fails: LIMIT keeps only some of the rows · pipelines/shop.sql:2:33"
+    assert cli("explain", "first").stdout.splitlines()[2] == said
+
+
 def test_changes_that_cannot_be_read_are_a_full_refresh_with_the_reason(shop: Path, refreshed, cli, explained):
     refreshed("by_customer")
     gone = next((shop / "warehouse/main/orders").glob("*.parquet"))
@@ -378,6 +398,18 @@ def test_a_query_that_cannot_be_parsed_is_shown_with_its_place(cli):
         "  query:2:29\n"
         "    2 │ FROM orders WHERE (amount > 5\n"
         "      │                             ^ correct the query\n"
+    )
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_column_that_no_table_has_is_an_error_at_its_place(cli):
+    result = cli("explain", "--query", "SELECT o.order_id\nFROM orders o JOIN lines l ON l.order_id = o.ordr_id")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error[query.unknown_column] No table of the query has a column ordr_id.\n"
+        "  query:2:46\n"
+        "    2 │ FROM orders o JOIN lines l ON l.order_id = o.ordr_id\n"
+        "      │                                              ^^^^^^^ did you mean order_id?\n"
     )
 
 

@@ -102,6 +102,24 @@ def test_a_flag_makes_views_of_the_tables_that_a_query_replaces_and_of_no_others
             "correct it",
         ),
         (
+            'CREATE MATERIALIZED VIEW v OPTIONS {\n"refresh": "incremetal"} AS SELECT 1;',
+            "[language.bad_option] refresh must be one of auto, incremental, full",
+            "p.sql:2:1",
+            "did you mean incremental?",
+        ),
+        (
+            "CREATE\nMATERIALISED VIEW v AS SELECT 1;",
+            "[language.unexpected] CREATE needs TABLE or MATERIALIZED VIEW",
+            "p.sql:2:1",
+            "did you mean MATERIALIZED?",
+        ),
+        (
+            "SELECT 1 AS id;",
+            "[language.unknown_statement] a query alone is no statement",
+            "p.sql:1:1",
+            "write CREATE TABLE name AS before a query",
+        ),
+        (
             'CREATE MATERIALIZED VIEW v OPTIONS {\n"only_newer": true} AS SELECT 1;',
             "[language.misplaced_option] CREATE MATERIALIZED VIEW takes no only_newer",
             "p.sql:2:1",

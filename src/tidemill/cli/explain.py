@@ -16,6 +16,7 @@ from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, Origin
 from tidemill.graphs import MARKS, Shape, branched
 from tidemill.ivm import BlockText
+from tidemill.model.strategy import Refresh
 from tidemill.planning.explanation import NextRun
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _sentences(found: Explanation) -> Iterator[tuple[str, str]]:
     if found.table is None:
         yield "refresh", _refresh(found)
     elif found.prevented and found.next_run not in {NextRun.FULL, NextRun.FAILS}:
-        yield "later", f"full refresh: {found.prevented}"
+        yield "later", f"{'fails' if found.refresh is Refresh.INCREMENTAL else 'full refresh'}: {found.prevented}"
 
 
 def _refresh(found: Explanation) -> str:

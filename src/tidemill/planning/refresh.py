@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.display import size_text
-from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse
+from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse, check_text
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.windows import FIRST_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from tidemill.errors import Origin
     from tidemill.formats.port import InputChanges
@@ -203,6 +203,29 @@ def check_declaration(table: Table) -> None:
         check_repeatable(table.producer)
 
 
+def will_fail(table: Table, read: Iterable[Query]) -> str | None:
+    """That runs after the first one have to fail, as they must not read everything; `read` are the queries of the
+    view and of the views in it.
+    """
+    found = _prevented(table, read)
+    again = "change the query, or leave refresh = incremental out"
+    return f"{table.name}: runs after the first one will fail: {found}; {again}" if found else None
+
+
+def _prevented(table: Table, read: Iterable[Query]) -> str | None:
+    """What can be known without its inputs, and where that stands."""
+    for query in read:
+        try:
+            check_text(query.text)
+        except NotIncremental as why:
+            return f"{why.reason} · {place_in(query, why)}"
+    try:
+        check_declaration(table)
+    except NotIncremental as why:
+        return f"{why.reason} · {table.origin}"
+    return None
+
+
 def check_repeatable(query: Query) -> None:
     """`NotIncremental` where the query gives other rows over the same inputs."""
     if query.parameters:
@@ -274,9 +297,14 @@ def place_of(query: Producer | None, inputs: ViewInputs, why: NotIncremental) ->
     """Where in a file stands what prevents it; the beginning of the query where that has no single place."""
     if not isinstance(query, Query):
         return None
-    if why.line is None or inputs.text != query.text:  # with views inside it is a text of ours
+    if inputs.text != query.text:  # with views inside it is a text of ours
         return query.origin
-    return query.at(why.line, (why.column or 1) - 1, why.word or "")
+    return place_in(query, why)
+
+
+def place_in(query: Query, why: NotIncremental) -> Origin | None:
+    """The same in the text of the query alone."""
+    return query.at(why.line, (why.column or 1) - 1, why.word or "") if why.line else query.origin
 
 
 def recorded_versions(record: Record | None, name: str) -> Mapping[str, str]:
