@@ -259,6 +259,30 @@ def test_a_table_of_a_pipeline_reads_its_source(runs, pipeline, make_table):
     ]
 
 
+def test_a_materialized_view_is_its_query_and_what_an_incremental_refresh_does_is_said(runs, pipeline):
+    pipeline(
+        'SOURCE orders TYPE CSV PARAMS { "path": "o.csv" }; LOAD raw_orders FROM orders;\n'
+        + "\n".join(
+            f'CREATE MATERIALIZED VIEW {name} OPTIONS {{"refresh": "{name}"}} AS SELECT id FROM raw_orders;'
+            for name in ("auto", "incremental", "full")
+        )
+    )
+    follows = "computes only the rows that depend on what changed: tidemill explain main.{0} shows how"
+    by_logs = "what has changed in its inputs is read, where their logs say"
+    said = {
+        "auto": (by_logs, "this is a full refresh; an incremental one " + follows),
+        "incremental": (by_logs, "an incremental refresh " + follows),
+        "full": (
+            "everything is read, and only what differs is written",
+            "only if the rows are not those that it holds",
+        ),
+    }
+    for name, (reason, note) in said.items():
+        _, later = runs(name)
+        assert (later["reason"], later["notes"][0]) == (reason, note.format(name))
+        assert later["writes"] == f"INSERT OVERWRITE main.{name}\nSELECT * FROM change"
+
+
 def test_a_query_that_takes_charge_of_its_window_is_given_its_bounds_and_no_filter(runs, pipeline, make_table):
     pipeline(
         "CREATE TABLE hourly MODE INCREMENTAL BY hour LOOKBACK 1 HOUR AS\n"

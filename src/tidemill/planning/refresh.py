@@ -10,7 +10,7 @@ from tidemill.display import size_text
 from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse, check_text
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
-from tidemill.planning.windows import FIRST_RUN
+from tidemill.planning.windows import BY_LOGS, FIRST_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -122,7 +122,7 @@ def plan_refresh(
     if table.strategy.refresh is Refresh.FULL:
         return RefreshPlan(f"full refresh: {_DECLARED_FULL}", inputs, _DECLARED_FULL)
     if inputs is None:
-        return RefreshPlan("what has changed in its inputs is read, where their logs say")
+        return RefreshPlan(BY_LOGS)
     if unsafe is not None:
         return _whole(table, inputs, unsafe, table.origin)
     try:
