@@ -260,22 +260,18 @@ def test_a_table_of_a_pipeline_reads_its_source(runs, pipeline, make_table):
 
 
 def test_a_materialized_view_is_its_query_and_what_an_incremental_refresh_does_is_said(runs, pipeline):
-    pipeline(
-        'SOURCE orders TYPE CSV PARAMS { "path": "o.csv" }; LOAD raw_orders FROM orders;\n'
-        + "\n".join(
-            f'CREATE MATERIALIZED VIEW {name} OPTIONS {{"refresh": "{name}"}} AS SELECT id FROM raw_orders;'
-            for name in ("auto", "incremental", "full")
-        )
-    )
+    views = [
+        f'CREATE MATERIALIZED VIEW by_{refresh} OPTIONS {{"refresh": "{refresh}"}} AS SELECT id FROM raw_orders;'
+        for refresh in ("auto", "incremental", "full")
+    ]
+    pipeline("\n".join(['SOURCE orders TYPE CSV PARAMS { "path": "o.csv" }; LOAD raw_orders FROM orders;', *views]))
     follows = "computes only the rows that depend on what changed: tidemill explain main.{0} shows how"
     by_logs = "what has changed in its inputs is read, where their logs say"
+    whole = "everything is read, and only what differs is written"
     said = {
-        "auto": (by_logs, "this is a full refresh; an incremental one " + follows),
-        "incremental": (by_logs, "an incremental refresh " + follows),
-        "full": (
-            "everything is read, and only what differs is written",
-            "only if the rows are not those that it holds",
-        ),
+        "by_auto": (by_logs, "this is a full refresh; an incremental one " + follows),
+        "by_incremental": (by_logs, "an incremental refresh " + follows),
+        "by_full": (whole, "only if the rows are not those that it holds"),
     }
     for name, (reason, note) in said.items():
         _, later = runs(name)
