@@ -333,6 +333,7 @@ def test_a_misspelled_table_is_an_error_with_the_right_one_and_a_target_is_anoth
         "",
         "error[table.unknown] No table my_schema.ordres is declared.\n  Did you mean my_schema.orders?\n",
     )
+    assert cli("compile", "orders").stderr.endswith("  Did you mean my_schema.orders?\n")
     lone = folder / "lone.sql"
     lone.write_text("CREATE TABLE one AS SELECT 1 AS id;\n")
     assert cli("compile", "one", lone).stdout.startswith("-- one · replace · ")
