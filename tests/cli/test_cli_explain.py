@@ -101,8 +101,8 @@ REVENUE = {
   next run  incremental: at most 2 changed rows of orders · by order_id
   rule      local: the query falls into independent pieces by order_id
   input   recorded  now  changes                      if it changes
-  orders         0    1  at most 2 came, 0 went · by  local by order_id
-                         file actions
+  orders         0    1  at most 2 added, 0 removed   local by order_id
+                         · by file actions
   lines          0    0  none · by change data feed   local by order_id
   limits         0    0  none · by file actions       full refresh: groups need
                                                       more than their changed
@@ -119,11 +119,11 @@ REVENUE = {
   revenue  materialized_view · refresh = incremental · pipelines/shop.sql:2:1
   next run  incremental: at most 2 changed rows of orders · by order_id
   rule      local: the query falls into independent pieces by order_id
-  input   recorded  now  changes                                   if it changes
-  orders         0    1  at most 2 came, 0 went · by file actions  local by order_id
-  lines          0    0  none · by change data feed                local by order_id
-  limits         0    0  none · by file actions                    full refresh: groups need more than their changed
-                                                                   rows · pipelines/shop.sql:6:10
+  input   recorded  now  changes                                       if it changes
+  orders         0    1  at most 2 added, 0 removed · by file actions  local by order_id
+  lines          0    0  none · by change data feed                    local by order_id
+  limits         0    0  none · by file actions                        full refresh: groups need more than their changed
+                                                                       rows · pipelines/shop.sql:6:10
   query
   aggregate       by order_id
   ├─ ■ orders
@@ -148,7 +148,7 @@ LARGEST = {
   next run  full refresh: LIMIT keeps only some of the rows ·
             pipelines/shop.sql:9:40
   input   recorded  now  changes
-  orders         0    1  at most 2 came, 0 went · by file actions
+  orders         0    1  at most 2 added, 0 removed · by file actions
 
   daily  replace · pipelines/shop.sql:11:1
   next run  first run
@@ -157,7 +157,7 @@ LARGEST = {
   largest  materialized_view · refresh = auto · pipelines/shop.sql:7:1
   next run  full refresh: LIMIT keeps only some of the rows · pipelines/shop.sql:9:40
   input   recorded  now  changes
-  orders         0    1  at most 2 came, 0 went · by file actions
+  orders         0    1  at most 2 added, 0 removed · by file actions
 
   daily  replace · pipelines/shop.sql:11:1
   next run  first run
@@ -358,7 +358,7 @@ def test_inputs_that_the_same_run_changes_are_pending(shop: Path, make_table, ex
         "incremental: what this run changes in stock · linear",
     )
     assert (found["inputs"][0]["pending"], found["inputs"][0]["added"]) == (True, None)
-    assert "made by this run · by file actions" in cli("explain", "items").stdout
+    assert "updated by this run · by file actions" in cli("explain", "items").stdout
 
 
 STOCK = """

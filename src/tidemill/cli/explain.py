@@ -126,15 +126,15 @@ def _changes(each: ExplainedInput) -> str:
         return "not there yet"
     how = f"by {each.read_by}"
     if each.pending:
-        return f"made by this run · {how}"
+        return f"updated by this run · {how}"
     if each.changed is None:
         return how
     if not each.changed:
         return f"none · {how}"
     if each.added is None and each.removed is None:
         return f"changed · {how}"
-    came, went = ("an unknown number" if count is None else f"{count:,}" for count in (each.added, each.removed))
-    return f"at most {came} came, {went} went · {how}"
+    added, removed = ("an unknown number" if count is None else f"{count:,}" for count in (each.added, each.removed))
+    return f"at most {added} added, {removed} removed · {how}"
 
 
 def _rules(each: ExplainedInput) -> str:
