@@ -114,6 +114,12 @@ def test_a_flag_makes_views_of_the_tables_that_a_query_replaces_and_of_no_others
             "did you mean MATERIALIZED?",
         ),
         (
+            "CREATE MATERIALIZED VIEW v CLUSTER BY (id) AS SELECT 1 AS id;",
+            "[language.unexpected] CREATE MATERIALIZED VIEW has no clause CLUSTER",
+            "p.sql:1:28",
+            'it is an option: OPTIONS { "cluster_by": … }',
+        ),
+        (
             "SELECT 1 AS id;",
             "[language.unknown_statement] a query alone is no statement",
             "p.sql:1:1",

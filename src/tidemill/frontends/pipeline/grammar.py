@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import Duration
 
 _CREATED = ("TABLE", "MATERIALIZED")
+# clauses of other systems' CREATE
+_OPTIONS_ELSEWHERE = {
+    "CLUSTER": "cluster_by",
+    "PARTITIONED": "partition_by",
+    "COMMENT": "description",
+    "REFRESH": "refresh",
+}
 _FILES_WITHOUT_MERGE = {"csv", "json", "orc", "text", "avro", "xml"}
 
 
@@ -198,6 +205,10 @@ def _expect_as(reader: TokenReader, statement: str, clauses: tuple[str, ...]) ->
         return
     token = reader.token
     remedy = "write AS and a query"
+    first = token.raw.upper().split()[0] if token is not None else ""  # "CLUSTER BY" is one token
+    if first in _OPTIONS_ELSEWHERE:
+        remedy = f'it is an option: OPTIONS {{ "{_OPTIONS_ELSEWHERE[first]}": … }}'
+        reader.fail_here(f"{statement} has no clause {first}", remedy)
     if token is not None and token.kind is Kind.WORD:
         remedy = suggestion(token.raw, (*clauses, "AS"), remedy)
     reader.fail_here(f"{statement} needs AS and a query", remedy)
