@@ -259,6 +259,26 @@ def test_a_table_of_a_pipeline_reads_its_source(runs, pipeline, make_table):
     ]
 
 
+def test_a_materialized_view_is_its_query_and_what_an_incremental_refresh_does_is_said(runs, pipeline):
+    views = [
+        f'CREATE MATERIALIZED VIEW by_{refresh} OPTIONS {{"refresh": "{refresh}"}} AS SELECT id FROM raw_orders;'
+        for refresh in ("auto", "incremental", "full")
+    ]
+    pipeline("\n".join(['SOURCE orders TYPE CSV PARAMS { "path": "o.csv" }; LOAD raw_orders FROM orders;', *views]))
+    follows = "computes only the rows that depend on what changed: tidemill explain main.{0} shows how"
+    by_logs = "what has changed in its inputs is read, where their logs say"
+    whole = "everything is read, and only what differs is written"
+    said = {
+        "by_auto": (by_logs, "this is a full refresh; an incremental one " + follows),
+        "by_incremental": (by_logs, "an incremental refresh " + follows),
+        "by_full": (whole, "only if the rows are not those that it holds"),
+    }
+    for name, (reason, note) in said.items():
+        _, later = runs(name)
+        assert (later["reason"], later["notes"][0]) == (reason, note.format(name))
+        assert later["writes"] == f"INSERT OVERWRITE main.{name}\nSELECT * FROM change"
+
+
 def test_a_query_that_takes_charge_of_its_window_is_given_its_bounds_and_no_filter(runs, pipeline, make_table):
     pipeline(
         "CREATE TABLE hourly MODE INCREMENTAL BY hour LOOKBACK 1 HOUR AS\n"
@@ -313,6 +333,7 @@ def test_a_misspelled_table_is_an_error_with_the_right_one_and_a_target_is_anoth
         "",
         "error[table.unknown] No table my_schema.ordres is declared.\n  Did you mean my_schema.orders?\n",
     )
+    assert cli("compile", "orders").stderr.endswith("  Did you mean my_schema.orders?\n")
     lone = folder / "lone.sql"
     lone.write_text("CREATE TABLE one AS SELECT 1 AS id;\n")
     assert cli("compile", "one", lone).stdout.startswith("-- one · replace · ")

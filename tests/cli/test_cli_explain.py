@@ -101,8 +101,8 @@ REVENUE = {
   next run  incremental: at most 2 changed rows of orders · by order_id
   rule      local: the query falls into independent pieces by order_id
   input   recorded  now  changes                      if it changes
-  orders         0    1  at most 2 came, 0 went · by  local by order_id
-                         file actions
+  orders         0    1  at most 2 added, 0 removed   local by order_id
+                         · by file actions
   lines          0    0  none · by change data feed   local by order_id
   limits         0    0  none · by file actions       full refresh: groups need
                                                       more than their changed
@@ -119,11 +119,11 @@ REVENUE = {
   revenue  materialized_view · refresh = incremental · pipelines/shop.sql:2:1
   next run  incremental: at most 2 changed rows of orders · by order_id
   rule      local: the query falls into independent pieces by order_id
-  input   recorded  now  changes                                   if it changes
-  orders         0    1  at most 2 came, 0 went · by file actions  local by order_id
-  lines          0    0  none · by change data feed                local by order_id
-  limits         0    0  none · by file actions                    full refresh: groups need more than their changed
-                                                                   rows · pipelines/shop.sql:6:10
+  input   recorded  now  changes                                       if it changes
+  orders         0    1  at most 2 added, 0 removed · by file actions  local by order_id
+  lines          0    0  none · by change data feed                    local by order_id
+  limits         0    0  none · by file actions                        full refresh: groups need more than their changed
+                                                                       rows · pipelines/shop.sql:6:10
   query
   aggregate       by order_id
   ├─ ■ orders
@@ -148,7 +148,7 @@ LARGEST = {
   next run  full refresh: LIMIT keeps only some of the rows ·
             pipelines/shop.sql:9:40
   input   recorded  now  changes
-  orders         0    1  at most 2 came, 0 went · by file actions
+  orders         0    1  at most 2 added, 0 removed · by file actions
 
   daily  replace · pipelines/shop.sql:11:1
   next run  first run
@@ -157,7 +157,7 @@ LARGEST = {
   largest  materialized_view · refresh = auto · pipelines/shop.sql:7:1
   next run  full refresh: LIMIT keeps only some of the rows · pipelines/shop.sql:9:40
   input   recorded  now  changes
-  orders         0    1  at most 2 came, 0 went · by file actions
+  orders         0    1  at most 2 added, 0 removed · by file actions
 
   daily  replace · pipelines/shop.sql:11:1
   next run  first run
@@ -287,6 +287,26 @@ def test_what_will_prevent_later_runs_is_said_before(shop: Path, refreshed, cli)
     assert "later" not in cli("explain", "largest").stdout
 
 
+def test_that_all_later_runs_will_fail_is_said_before_the_first(shop: Path, cli):
+    pipeline = shop / "pipelines" / "shop.sql"
+    pipeline.write_text(
+        'CREATE MATERIALIZED VIEW first OPTIONS {"refresh": "incremental"} AS\nSELECT order_id FROM paid LIMIT 3;\n'
+        'CREATE MATERIALIZED VIEW kept OPTIONS {"refresh": "incremental", "reset_allowed": false} AS\n'
+        "SELECT order_id FROM paid;\n"
+        'CREATE MATERIALIZED VIEW fine OPTIONS {"refresh": "incremental"} AS SELECT order_id FROM paid;\n'
+    )
+    fails, again = "runs after the first one will fail", "change the query, or leave refresh = incremental out"
+    kept = "its history is protected (reset_allowed = false), which only a whole result can keep"
+    notices = [
+        f"first: {fails}: LIMIT keeps only some of the rows · pipelines/shop.sql:2:33; {again}",
+        f"kept: {fails}: {kept} · pipelines/shop.sql:3:1; {again}",
+    ]
+    assert json.loads(cli("validate", "--format", "json").stdout)["notices"] == notices
+    assert [line for line in cli("plan").stdout.splitlines() if "notice" in line] == [f"  notice  {n}" for n in notices]
+    said = "  later     fails: LIMIT keeps only some of the rows · pipelines/shop.sql:2:33"
+    assert cli("explain", "first").stdout.splitlines()[2] == said
+
+
 def test_changes_that_cannot_be_read_are_a_full_refresh_with_the_reason(shop: Path, refreshed, cli, explained):
     refreshed("by_customer")
     gone = next((shop / "warehouse/main/orders").glob("*.parquet"))
@@ -338,7 +358,7 @@ def test_inputs_that_the_same_run_changes_are_pending(shop: Path, make_table, ex
         "incremental: what this run changes in stock · linear",
     )
     assert (found["inputs"][0]["pending"], found["inputs"][0]["added"]) == (True, None)
-    assert "made by this run · by file actions" in cli("explain", "items").stdout
+    assert "updated by this run · by file actions" in cli("explain", "items").stdout
 
 
 STOCK = """
@@ -378,6 +398,18 @@ def test_a_query_that_cannot_be_parsed_is_shown_with_its_place(cli):
         "  query:2:29\n"
         "    2 │ FROM orders WHERE (amount > 5\n"
         "      │                             ^ correct the query\n"
+    )
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_column_that_no_table_has_is_an_error_at_its_place(cli):
+    result = cli("explain", "--query", "SELECT o.order_id\nFROM orders o JOIN lines l ON l.order_id = o.ordr_id")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error[query.unknown_column] No table of the query has a column ordr_id.\n"
+        "  query:2:46\n"
+        "    2 │ FROM orders o JOIN lines l ON l.order_id = o.ordr_id\n"
+        "      │                                              ^^^^^^^ did you mean order_id?\n"
     )
 
 

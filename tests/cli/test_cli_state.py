@@ -24,6 +24,7 @@ PIPELINE = """
 SOURCE orders TYPE CSV PARAMS { "path": "data/orders.csv" } INCREMENTAL BY at LOOKBACK 2 HOURS;
 LOAD raw_orders FROM orders MODE MERGE ON id;
 CREATE TABLE daily AS SELECT date(at) AS day, count(*) AS n FROM raw_orders GROUP BY 1;
+CREATE MATERIALIZED VIEW ids AS SELECT id FROM raw_orders;
 """
 AT = "2024-02-01T06:00:00.000Z"
 KEYS = [
@@ -64,13 +65,14 @@ def shop(folder: Path) -> Path:
 def test_the_state_of_every_table_is_in_columns(cli):
     result = cli("state")
     assert (result.exit_code, result.stderr) == (0, "")
-    heading, made, unmade = [line.split() for line in result.stdout.splitlines()]
+    heading, made, unmade, view = [line.split() for line in result.stdout.splitlines()]
     assert heading == KEYS
     assert made == [
         *("raw_orders", "incremental", "merge", "upsert", *render.moment(AT).split(), "0123456789abcdef"),
         *("fedcba9876543210", "2024-01-31T21:00:00.000000Z", "2", "0"),
     ]
     assert unmade == ["daily", "table", "replace", "not", "run", "yet"]
+    assert view == ["ids", "materialized_view", "materialized_view", "not", "run", "yet"]
     assert cli("state", "--quiet").output == ""
 
 
@@ -127,7 +129,7 @@ def test_after_a_run_it_is_what_the_run_left(shop: Path, cli, write_csv):
     (shop / "warehouse" / "main" / "raw_orders").rename(shop / "away")
     write_csv(shop / "data/orders.csv", "1,2024-01-01 10:00:00", "2,2024-01-02 11:00:00", header="id,at")
     assert cli("run").exit_code == 0
-    raw, daily = json.loads(cli("state", "--format", "json").stdout)["tables"]
+    raw, daily, _ = json.loads(cli("state", "--format", "json").stdout)["tables"]
     declared = {table.name: table for table in Workspace.load().tables}
     assert (raw["rows"], raw["version"], raw["last_processed_value"]) == (2, 0, "2024-01-02T11:00:00.000000Z")
     assert raw["config_hash"] == declared["main.raw_orders"].config_hash

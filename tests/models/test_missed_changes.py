@@ -32,7 +32,7 @@ LEFT JOIN (SELECT order_id, sum(amount) AS paid FROM raw.payments GROUP BY order
 ORDERS = "id,updated_at\n1,2024-01-01 10:00:00\n2,2024-01-09 10:00:00\n"
 REMEDY = (
     "rebuild them (tidemill run -s my_schema.paid --full-refresh), read them again from a time on (--start), "
-    "or use a strategy without a time column"
+    "or make it a materialized view, which follows all of its inputs"
 )
 STALE = "rows outside of the window keep their old values"
 SEEN = f"since its last run, and its window on updated_at does not see that: {STALE}; {REMEDY}"

@@ -46,7 +46,7 @@ def test_inputs_that_changed_and_those_of_which_nobody_knows_are_named() -> None
     assert told == (
         "my_schema.daily: main.a has changed and main.c may have changed since its last run, and its window on at does "
         "not see that: rows outside of the window keep their old values; run tidemill run -s my_schema.daily --start "
-        "…, or use a strategy without a time column"
+        "…, or make it a materialized view, which follows all of its inputs"
     )
     assert "main.b and main.c may have changed" in missed_changes(windowed, inputs, before, versions.get, {"main.b"})[0]
     older = snapshot(input_versions={"query": json.dumps({"main.b": "1"})})

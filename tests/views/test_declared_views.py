@@ -128,6 +128,30 @@ def test_refreshes_are_checked_where_a_view_or_else_its_project_says_so() -> Non
             "correct it",
         ),
         (
+            'CREATE MATERIALIZED VIEW v OPTIONS {\n"refresh": "incremetal"} AS SELECT 1;',
+            "[language.bad_option] refresh must be one of auto, incremental, full",
+            "p.sql:2:1",
+            "did you mean incremental?",
+        ),
+        (
+            "CREATE\nMATERIALISED VIEW v AS SELECT 1;",
+            "[language.unexpected] CREATE needs TABLE or MATERIALIZED VIEW",
+            "p.sql:2:1",
+            "did you mean MATERIALIZED?",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v CLUSTER BY (id) AS SELECT 1 AS id;",
+            "[language.unexpected] CREATE MATERIALIZED VIEW has no clause CLUSTER",
+            "p.sql:1:28",
+            'it is an option: OPTIONS { "cluster_by": … }',
+        ),
+        (
+            "SELECT 1 AS id;",
+            "[language.unknown_statement] a query alone is no statement",
+            "p.sql:1:1",
+            "write CREATE TABLE name AS before a query",
+        ),
+        (
             'CREATE MATERIALIZED VIEW v OPTIONS {\n"only_newer": true} AS SELECT 1;',
             "[language.misplaced_option] CREATE MATERIALIZED VIEW takes no only_newer",
             "p.sql:2:1",

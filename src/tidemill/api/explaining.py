@@ -15,11 +15,11 @@ from tidemill.execution.query_source import ViewSource
 from tidemill.frontends.sql.binding import unparsed
 from tidemill.frontends.sql.scopes import parse_query
 from tidemill.frontends.tables import inputs_in, query_of
-from tidemill.ivm import NotIncremental
+from tidemill.ivm import NotIncremental, UnknownColumn, check_text
 from tidemill.model import FileError, Text, is_foreign
 from tidemill.planning import USUAL, Mode
 from tidemill.planning.explanation import ExplainedInput, ExplainedRule, Explanation, NextRun, Prevented, reworded
-from tidemill.planning.refresh import check_declaration, check_repeatable, key_of, place_of, rules_of, view_of
+from tidemill.planning.refresh import check_declaration, check_repeatable, key_of, place_in, place_of, rules_of, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidemill.api.workspace import Workspace
     from tidemill.execution.catalog import Catalog
     from tidemill.ivm import BlockText, Rule, ViewQuery
+    from tidemill.model import Span
     from tidemill.model.query import Query
     from tidemill.model.table import Table
     from tidemill.planning import StepPlan
@@ -61,6 +62,7 @@ def explain_query(workspace: Workspace, text: str) -> Explanation:
     source = ViewSource(QUERY, query, inputs, catalog, datetime.now(workspace.spark.zone))
     read = source.view_inputs(None)
     _check_made(workspace, read)
+    _check_columns(query, read)
     analysed = Analysis.of(query, read)
     blocks = analysed.view.blocks if analysed.view else None
     found = Explanation(prevented=analysed.prevented, inputs=analysed.explained_inputs(source), query=blocks)
@@ -81,10 +83,14 @@ class Analysis:
         """`table` is where it is declared; its declaration may prevent it too."""
         view, prevented = None, None
         try:
-            view = view_of(inputs)
+            check_text(query.text)
         except NotIncremental as why:
-            known = not any(each.is_missing for each in inputs.states)  # else it will be, once they are there
-            prevented = Prevented(why.reason, place_of(query, inputs, why)) if known else None
+            return cls(query, inputs, prevented=Prevented(why.reason, place_in(query, why)))
+        try:
+            if not any(each.is_missing for each in inputs.states):  # its columns are not known before that
+                view = view_of(inputs)
+        except NotIncremental as why:
+            prevented = Prevented(why.reason, place_of(query, inputs, why))
         try:
             check_repeatable(query)
             if table is not None:
@@ -180,13 +186,18 @@ def _read(text: str) -> Query:
     """The query, which has no file; an error at its place where it cannot be parsed."""
     wrong = unparsed(text)
     if wrong is not None:
-        before = sum(len(line) + 1 for line in text.split("\n")[: wrong.line - 1])
-        span = Text(QUERY, text).span(before + wrong.column, before + wrong.column + len(wrong.word))
         problem = f"The query cannot be parsed: {wrong.why}."
+        span = _span_in(text, wrong.line, wrong.column, wrong.word)
         raise FileError("query.syntax", problem, "correct the query", span=span)
     if parse_query(text) is None:
         raise ArgumentError("query.not_one", "This is not one SELECT.", "Give the query that a table would have.")
     return query_of(text, Origin(QUERY, 1, 1))
+
+
+def _span_in(text: str, line: int, column: int, word: str) -> Span:
+    """The place of a word in a query that has no file: lines are counted from 1, columns from 0."""
+    start = sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
+    return Text(QUERY, text).span(start, start + len(word))
 
 
 def _check_known(workspace: Workspace, catalog: Catalog, name: str) -> None:
@@ -204,6 +215,19 @@ def _check_made(workspace: Workspace, inputs: ViewInputs) -> None:
         name = workspace.short(missing.name)
         raise ArgumentError(
             "explain.not_made",
-            f"{name} has not been made yet, so that its columns are not known.",
-            f"Make it first: {workspace.command('run')} --select +{name}",
+            f"{name} has not been created yet, so its columns are not known.",
+            f"Create it first: {workspace.command('run')} --select +{name}",
         )
+
+
+def _check_columns(query: Query, inputs: ViewInputs) -> None:
+    """A column that no table has is a mistake, and no reason for a full refresh."""
+    try:
+        view_of(inputs)
+    except UnknownColumn as unknown:
+        span = _span_in(query.text, unknown.line or 1, (unknown.column or 1) - 1, unknown.name)
+        problem = f"No table of the query has a column {unknown.name}."
+        remedy = f"did you mean {unknown.close}?" if unknown.close else "correct it"
+        raise FileError("query.unknown_column", problem, remedy, span=span) from unknown
+    except NotIncremental:
+        return

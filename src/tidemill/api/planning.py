@@ -19,6 +19,7 @@ from tidemill.frontends.sql.lineage import losing_parts, missed_inputs
 from tidemill.model import spelled
 from tidemill.model.query import Query, View, through
 from tidemill.model.source import Source
+from tidemill.model.strategy import Refresh
 from tidemill.model.table import SchemaPolicy, Table, schema_changed
 from tidemill.planning import USUAL, Mode, explain, explain_view, plan_step
 from tidemill.planning.notices import NO_FACTS, changed_query, may_miss, missed_changes, rows_will_stay
@@ -89,12 +90,27 @@ def unparsed_queries(workspace: Workspace) -> list[str]:
 
 def kept_warnings(workspace: Workspace, table: Table) -> tuple[str, ...]:
     """That rows will stay which its query, or a view that it reads, no longer returns."""
+    parts = dict.fromkeys(part for query in _queries(workspace, table) for part in losing_parts(query.text))
+    warning = rows_will_stay(table, list(parts))
+    return (warning,) if warning else ()
+
+
+def _queries(workspace: Workspace, table: Table) -> list[Query]:
+    """That of the table, and those of the views in it."""
     if not isinstance(table.producer, Query):
-        return ()
+        return []
     views = workspace.all_views
     read = [views[name.lower()].query for name in through(table.inputs, views) if name.lower() in views]
-    parts = dict.fromkeys(part for query in (table.producer, *read) for part in losing_parts(query.text))
-    warning = rows_will_stay(table, list(parts))
+    return [table.producer, *read]
+
+
+def failing_refresh(workspace: Workspace, table: Table) -> tuple[str, ...]:
+    """That a view will fail in each run after its first one, as its queries show."""
+    if table.strategy.refresh is not Refresh.INCREMENTAL or not table.inputs:
+        return ()
+    from tidemill.planning.refresh import will_fail  # noqa: PLC0415  loads what analyses queries; few projects need it
+
+    warning = will_fail(table, _queries(workspace, table))
     return (warning,) if warning else ()
 
 
@@ -116,7 +132,8 @@ def missed_of(workspace: Workspace, table: Table) -> tuple[str, ...]:
 
 def warnings_of(workspace: Workspace, table: Table) -> tuple[str, ...]:
     """All of a table, run or not: of one that has run, which inputs have changed since, else which may be missed."""
-    kept, missed = kept_warnings(workspace, table), missed_of(workspace, table)
+    kept = (*kept_warnings(workspace, table), *failing_refresh(workspace, table))
+    missed = missed_of(workspace, table)
     if not missed:
         return kept
     snapshot = known_of(table, log_of(table).snapshot())
@@ -216,10 +233,16 @@ def _warned(
     workspace: Workspace, table: Table, ground: Ground, request: Request, catalog: Catalog, busy: set[str]
 ) -> tuple[str, ...]:
     """What its declaration does not see; `busy` are tables that the run may change before it."""
-    kept, missed = kept_warnings(workspace, table), missed_of(workspace, table) if request == USUAL else ()
+    snapshot = ground.snapshots.get(table.name)
+    kept, missed = _foreseen_of(workspace, table, snapshot), missed_of(workspace, table) if request == USUAL else ()
     if not missed:
         return kept
-    return (*kept, *missed_changes(table, missed, ground.snapshots.get(table.name), catalog.version, busy))
+    return (*kept, *missed_changes(table, missed, snapshot, catalog.version, busy))
+
+
+def _foreseen_of(workspace: Workspace, table: Table, snapshot: Snapshot | None) -> tuple[str, ...]:
+    """What its declaration shows; that its later runs will fail only as long as none has."""
+    return (*kept_warnings(workspace, table), *(failing_refresh(workspace, table) if snapshot is None else ()))
 
 
 def checked_ground(workspace: Workspace, request: Request, now: datetime) -> Ground:
@@ -247,4 +270,4 @@ def _foreseen(workspace: Workspace, node: Table | View, ground: Ground, request:
     if isinstance(node, View):
         return ()
     changed = changed_query(node, ground.snapshots.get(node.name), request)
-    return (*changed, *kept_warnings(workspace, node))
+    return (*changed, *_foreseen_of(workspace, node, ground.snapshots.get(node.name)))

@@ -252,7 +252,9 @@ def _is_view(name: str) -> ArgumentError:
 
 
 def unknown_table(name: str, known: Sequence[str]) -> ArgumentError:
-    close = did_you_mean(name, known)
+    """A name without its schema means the table that is called so, in whichever schema."""
+    without_schema = {each.rpartition(".")[2]: each for each in known}
+    close = did_you_mean(name, known) or without_schema.get(did_you_mean(name, without_schema) or "")
     return ArgumentError(
         "table.unknown",
         f"No table {name} is declared.",

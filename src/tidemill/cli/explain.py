@@ -16,6 +16,7 @@ from tidemill.cli.render import Looks
 from tidemill.errors import ArgumentError, Origin
 from tidemill.graphs import MARKS, Shape, branched
 from tidemill.ivm import BlockText
+from tidemill.model.strategy import Refresh
 from tidemill.planning.explanation import NextRun
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _sentences(found: Explanation) -> Iterator[tuple[str, str]]:
     if found.table is None:
         yield "refresh", _refresh(found)
     elif found.prevented and found.next_run not in {NextRun.FULL, NextRun.FAILS}:
-        yield "later", f"full refresh: {found.prevented}"
+        yield "later", f"{'fails' if found.refresh is Refresh.INCREMENTAL else 'full refresh'}: {found.prevented}"
 
 
 def _refresh(found: Explanation) -> str:
@@ -125,15 +126,15 @@ def _changes(each: ExplainedInput) -> str:
         return "not there yet"
     how = f"by {each.read_by}"
     if each.pending:
-        return f"made by this run · {how}"
+        return f"updated by this run · {how}"
     if each.changed is None:
         return how
     if not each.changed:
         return f"none · {how}"
     if each.added is None and each.removed is None:
         return f"changed · {how}"
-    came, went = ("an unknown number" if count is None else f"{count:,}" for count in (each.added, each.removed))
-    return f"at most {came} came, {went} went · {how}"
+    added, removed = ("an unknown number" if count is None else f"{count:,}" for count in (each.added, each.removed))
+    return f"at most {added} added, {removed} removed · {how}"
 
 
 def _rules(each: ExplainedInput) -> str:

@@ -200,7 +200,7 @@ INDENT = "  "
 PLAIN = Looks()
 NOT_KNOWN = "–"  # noqa: RUF001  the mark of what could not be looked at
 _UNDER = 4  # what goes on below a line with a mark
-_CARET = re.compile(r" *│ *\^+ ")
+_CARET = re.compile(r" *│ *(\^+ )?")
 NOTHING_DECLARED = (
     "nothing is declared: write pipelines/*.sql or models/<schema>/*.sql (tidemill init makes an example)"
 )
@@ -239,7 +239,7 @@ def error(problem: TidemillError, *, as_json: bool) -> None:
 
 def _excerpt(problem: TidemillError) -> None:
     """An error in a file; on narrow terminals its remedy stays to the right of its caret."""
-    for line in _red_head(excerpt(problem)).splitlines():
+    for line in _red_head(excerpt(problem, cli.width(err=True))).splitlines():
         caret = _CARET.match(line)
         say(line, err=True, hang=len(caret[0]) if caret else None)
 

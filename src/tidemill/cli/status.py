@@ -292,7 +292,7 @@ def _state(workspace: Workspace, table: Table | View) -> State:
     value = record.reached(table.input_names) if record else None
     return State(
         model_name=workspace.short(table.name),
-        materialization="table" if table.strategy.replaces else "incremental",
+        materialization=_materialization(table),
         strategy=str(table.strategy),
         last_execution_timestamp=record.at if record else None,
         sql_hash=record.sql_hash if record else None,
@@ -301,6 +301,12 @@ def _state(workspace: Workspace, table: Table | View) -> State:
         rows=snapshot.rows if snapshot else None,
         version=snapshot.version if snapshot else None,
     )
+
+
+def _materialization(table: Table) -> str:
+    if table.strategy.refresh is not None:
+        return str(table.strategy)
+    return "table" if table.strategy.replaces else "incremental"
 
 
 def _view_state(workspace: Workspace, view: View) -> State:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from tidemill.formats import FORMATS
 from tidemill.frontends.pipeline.tokens import cut_at_parameters
@@ -91,12 +91,24 @@ def rows_of_join(join: Join, max_shrink: float | None, others: Iterable[str] = (
 
 
 Value = TypeVar("Value")
-Read = tuple["Callable[[object], Value | None]", str]  # takes a value, None where it does not fit; what it must be
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[Value]):
+    """How a value is read: None where it does not fit. `wanted` is what it must be, one of the `words` if any."""
+
+    read: Callable[[object], Value | None]
+    wanted: str
+    words: tuple[str, ...] = ()
 
 
 def _one_of(known: Iterable[str]) -> Read[str]:
     words = tuple(known)
-    return lambda value: str(value).lower() if str(value).lower() in words else None, f"one of {', '.join(words)}"
+
+    def read(value: object) -> str | None:
+        return str(value).lower() if str(value).lower() in words else None
+
+    return Read(read, f"one of {', '.join(words)}", words)
 
 
 def _share(value: object) -> float | None:
@@ -104,10 +116,10 @@ def _share(value: object) -> float | None:
     return float(value) if fits and isinstance(value, int | float) else None
 
 
-TEXT: Read[str] = (lambda value: value if isinstance(value, str) else None, "a text")
-NAMES: Read[tuple[str, ...]] = (as_names, "a name or a list of names")
-_FLAG: Read[bool] = (lambda value: value if isinstance(value, bool) else None, "true or false")
-_COLUMN_OR_FLAG: Read[str | bool] = (
+TEXT: Read[str] = Read(lambda value: value if isinstance(value, str) else None, "a text")
+NAMES: Read[tuple[str, ...]] = Read(as_names, "a name or a list of names")
+_FLAG: Read[bool] = Read(lambda value: value if isinstance(value, bool) else None, "true or false")
+_COLUMN_OR_FLAG: Read[str | bool] = Read(
     lambda value: value if isinstance(value, str | bool) else None,
     "true or the name of a column",
 )
@@ -144,7 +156,7 @@ SETTINGS: Mapping[str, Setting] = {
     "cluster_by": Setting(NAMES, _KEPT, has_columns=True),
     "format": Setting(_one_of(FORMATS), _KEPT),
     "max_shrink": Setting(
-        (_share, "a share from 0 to 1, such as 0.1"),
+        Read(_share, "a share from 0 to 1, such as 0.1"),
         ("table", MATERIALIZED_VIEW, "full_merge", "delete_insert", JOIN),
         of_load=True,
     ),

@@ -44,11 +44,11 @@ parts only: an error of arithmetic that only these raise calls for a full refres
 
 from tidemill.ivm.grouped import Grouped
 from tidemill.ivm.reading import Occurrence
-from tidemill.ivm.refusal import NotIncremental
+from tidemill.ivm.refusal import NotIncremental, UnknownColumn
 from tidemill.ivm.rendering import Names
 from tidemill.ivm.rules import Linear, Local, Telescoped
 from tidemill.ivm.sums import Summed
-from tidemill.ivm.view import BlockText, Rule, ViewQuery, analyse
+from tidemill.ivm.view import BlockText, Rule, ViewQuery, analyse, check_text
 
 __all__ = [
     "BlockText",
@@ -61,6 +61,8 @@ __all__ = [
     "Rule",
     "Summed",
     "Telescoped",
+    "UnknownColumn",
     "ViewQuery",
     "analyse",
+    "check_text",
 ]

@@ -74,9 +74,7 @@ def _check_call(node: exp.Func, own: frozenset[str]) -> None:
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and name not in _SCALARS | _AGGREGATES | own:
         if name in _UNSTEADY:
             raise NotIncremental(f"the result of {name} depends on the order of rows", node, name)
-        raise NotIncremental(
-            f"{name} is no function that is known to give the same from the same arguments", node, name
-        )
+        raise NotIncremental(f"{name} is not known to give the same result for the same arguments", node, name)
     if isinstance(node, _DRIFTING) and not isinstance(node.parent, _LOST_ORDER) and not _in_window(node):
         raise NotIncremental(f"the result of {_spoken(node)} depends on the order of rows", node, _spoken(node))
     if isinstance(node, exp.GroupConcat) and not isinstance(node.parent, exp.WithinGroup):

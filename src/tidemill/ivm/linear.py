@@ -10,7 +10,7 @@ from tidemill.ivm.blocks import SelectBlock, SetBlock, numbers_in, numbers_of
 from tidemill.ivm.refusal import NotIncremental
 
 if TYPE_CHECKING:
-    from tidemill.ivm.blocks import Block, Source
+    from tidemill.ivm.blocks import Block, Source, Test
 
 WEIGHT = "__w"
 
@@ -50,10 +50,16 @@ def _check_select(block: SelectBlock, changed: frozenset[int]) -> None:
         raise NotIncremental("windows need more than the changed rows", block.windows[0])
     for test in block.tests:
         if numbers_in(test.block) & changed:
-            raise NotIncremental("a changed table stands in a subquery", test.node)
+            raise NotIncremental(_of_test(test), test.node)
     source = changed_source(block, changed)
     if is_padded(block, source):
         raise NotIncremental("a changed table stands on the padded side of an outer join", source.node)
+
+
+def _of_test(test: Test) -> str:
+    if isinstance(test.node, exp.In) and isinstance(test.node.parent, exp.Not):
+        return "one NULL in the rows of NOT IN changes its answer for all rows; NOT EXISTS is followed"
+    return "a changed table stands in a subquery"
 
 
 def changed_source(block: SelectBlock, changed: frozenset[int]) -> Source:

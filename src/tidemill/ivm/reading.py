@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
+from tidemill.errors import did_you_mean
 from tidemill.ivm.functions import aggregates_of, check_calls
-from tidemill.ivm.refusal import NotIncremental
+from tidemill.ivm.refusal import NotIncremental, UnknownColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 _REFUSED: Mapping[type[exp.Expr], str] = {
     exp.Limit: "LIMIT keeps only some of the rows",
@@ -51,6 +53,7 @@ _REFUSED_PARTS: tuple[tuple[type[exp.Expr], tuple[str, ...], str], ...] = (
     (exp.SetOperation, ("by_name", "side", "kind", "on"), "set operations BY NAME are not analysed"),
     (exp.Select, ("kind", "operation_modifiers"), "this kind of SELECT is not analysed"),
 )
+_NAMED = re.compile(r"Column '([^']+)'|Unknown column: (\S+)")  # how sqlglot names a column in its errors
 _SOURCE_PLACES = (exp.From, exp.Join)
 _JOIN_SIDES = {"", "LEFT", "RIGHT", "FULL"}
 _JOIN_KINDS = {"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"}
@@ -78,11 +81,7 @@ def read_query(
 
     `own` are functions that the user vouches for, `volatile` columns that may ask the clock and the like.
     """
-    tree = _parse(text)
-    for select in tree.find_all(exp.Select):
-        select.set("hint", None)  # its tables are no places where rows are read
-    _check_constructs(tree)
-    check_calls(tree, own, but=_own_volatile(tree, volatile))
+    tree = read_text(text, own, volatile)
     _put_ctes(tree, {})
     found = _number_tables(tree, columns)
     schema = {occurrence_name(each.number): dict(columns[each.table]) for each in found.values()}
@@ -94,6 +93,16 @@ def read_query(
         _tests_for_semi_joins(select)
     _name_columns(tree)
     return tree, found
+
+
+def read_text(text: str, own: frozenset[str], volatile: frozenset[str]) -> exp.Query:
+    """The tree of a query that can be kept up to date as far as its text shows, whatever its tables are."""
+    tree = _parse(text)
+    for select in tree.find_all(exp.Select):
+        select.set("hint", None)  # its tables are no places where rows are read
+    _check_constructs(tree)
+    check_calls(tree, own, but=_own_volatile(tree, volatile))
+    return tree
 
 
 def _own_volatile(tree: exp.Query, names: frozenset[str]) -> list[exp.Expr]:
@@ -225,13 +234,29 @@ def _check_using(tree: exp.Expr) -> None:
 
 
 def _qualify(tree: exp.Query, schema: Mapping[str, Mapping[str, str]]) -> exp.Query:
+    given = {each.name.lower() for each in tree.find_all(exp.Identifier) if not isinstance(each.parent, exp.Column)}
     try:
         qualified = qualify(tree, schema=dict(schema), dialect="spark")
     except SqlglotError as error:
-        raise NotIncremental(f"its columns are not known: {str(error).splitlines()[0]}") from error
+        raise _unresolved(tree, given | {name for each in schema.values() for name in each}, str(error)) from error
     if not isinstance(qualified, exp.Select | exp.SetOperation):
         raise NotIncremental("it is not one query")
     return qualified
+
+
+def _unresolved(tree: exp.Query, known: Collection[str], said: str) -> NotIncremental:
+    """The column of which nobody knows whose it is; sqlglot names no more than the first one.
+
+    `known` are the names of all columns, and what the query itself gives a name.
+    """
+    found = _NAMED.search(said)
+    name = (found[1] or found[2]) if found else ""
+    columns = [each for each in tree.find_all(exp.Column, bfs=False) if each.name.lower() == name.lower()]
+    if not columns:
+        return NotIncremental(f"its columns are not known: {said.splitlines()[0]}")
+    if name.lower() in known or any(each.table and each.table.lower() not in known for each in columns):
+        return NotIncremental(f"it is not clear which column {name} is", columns[0].this, name)
+    return UnknownColumn(name, did_you_mean(name, known), columns[0].this)
 
 
 def _name_columns(tree: exp.Expr) -> None:

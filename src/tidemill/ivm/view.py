@@ -12,7 +12,7 @@ from tidemill.ivm.blocks import SelectBlock, SetBlock, all_blocks, build, childr
 from tidemill.ivm.exact import drifting
 from tidemill.ivm.grouped import Grouped, grouping_of
 from tidemill.ivm.linear import check_linear, is_linear
-from tidemill.ivm.reading import own_nodes, read_query
+from tidemill.ivm.reading import own_nodes, read_query, read_text
 from tidemill.ivm.refusal import NotIncremental
 from tidemill.ivm.rendering import fill, relation, render
 from tidemill.ivm.rules import Body, Linear, Local, Telescoped
@@ -62,6 +62,12 @@ def analyse(
     _check_collations(occurrences, types)
     shown_names = tuple(each for each in block.names if each in shown)
     return ViewQuery(block, occurrences, types, shown_names, _solid(occurrences, not_null or {}))
+
+
+def check_text(text: str, deterministic: frozenset[str] = frozenset()) -> None:
+    """Raises `NotIncremental` where the query alone shows that it can never be kept up to date by changes."""
+    own, shown = (frozenset(each.lower() for each in names) for names in (deterministic, volatile_columns(text)))
+    read_text(text, own, shown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,6 +253,12 @@ def _kind_of_select(block: SelectBlock) -> tuple[str, str]:
 
 
 def _short(node: exp.Expr) -> str:
-    """Without the aliases of tables."""
-    plain = node.copy().transform(lambda each: exp.column(each.name) if isinstance(each, exp.Column) else each)
-    return plain.sql(dialect="spark")
+    """As people read it."""
+    return node.copy().transform(_shortened).sql(dialect="spark")
+
+
+def _shortened(node: exp.Expr) -> exp.Expr:
+    """Columns without their tables, and queries inside only as that: they are blocks of their own."""
+    if isinstance(node, exp.Column):
+        return exp.column(node.name)
+    return exp.Var(this="…") if isinstance(node, exp.Select | exp.SetOperation) else node

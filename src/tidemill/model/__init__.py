@@ -193,8 +193,10 @@ class Span:
 
 
 Error = TypeVar("Error", bound=TidemillError)
-_WIDEST = 110
+_WIDEST = 112
+_NARROWEST = 40
 _KEPT_LEFT = 30
+_BESIDE = 40  # of a remedy; with less room it would be a column of single words
 
 
 class FileError(ArgumentError):
@@ -272,24 +274,24 @@ def in_order(errors: Iterable[Error]) -> list[Error]:
     return sorted(once.values(), key=place)
 
 
-def excerpt(error: TidemillError) -> str:
-    """The error as a terminal shows it: code, problem, place, the line with a caret, and the remedy beside it."""
+def excerpt(error: TidemillError, columns: int | None = None) -> str:
+    """The error as a terminal shows it: code, problem, place, the line with a caret, and the remedy beside it.
+
+    On a terminal of so many columns the line is cut to fit, and a remedy for which no room is left stands below.
+    """
     head = f"error[{error.code}] {error.problem}"
     place = [f"  {error.origin}"] if error.origin else []
     if not isinstance(error, FileError) or error.origin is None:
         return "\n".join([head, *place, f"  {error.remedy}"])
-    line, before = _cropped(error.line, (error.origin.column or 1) - 1)
     number = str(error.origin.line)
     gutter = f"    {' ' * len(number)} │ "
+    room = _WIDEST if columns is None else min(_WIDEST, max(_NARROWEST, columns - len(gutter)))
+    line, before = _cropped(error.line, (error.origin.column or 1) - 1, room)
     marks = "^" * min(error.width, max(1, len(line) - before))
-    return "\n".join(
-        [
-            head,
-            *place,
-            f"    {number} │ {line.replace(chr(9), ' ')}".rstrip(),
-            f"{gutter}{' ' * cells(line[:before])}{marks} {error.remedy}",
-        ]
-    )
+    caret = f"{gutter}{' ' * cells(line[:before])}{marks}"
+    beside = columns is None or columns - len(caret) > min(len(error.remedy), _BESIDE)
+    remedy = [f"{caret} {error.remedy}"] if beside else [caret, f"{gutter}{error.remedy}"]
+    return "\n".join([head, *place, f"    {number} │ {line.replace(chr(9), ' ')}".rstrip(), *remedy])
 
 
 def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -303,14 +305,15 @@ def _inside(sentence: str) -> str:
     return (sentence[:1].lower() + sentence[1:]).removesuffix(".")
 
 
-def _cropped(line: str, column: int) -> tuple[str, int]:
+def _cropped(line: str, column: int, room: int) -> tuple[str, int]:
     """A line that fits a terminal, and where the column is in it."""
-    if len(line) <= _WIDEST:
+    if len(line) <= room:
         return line, column
-    first = max(0, min(column - _KEPT_LEFT, len(line) - _WIDEST))
-    shown = line[first : first + _WIDEST]
+    kept = room - 2  # an ellipsis on either side
+    first = max(0, min(column - _KEPT_LEFT, len(line) - kept))
+    shown = line[first : first + kept]
     left = "…" if first else ""
-    right = "…" if first + _WIDEST < len(line) else ""
+    right = "…" if first + kept < len(line) else ""
     return f"{left}{shown}{right}", column - first + len(left)
 
 

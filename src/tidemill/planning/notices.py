@@ -307,7 +307,7 @@ def _remedy(table: Table) -> str:
         f"rebuild them ({table.command} --full-refresh)" if table.reset_allowed else f"run {table.command} --start …"
     )
     some = ", read them again from a time on (--start)" if table.reset_allowed else ""
-    return f"{rebuild}{some}, or use a strategy without a time column"
+    return f"{rebuild}{some}, or make it a materialized view, which follows all of its inputs"
 
 
 def _have(names: Sequence[str]) -> str:

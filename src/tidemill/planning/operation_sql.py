@@ -11,7 +11,17 @@ from tidemill.model import of, quote, spelled
 from tidemill.model.cursor import Duration
 from tidemill.model.join import JoinType
 from tidemill.model.source import Loads, common_cursor, strategy_of
-from tidemill.model.strategy import Append, DeleteInsert, Merge, MergeStrategy, Replace, Strategy, one_predicate
+from tidemill.model.strategy import (
+    Append,
+    DeleteInsert,
+    MaterializedView,
+    Merge,
+    MergeStrategy,
+    Refresh,
+    Replace,
+    Strategy,
+    one_predicate,
+)
 from tidemill.planning.windows import NOT_READ_YET
 
 if TYPE_CHECKING:
@@ -83,6 +93,17 @@ def _(strategy: Replace, entering: Entering) -> Written:
     return Written(
         f"INSERT OVERWRITE {entering.name}\nSELECT * FROM {CHANGE}", (*notes, *_shrinks(strategy.max_shrink))
     )
+
+
+@written.register(MaterializedView)
+def _(strategy: MaterializedView, entering: Entering) -> Written:
+    whole = written.dispatch(Replace)(strategy, entering)
+    if strategy.refresh is Refresh.FULL:
+        return whole
+    is_auto = strategy.refresh is Refresh.AUTO
+    which = "this is a full refresh; an incremental one" if is_auto else "an incremental refresh"
+    note = f"{which} computes only the rows that depend on what changed: tidemill explain {entering.name} shows how"
+    return Written(whole.sql, (note, *whole.notes))
 
 
 @written.register(DeleteInsert)

@@ -6,14 +6,14 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse
+from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse, check_text
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.costs import changed_rows, why_whole
-from tidemill.planning.windows import FIRST_RUN
+from tidemill.planning.windows import BY_LOGS, FIRST_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from tidemill.errors import Origin
     from tidemill.formats.port import InputChanges
@@ -123,7 +123,7 @@ def plan_refresh(
     if table.strategy.refresh is Refresh.FULL:
         return RefreshPlan(f"full refresh: {_DECLARED_FULL}", inputs, _DECLARED_FULL)
     if inputs is None:
-        return RefreshPlan("what has changed in its inputs is read, where their logs say")
+        return RefreshPlan(BY_LOGS)
     if unsafe is not None:
         return _whole(table, inputs, unsafe, table.origin)
     try:
@@ -204,6 +204,29 @@ def check_declaration(table: Table) -> None:
         check_repeatable(table.producer)
 
 
+def will_fail(table: Table, read: Iterable[Query]) -> str | None:
+    """That runs after the first one have to fail, as they must not read everything; `read` are the queries of the
+    view and of the views in it.
+    """
+    found = _prevented(table, read)
+    again = "change the query, or leave refresh = incremental out"
+    return f"{table.name}: runs after the first one will fail: {found}; {again}" if found else None
+
+
+def _prevented(table: Table, read: Iterable[Query]) -> str | None:
+    """What can be known without its inputs, and where that stands."""
+    for query in read:
+        try:
+            check_text(query.text)
+        except NotIncremental as why:
+            return f"{why.reason} · {place_in(query, why)}"
+    try:
+        check_declaration(table)
+    except NotIncremental as why:
+        return f"{why.reason} · {table.origin}"
+    return None
+
+
 def check_repeatable(query: Query) -> None:
     """`NotIncremental` where the query gives other rows over the same inputs."""
     if query.parameters:
@@ -261,9 +284,14 @@ def place_of(query: Producer | None, inputs: ViewInputs, why: NotIncremental) ->
     """Where in a file stands what prevents it; the beginning of the query where that has no single place."""
     if not isinstance(query, Query):
         return None
-    if why.line is None or inputs.text != query.text:  # with views inside it is a text of ours
+    if inputs.text != query.text:  # with views inside it is a text of ours
         return query.origin
-    return query.at(why.line, (why.column or 1) - 1, why.word or "")
+    return place_in(query, why)
+
+
+def place_in(query: Query, why: NotIncremental) -> Origin | None:
+    """The same in the text of the query alone."""
+    return query.at(why.line, (why.column or 1) - 1, why.word or "") if why.line else query.origin
 
 
 def recorded_versions(record: Record | None, name: str) -> Mapping[str, str]:

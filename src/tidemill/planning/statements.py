@@ -12,12 +12,13 @@ from tidemill.model.function import Function
 from tidemill.model.join import Join
 from tidemill.model.query import DATABASE_KINDS, Query
 from tidemill.model.source import Loaded, Loads
+from tidemill.model.strategy import Refresh
 from tidemill.planning import USUAL, plan_step, reason_of_whole
 from tidemill.planning.notices import NO_FACTS, WATERMARK, Facts, Placeholder, cursor_kind, open_window, unfilled_window
 from tidemill.planning.operation_sql import END, NOTES, START, Entering, LoadStatements, created, join_query, written
 from tidemill.planning.refusals import missing_variables
 from tidemill.planning.starts import finding_rows_without_time, literals_of, start_variable, strategy_of, window_for
-from tidemill.planning.windows import known_of, lookback_text
+from tidemill.planning.windows import BY_LOGS, known_of, lookback_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,8 +126,14 @@ class _Statements:
             return self._after_the_first(window)
         plan = plan_step(self.table, self.snapshot, USUAL, self.given, self.now, Facts(columns=self._columns()))
         hypothetical = self.snapshot is None and not self.table.function
-        reason = reason_of_whole(self.table, self.given) if hypothetical else plan.reason
+        reason = self._reason_after_the_first() if hypothetical else plan.reason
         return reason, plan.window, plan.notes
+
+    def _reason_after_the_first(self) -> str:
+        refresh = self.table.strategy.refresh
+        if refresh is None or refresh is Refresh.FULL:
+            return reason_of_whole(self.table, self.given)
+        return BY_LOGS
 
     def _after_the_first(self, window: Window) -> tuple[str, WindowPlan, tuple[str, ...]]:
         """The run after the first one, whose watermark nobody knows."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tidemill.planning import Part
 
 FIRST_RUN = "first run"
+BY_LOGS = "what has changed in its inputs is read, where their logs say"
 EVERYTHING = "everything is read, and only what differs is written"
 NOT_READ_YET = "not read yet: everything is read"  # one of several sources
 FROM_ITS_DAY = ", from the beginning of that day"

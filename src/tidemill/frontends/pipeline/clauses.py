@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidemill.model.strategy import Strategy
 
 VIEW_STATEMENT = "CREATE MATERIALIZED VIEW"
+QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 STATEMENT_WORDS = ("SET", "INCLUDE", "SOURCE", "LOAD", "CREATE", "EXPORT", "IF")
 _BLOCK = {"ELSE", "ELSEIF"}
 _MISSING_SEMICOLON = ("language.missing_semicolon", "this statement does not end", "write ; here")
@@ -310,8 +311,8 @@ def read_source_params(given: JsonObject, by_clause: str | None) -> dict[str, An
 
 
 def _read(given: JsonObject, name: str, how: Read[Value]) -> Value:
-    read, wanted = how
-    value = read(given.values[name])
+    value = how.read(given.values[name])
     if value is None:
-        raise FileError("language.bad_option", f"{name} must be {wanted}", "correct it", span=given.place(name))
+        remedy = suggestion(str(given.values[name]), how.words, "correct it")
+        raise FileError("language.bad_option", f"{name} must be {how.wanted}", remedy, span=given.place(name))
     return value

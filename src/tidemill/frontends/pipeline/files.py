@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.frontends.pipeline.clauses import STATEMENT_WORDS, starts_statement
+from tidemill.frontends.pipeline.clauses import QUERY_WORDS, STATEMENT_WORDS, starts_statement
 from tidemill.frontends.pipeline.declarations import DeclarationCollector, Locations, Names
 from tidemill.frontends.pipeline.grammar import STATEMENTS, read_include, read_set
 from tidemill.frontends.pipeline.reader import CutShortError, TokenReader
@@ -308,6 +308,9 @@ class FileReader:
 
 
 def _unknown_statement(token: Token) -> tuple[str, str, str]:
+    if token.upper in QUERY_WORDS:
+        remedy = "write CREATE TABLE name AS before a query"
+        return "language.unknown_statement", "a query alone is no statement", remedy
     remedy = suggestion(token.raw, STATEMENT_WORDS, f"statements start with {', '.join(STATEMENT_WORDS)}")
     return "language.unknown_statement", f"no statement starts with {token.raw}", remedy
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.errors import did_you_mean
 from tidemill.frontends.joins import read_join_statement, refuse_mode
 from tidemill.frontends.pipeline.clauses import (
     CLAUSES,
     EXPORT_MODES,
     LOAD_MODES,
+    QUERY_WORDS,
     TABLE_MODES,
     VIEW_STATEMENT,
     export_end,
@@ -34,7 +36,14 @@ if TYPE_CHECKING:
     from tidemill.frontends.pipeline.reader import JsonObject, Named, TokenReader
     from tidemill.model.cursor import Duration
 
-_QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+_CREATED = ("TABLE", "MATERIALIZED")
+# clauses of other systems' CREATE
+_OPTIONS_ELSEWHERE = {
+    "CLUSTER": "cluster_by",
+    "PARTITIONED": "partition_by",
+    "COMMENT": "description",
+    "REFRESH": "refresh",
+}
 _FILES_WITHOUT_MERGE = {"csv", "json", "orc", "text", "avro", "xml"}
 
 
@@ -84,7 +93,7 @@ def read_create_table(reader: TokenReader, names: Names, into: DeclarationCollec
     if reader.take("MATERIALIZED"):
         _read_materialized_view(reader, names, into, origin)
         return
-    reader.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …; or CREATE MATERIALIZED VIEW name AS SELECT …;")
+    _expect_table(reader)
     table = _declared_table(reader, names.declare_table, "CREATE TABLE", "write CREATE TABLE daily AS SELECT …;")
     mode, given = read_mode_and_options(reader, "CREATE TABLE", TABLE_MODES)
     options = _options(given, "CREATE TABLE")
@@ -97,6 +106,13 @@ def read_create_table(reader: TokenReader, names: Names, into: DeclarationCollec
     query = reader.query(query_end(reader))
     reader.end()
     into.add_table(table.text, mode, options, query_of(query.text, query.span.origin), origin)
+
+
+def _expect_table(reader: TokenReader) -> None:
+    token = reader.token
+    if token is not None and token.kind is Kind.WORD and did_you_mean(token.raw, _CREATED) == "MATERIALIZED":
+        reader.fail_here("CREATE needs TABLE or MATERIALIZED VIEW", "did you mean MATERIALIZED?")
+    reader.expect("TABLE", "CREATE", "CREATE TABLE name AS SELECT …; or CREATE MATERIALIZED VIEW name AS SELECT …;")
 
 
 def _read_materialized_view(reader: TokenReader, names: Names, into: DeclarationCollector, origin: Origin) -> None:
@@ -189,6 +205,10 @@ def _expect_as(reader: TokenReader, statement: str, clauses: tuple[str, ...]) ->
         return
     token = reader.token
     remedy = "write AS and a query"
+    first = token.raw.upper().split()[0] if token is not None else ""  # "CLUSTER BY" is one token
+    if first in _OPTIONS_ELSEWHERE:
+        remedy = f'it is an option: OPTIONS {{ "{_OPTIONS_ELSEWHERE[first]}": … }}'
+        reader.fail_here(f"{statement} has no clause {first}", remedy)
     if token is not None and token.kind is Kind.WORD:
         remedy = suggestion(token.raw, (*clauses, "AS"), remedy)
     reader.fail_here(f"{statement} needs AS and a query", remedy)
@@ -200,8 +220,8 @@ def expect_query(reader: TokenReader, after: str) -> None:
         reader.fail_here(f"{after} needs a query", "write SELECT …")
     if template := template_in(reader.lexed.text, [token]):
         raise template
-    if token.upper not in _QUERY_WORDS and token.raw != "(" and "${" not in token.raw:
-        remedy = suggestion(token.raw, _QUERY_WORDS, f"a query starts with {', '.join(_QUERY_WORDS)} or (")
+    if token.upper not in QUERY_WORDS and token.raw != "(" and "${" not in token.raw:
+        remedy = suggestion(token.raw, QUERY_WORDS, f"a query starts with {', '.join(QUERY_WORDS)} or (")
         reader.fail(token, "language.not_a_query", f"no query starts with {token.raw}", remedy)
 
 
