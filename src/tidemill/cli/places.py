@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tidemill.api.tables import Upkeep
     from tidemill.api.workspace import Workspace
-    from tidemill.formats.base import OnSpark
+    from tidemill.formats.base import Follower, OnSpark
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.table import Table
 
@@ -94,6 +94,15 @@ def _workspace(profile: str | None = None) -> Workspace:
 def promised_here(path: str, profile: str | None = None) -> bool:
     """Whether the project of the current folder promises that no other process writes to the table at a path."""
     return find_project() is not None and _settings(profile).warehouse.has_one_writer(path)
+
+
+def followers(path: str) -> tuple[Follower, ...]:
+    """The views of the project of the current folder that have yet to follow changes of the table at a path."""
+    if find_project() is None:
+        return ()
+    from tidemill.api.following import followers_of  # noqa: PLC0415  as above
+
+    return followers_of(_workspace(), path)
 
 
 def is_path(table: str) -> bool:
