@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from click.testing import Result
+    from pyspark.sql import SparkSession
 
 DAY = 86_400_000
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
@@ -221,3 +222,15 @@ def test_vacuum_removes_nothing_that_a_view_has_yet_to_follow(shop: Shop) -> Non
         'run -s big_ones; or retain files for longer: --retain "10 days". Nothing was removed.'
     )
     assert len(list(shop.orders.glob("*.parquet"))) == 2
+
+
+def test_vacuum_removes_what_no_view_needs(shop: Shop, spark: SparkSession) -> None:
+    """Once the view has followed, or where it would be computed whole anyway; and a dry run may always be asked."""
+    del spark
+    delete(shop.table)
+    shop.age(9, 0, 1)
+    assert "1 file" in shop.call("vacuum", "lake/orders", "--dry-run").output
+    asked = ("vacuum", "lake/orders", "--retain", "20 days")
+    assert "nothing to remove" in shop.call(*asked).output
+    shop.refreshed()
+    assert "1 file" in shop.call("vacuum", "lake/orders").output

@@ -162,6 +162,12 @@ class Outside:
         files = in_place(self.source)
         return files.place if files and files.is_table else None
 
+    @property
+    def place(self) -> str | None:
+        """Where it is, if it is a table with a log, of whatever format."""
+        files = in_place(self.source)
+        return files.paths[0] if files and (files.is_table or files.is_kept) else None
+
     def version(self) -> str | None:
         """Differs whenever its rows may; None where that cannot be known."""
         return self._connector.version()
@@ -304,7 +310,7 @@ class Catalog:
         key = self.naming.key(name)
         if key in self.views:
             return None
-        return self.outside[key].table_path if key in self.outside else self.path_of(key)
+        return self.outside[key].place if key in self.outside else self.path_of(key)
 
     def table_path(self, name: str) -> str | None:
         """Where a table is that queries can read by its path; None for all else."""
