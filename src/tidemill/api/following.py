@@ -13,7 +13,7 @@ from tidemill.execution.pins import version_in
 from tidemill.execution.producers import source_of
 from tidemill.execution.query_source import ViewSource
 from tidemill.formats.base import Follower
-from tidemill.formats.registry import log_at, log_of
+from tidemill.formats.registry import log_of
 from tidemill.model import absolute
 from tidemill.model.strategy import Refresh
 from tidemill.planning.refresh import plan_refresh, recorded_versions
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tidemill.api.workspace import Workspace
     from tidemill.execution.catalog import Catalog
+    from tidemill.execution.pins import VersionLog
     from tidemill.formats.port import HistoryEnd
     from tidemill.model.table import Table
     from tidemill.planning.refresh import RefreshPlan
@@ -77,25 +78,27 @@ class _Input:
     path: str
     version: int
     content: str
+    log: VersionLog
 
     def is_due(self, now: datetime) -> bool:
         """Whether something of what says its changes is gone, or may soon be."""
         if self.end(now) is not None:
             return True
-        changes = log_at(self.path).changes_since(self.version, content=self.content)
+        changes = self.log.changes_since(self.version, content=self.content)
         return changes.gone or changes.unreadable is not None
 
     def end(self, now: datetime) -> HistoryEnd | None:
-        return log_at(self.path).history_end(self.version, now)
+        return self.log.history_end(self.version, now)
 
 
 def _inputs(table: Table, catalog: Catalog) -> Iterator[_Input]:
     """Those of a view whose versions its record names."""
     snapshot = log_of(table).snapshot()
     for name, content in recorded_versions(snapshot.record if snapshot else None, table.input).items():
-        version, path = version_in(content), catalog.place(name)
-        if version is not None and path is not None and log_at(path).version() > version:
-            yield _Input(name, path, version, content)
+        version, place = version_in(content), catalog.place(name)
+        log = place.look()[0] if place and version is not None else None
+        if place and log and version is not None and log.version() > version:
+            yield _Input(name, place.path, version, content, log)
 
 
 def _notices(table: Table, catalog: Catalog, now: datetime) -> tuple[HistoryNotice, ...]:

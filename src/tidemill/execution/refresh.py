@@ -44,7 +44,7 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     plan, guard = _guarded(attempt, source, plan, facts)
     refresh = _accepted(plan)
     gathered = refresh_by_changes(attempt, source, plan) if refresh.rule else _refresh_whole(attempt, plan, refresh)
-    if moved := source.release_moved():
+    if moved := source.release_moved(by_changes=refresh.rule is not None):
         raise Conflict(f"{moved} was changed while {attempt.table.name} read it")
     assert gathered.refreshed is not None  # noqa: S101  of a view
     return replace(gathered, refreshed=replace(gathered.refreshed, guard=guard))
