@@ -1,4 +1,4 @@
-"""Views over folders of Parquet files of others: by the files that came, as long as those of before are as they were."""
+"""Views over folders of Parquet files: by the files that came, as long as those of before are as they were."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from delta_rows import delta_rows
 
 import tidemill
-from tidemill.sources.files.versions import FilesLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +28,6 @@ path = "data/events"
 [sources.users]
 type = "parquet"
 path = "data/users/*.parquet"
-[sources.days]
-type = "parquet"
-path = "data/days"
 """
 VIEWS = {
     "big": "SELECT id, v FROM landing.events WHERE v > 1",
