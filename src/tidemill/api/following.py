@@ -62,7 +62,7 @@ def followers_of(workspace: Workspace, path: str) -> tuple[Follower, ...]:
     for table in _views(workspace):
         versions = [each.version for each in _inputs(table, catalog) if absolute(each.path) == absolute(path)]
         if versions and _refresh(table, catalog).rule is not None:
-            found.append(Follower(workspace.short(table.name), min(versions)))
+            found.append(Follower(workspace.short(table.name), min(versions), workspace.command("run")))
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,7 +13,7 @@ from tidemill.cli import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
 from tidemill.model import absolute
-from tidemill.model.project import SparkSettings, find_project, is_project
+from tidemill.model.project import SparkSettings, files_alone, find_project, is_project
 from tidemill.spark.errors import translated
 
 if TYPE_CHECKING:
@@ -97,12 +98,23 @@ def promised_here(path: str, profile: str | None = None) -> bool:
 
 
 def followers(path: str) -> tuple[Follower, ...]:
-    """The views of the project of the current folder that have yet to follow changes of the table at a path."""
-    if find_project() is None:
-        return ()
-    from tidemill.api.following import followers_of  # noqa: PLC0415  as above
+    """The views declared in the current folder that have yet to follow changes of the table at a path."""
+    from tidemill.api.following import followers_of  # noqa: PLC0415  a path needs none, and the front ends take time
 
-    return followers_of(_workspace(), path)
+    return tuple(each for workspace in _workspaces() for each in followers_of(workspace, path))
+
+
+def _workspaces() -> list[Workspace]:
+    """The project of the current folder; without one the pipelines that are there, as far as they are right."""
+    from tidemill.api.workspace import Workspace  # noqa: PLC0415  as above
+
+    if find_project() is not None:
+        return [_workspace()]
+    found = []
+    for file in files_alone(Path.cwd()):
+        with suppress(TidemillError):
+            found += [Workspace.load(file)] if file.suffix == ".sql" else []
+    return found
 
 
 def is_path(table: str) -> bool:

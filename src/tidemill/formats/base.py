@@ -334,10 +334,11 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A view, as its users call it, that has yet to follow a table from a version on."""
+    """A view, as its users call it, that has yet to follow a table from a version on; `run` is the command for that."""
 
     view: str
     version: int
+    run: str
 
 
 @dataclass(frozen=True, slots=True)

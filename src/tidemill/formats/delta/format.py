@@ -120,11 +120,12 @@ def _check_followed(log: DeltaLog, asked: VacuumRequest, length: timedelta) -> N
     versions = " and ".join(f"{each.view} from version {each.version} on" for each in needed)
     days = math.ceil((now - min(needed.values())) / timedelta(days=1))
     has, names = "has" if len(needed) == 1 else "have", ",".join(each.view for each in needed)
+    run = next(iter(needed)).run
     raise ArgumentError(
         "vacuum.followed",
         f"{versions} {has} yet to follow the changes of {log.path}, and files would be removed that these are read "
         "from: the next run would have to compute all rows.",
-        f"Run first: tidemill run -s {names}; or retain files for longer: "
+        f"Run first: {run} -s {names}; or retain files for longer: "
         f'--retain "{days} day{"" if days == 1 else "s"}". Nothing was removed.',
     )
 
