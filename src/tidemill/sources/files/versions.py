@@ -63,11 +63,7 @@ class FilesLog:
         self.path = source.paths[0]
         self.source = source
         self._found = source.listed_now
-
-    @cached_property
-    def files(self) -> list[tuple[Root, fs.FileInfo]]:
-        """In the order in which they were written."""
-        return sorted(self._found.placed, key=lambda placed: (placed[1].mtime_ns or 0, str(placed[1].path)))
+        self.files = sorted(self._found.placed, key=_in_time)
 
     def snapshot(self) -> Snapshot | None:
         """None where there are no files, or more than can be looked at, or rows that depend on more than files."""
@@ -170,6 +166,11 @@ class FilesLog:
         for _, file in self.files[:count]:
             seen.update(f"{file.path}\0{file.size}\0{file.mtime_ns}\n".encode())
         return seen.hexdigest()[:32]
+
+
+def _in_time(placed: tuple[Root, fs.FileInfo]) -> tuple[int, str]:
+    """The order in which files were written."""
+    return placed[1].mtime_ns or 0, str(placed[1].path)
 
 
 def _footer(placed: tuple[Root, fs.FileInfo]) -> pq.FileMetaData:
