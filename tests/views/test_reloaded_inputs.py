@@ -58,7 +58,7 @@ def test_a_rule_that_takes_an_input_as_it_was_is_not_used_where_its_old_files_ar
     step = lake.run()["wide"]
     lake.check(step, "full")
     assert step.refresh["reason"] == (
-        "full refresh: customers: version 1 is no longer there (kept for 7 days); set "
+        "full refresh: products: version 1 is no longer there (kept for 7 days); set "
         "delta.deletedFileRetentionDuration, or run more often"
     )
     for name in ("customers", "products"):

@@ -147,9 +147,9 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     try:
         view = view_of(inputs)
         rules = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))
-        rule = _readable_rule(rules, inputs)
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
+    rule = _readable_rule(rules, inputs)
     if inputs.own is not None and not rule.on:
         raise NotIncremental(f"{_DISTURBED}, and no key tells which of them to compute again")
     if table.strategy.refresh is Refresh.AUTO:

@@ -167,7 +167,7 @@ class CommitRange:
     @cached_property
     def how(self) -> RowsBy:
         """The feed has updated rows alone where a file was rewritten. It has to be on all the time."""
-        is_same = len({each.schema for each in self.layouts}) == 1
+        is_same = len({(each.table_id, each.schema) for each in self.layouts}) == 1
         return RowsBy.FEED if is_same and all(each.is_fed for each in self.layouts) else RowsBy.FILES
 
     @cached_property
@@ -224,7 +224,7 @@ class CommitRange:
         first = self.log.commit(self.since)
         if first is None:
             raise _cleaned_up(self.log, self.since)
-        if content != content_of(self.layout.table_id, self.since, first.id):
+        if content != content_of(self.layouts[0].table_id, self.since, first.id):
             raise UnknownChanges(
                 f"another table is at its path by now, or an older copy of it: version {self.since} differs"
             )
@@ -234,8 +234,6 @@ class CommitRange:
         if unknown := sorted(last.features - OF_FILES - _OF_THE_LOG):
             raise UnknownChanges(f"it has a table feature that Tidemill does not know ({', '.join(unknown)})")
         for each in self.layouts:
-            if each.table_id != last.table_id:
-                raise UnknownChanges("it was replaced by another table")
             if each.partition_by != last.partition_by:
                 raise UnknownChanges("it was partitioned by other columns")
             check_columns(each.fields, last.fields, columns)

@@ -147,7 +147,7 @@ class FilesLog:
             return list(pool.map(_footer, self.files))
         return None  # Spark says what is wrong with a file
 
-    @property
+    @cached_property
     def _schemas(self) -> list[pa.Schema] | None:
         return None if self._footers is None else [each.schema.to_arrow_schema() for each in self._footers]
 
