@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tidemill.errors import TableError
+from tidemill.formats.delta.kept import first_removal
 from tidemill.formats.delta.store import DeltaStore
 from tidemill.formats.port import WEIGHT, RowsBy
 from tidemill.model import local_path
@@ -131,6 +133,25 @@ def test_row_changes_add_up_to_the_difference_of_any_two_versions(table: Watched
     last = table.version
     for since, until in ((1, last), (1, last - 1), (3, 10), (2, 9)):
         table.check(since, until)
+    check_removals(table)
+
+
+def check_removals(table: Watched) -> None:
+    """What the log says of files that a vacuum may take is what a vacuum takes; a restore may bring some again."""
+    copy = table.path.with_name("vacuumed")
+    shutil.copytree(table.path, copy)
+    vacuumed = DeltaStore(str(copy))
+    vacuumed.vacuum(table.spark, 0)
+    needed = {
+        since: first_removal(vacuumed.log, since, datetime.now(UTC)) is not None for since in range(table.version + 1)
+    }
+    gone = {since: vacuumed.log.changes_since(since).gone for since in needed}
+    assert [since for since in needed if gone[since] and not needed[since]] == []
+    restored = next(commit.version for commit in table.store.log.commits() if commit.operation == "RESTORE")
+    assert {since: needed[since] for since in needed if since >= restored} == {
+        since: gone[since] for since in gone if since >= restored
+    }
+    assert len(set(gone.values())) == 2
 
 
 def delta_rs(path: Path) -> deltalake.DeltaTable:

@@ -12,7 +12,7 @@ import click
 from tidemill.api import beside
 from tidemill.api.logs import missing
 from tidemill.cli import columns, examples, output, profiled, render, single_writer
-from tidemill.cli.places import known_path, on_spark, placed, upkeep
+from tidemill.cli.places import followers, known_path, on_spark, placed, upkeep
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import VacuumRequest
 from tidemill.formats.registry import kept_format
@@ -226,8 +226,12 @@ def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone:
     Of a Delta table these are files that were replaced, or that failed writes have left, longer ago than the retention:
     versions that ended before it can then no longer be read or restored. Of a Parquet dataset they are the files that
     interrupted runs have staged and never committed; that needs no Spark. Files of runs that are still at work stay.
+
+    Files that a materialized view of the project of this folder needs to follow TARGET are not removed: the error
+    says which view has to be run first.
     """
-    place, asked = placed(target, alone=alone), VacuumRequest(duration(retain) if retain else None, confirm, dry_run)
+    place = placed(target, alone=alone)
+    asked = VacuumRequest(duration(retain) if retain else None, confirm, dry_run, partial(followers, place.path))
     spark = on_spark(f"vacuuming {target}", quiet=not out.lines)
     done = _format_of(place).vacuum(absolute(place.path), asked, spark, single_writer=place.single_writer)
     _report(target, done, done.facts, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,7 +13,7 @@ from tidemill.cli import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
 from tidemill.formats.registry import log_at
 from tidemill.model import absolute
-from tidemill.model.project import SparkSettings, find_project, is_project
+from tidemill.model.project import SparkSettings, files_alone, find_project, is_project
 from tidemill.spark.errors import translated
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from tidemill.api.tables import Upkeep
     from tidemill.api.workspace import Workspace
-    from tidemill.formats.base import OnSpark
+    from tidemill.formats.base import Follower, OnSpark
     from tidemill.frontends.project import ProjectSettings
     from tidemill.model.table import Table
 
@@ -94,6 +95,26 @@ def _workspace(profile: str | None = None) -> Workspace:
 def promised_here(path: str, profile: str | None = None) -> bool:
     """Whether the project of the current folder promises that no other process writes to the table at a path."""
     return find_project() is not None and _settings(profile).warehouse.has_one_writer(path)
+
+
+def followers(path: str) -> tuple[Follower, ...]:
+    """The views declared in the current folder that have yet to follow changes of the table at a path."""
+    from tidemill.api.following import followers_of  # noqa: PLC0415  a path needs none, and the front ends take time
+
+    return tuple(each for workspace in _workspaces() for each in followers_of(workspace, path))
+
+
+def _workspaces() -> list[Workspace]:
+    """The project of the current folder; without one the pipelines that are there, as far as they are right."""
+    from tidemill.api.workspace import Workspace  # noqa: PLC0415  as above
+
+    if find_project() is not None:
+        return [_workspace()]
+    found = []
+    for file in files_alone(Path.cwd()):
+        with suppress(TidemillError):
+            found += [Workspace.load(file)] if file.suffix == ".sql" else []
+    return found
 
 
 def is_path(table: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidemill.api.following import HistoryNotice, history_notices
 from tidemill.cli import examples, output, render
 from tidemill.cli.projects import on_project, target_and_tables, variables
 from tidemill.cli.render import Looks
@@ -81,7 +83,8 @@ class Status:
     """One table as its log and the ledger know it; of a view, its record.
 
     `changed_at` is the time of the commit by which its rows last changed. `expectations` have, for the last commit, how
-    many rows that were fetched did not meet each.
+    many rows that were fetched did not meet each. `history` is of a materialized view: inputs whose changes it can soon
+    no longer follow.
     """
 
     table: str
@@ -99,6 +102,7 @@ class Status:
     last_error: str | None
     saved: Saved | None
     expectations: Mapping[str, int] = field(default_factory=dict)
+    history: tuple[HistoryNotice, ...] = ()
 
 
 @click.command(
@@ -110,10 +114,16 @@ class Status:
 @on_project
 @output
 def status(workspace: Workspace, out: Output) -> None:
-    """Show what is known of every declared table and view: from its own log and from the ledger. Starts no Spark."""
+    """Show what is known of every declared table and view: from its own log and from the ledger. Starts no Spark.
+
+    A materialized view is marked where the history of an input ends soon that its next run needs.
+    """
     ledger = Ledger(ledger_file(workspace.project.folder))
     runs = past_runs(workspace.project.folder, 1, "run")
-    found = [_status(table, ledger) for table in workspace.tables_and_views]
+    ending = history_notices(workspace)
+    found = [
+        replace(_status(table, ledger), history=ending.get(table.name, ())) for table in workspace.tables_and_views
+    ]
     data = [asdict(each) | {"table": workspace.short(each.table)} for each in found]
     document = {"project": workspace.project.name, "last_run": _run_data(runs), "tables": data}
     out.result(document, partial(_show_status, workspace, found, runs))
@@ -204,6 +214,22 @@ def _explain(each: Status, workspace: Workspace) -> None:
         render.failed(name, f"failed: {each.last_error or 'the ledger has no reason'}")
     elif each.last_status == "interrupted":
         render.judged("!", f"{name}  interrupted: nothing is half written, {workspace.command('run')} takes it up")
+    for notice in each.history:
+        render.judged("!", f"{name}  {_ending(notice, workspace, name)}")
+
+
+def _ending(notice: HistoryNotice, workspace: Workspace, name: str) -> str:
+    """That the next run of a view may have to compute it whole, and what prevents that."""
+    if notice.until is None:
+        return f"next run: {notice.gone}"
+    source, until = workspace.short(notice.input), datetime.fromisoformat(notice.until)
+    is_over = until <= datetime.now(UTC)
+    kept = "may be removed at any time" if is_over else f"are kept until {render.moment(notice.until)}"
+    run = f"run it {'now' if is_over else 'before'} ({workspace.command('run')} -s {name})"
+    return (
+        f"its next run needs the changes of {source} since version {notice.version}, which {kept}: {run}, or set "
+        f"{notice.setting} of {source} to a longer time"
+    )
 
 
 def _total(found: Sequence[Status], runs: Sequence[PastRun]) -> list[str]:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError
-from tidemill.execution.pins import Pins
+from tidemill.execution.pins import Pins, TablePlace
 from tidemill.execution.query_source import QuerySource
 from tidemill.execution.views import drop_view, make_view
 from tidemill.formats import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.execution.pins import Place
     from tidemill.formats.base import KeyRange
     from tidemill.model.query import Bind, View
     from tidemill.model.source import Source
@@ -162,6 +163,20 @@ class Outside:
         files = in_place(self.source)
         return files.place if files and files.is_table else None
 
+    @cached_property
+    def place(self) -> Place | None:
+        """Where it is, if it has versions: a table with a log of whatever format, or Parquet files as they are."""
+        files = in_place(self.source)
+        if files is None:
+            return None
+        if files.is_table or files.is_kept:
+            return TablePlace(files.paths[0])
+        if not files.is_plain or files.has_nanoseconds:
+            return None
+        from tidemill.sources.files.versions import FilesPlace  # noqa: PLC0415  slow to import, and few need it
+
+        return FilesPlace(files)
+
     def version(self) -> str | None:
         """Differs whenever its rows may; None where that cannot be known."""
         return self._connector.version()
@@ -176,6 +191,10 @@ class Outside:
             with failures_of(self.source):
                 self._create(spark, name)
             self._ready = True
+
+    def renew(self) -> None:
+        """Who asks next gets a name for what is there by then: its columns may be others."""
+        self._ready = False
 
     def drop(self) -> None:
         """Takes the name away again, with the rows that were kept for it."""
@@ -299,12 +318,21 @@ class Catalog:
         outside = self.outside.get(key)
         return outside.version() if outside else _version_at(self.path_of(name))
 
-    def place(self, name: str) -> str | None:
-        """Where a table is, of whatever format; None for all else."""
+    def place(self, name: str) -> Place | None:
+        """Where something with versions is; None for all else."""
         key = self.naming.key(name)
         if key in self.views:
             return None
-        return self.outside[key].table_path if key in self.outside else self.path_of(key)
+        if key in self.outside:
+            return self.outside[key].place
+        path = self.path_of(key)
+        return TablePlace(path) if path else None
+
+    def release(self, name: str, path: str) -> None:
+        """What stands at a path, and for a name, has moved: the next look sees it as it is."""
+        self.pins.release(path)
+        if outside := self.outside.get(self.naming.key(name)):
+            outside.renew()
 
     def table_path(self, name: str) -> str | None:
         """Where a table is that queries can read by its path; None for all else."""

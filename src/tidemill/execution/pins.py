@@ -4,24 +4,94 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from tidemill.formats import can
-from tidemill.formats.registry import format_at, log_at
+from tidemill.formats.registry import format_at, log_at, store_at
 from tidemill.formats.traits import Capability
 from tidemill.model.record import content_of
 
 if TYPE_CHECKING:
-    from tidemill.formats.port import TableLog
-    from tidemill.model.record import Snapshot
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemill.formats.base import KeyRange, Reach
+    from tidemill.formats.port import HistoryEnd, InputChanges
+    from tidemill.model.record import Commit, Snapshot
+
+
+class VersionLog(Protocol):
+    """What is known of something with versions; of tables their logs know it (`TableLog`)."""
+
+    def snapshot(self) -> Snapshot | None: ...
+
+    def version(self) -> int: ...
+
+    def commit(self, version: int) -> Commit | None: ...
+
+    def columns(self) -> list[str]: ...
+
+    def column_types(self) -> dict[str, str]: ...
+
+    def reach(self, ranges: Sequence[KeyRange]) -> Reach: ...
+
+    def history_end(self, version: int, now: datetime) -> HistoryEnd | None: ...
+
+    def changes_since(self, version: int, until: int | None = None, *, content: str | None = None) -> InputChanges: ...
+
+
+class VersionRows(Protocol):
+    """What reads its rows; those of tables are read by their stores (`Store`)."""
+
+    def can(self, capability: Capability) -> bool: ...
+
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame: ...
+
+    def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame: ...
+
+    def close(self) -> None: ...
+
+
+class Place(Protocol):
+    """Where something with versions is that queries read."""
+
+    @property
+    def path(self) -> str: ...
+
+    def look(self) -> tuple[VersionLog, Callable[[], VersionRows]]:
+        """What is there now: what is known of it, and how to read it."""
+
+    def content(self) -> str | None:
+        """What that holds; None where nothing is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """A table with a log of its own."""
+
+    path: str
+
+    def look(self) -> tuple[VersionLog, Callable[[], VersionRows]]:
+        return log_at(self.path), partial(store_at, self.path)
+
+    def content(self) -> str | None:
+        snapshot = log_at(self.path).snapshot()
+        return snapshot.content if snapshot else None
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A table at the version that a run reads. `content` is what it holds, whatever is noted on it since."""
+    """A table at the version that a run reads. `content` is what it holds, whatever is noted on it since.
 
-    path: str
-    log: TableLog
+    `rows` opens what reads it, `place` finds it again.
+    """
+
+    place: Place
+    log: VersionLog
+    rows: Callable[[], VersionRows]
     snapshot: Snapshot
     version: int
     content: str
@@ -48,8 +118,11 @@ class Pin:
 
     def content_now(self) -> str | None:
         """The same of the table as it has come to be since."""
-        snapshot = log_at(self.path).snapshot()
-        return snapshot.content if snapshot else None
+        return self.place.content()
+
+    @property
+    def path(self) -> str:
+        return self.place.path
 
 
 def version_in(content: str | None) -> int | None:
@@ -65,16 +138,20 @@ class Pins:
     _pins: dict[str, Pin | None] = field(default_factory=dict)
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
-    def at(self, path: str) -> Pin | None:
-        """The table at a path as the run reads it; None where there is none."""
+    def at(self, place: Place) -> Pin | None:
+        """What is at a place as the run reads it; None where that has no versions, or nothing is there."""
         with self._turn:
-            if path not in self._pins:
-                log = log_at(path)
-                snapshot = log.snapshot()
-                self._pins[path] = Pin(path, log, snapshot, snapshot.version, snapshot.content) if snapshot else None
-            return self._pins[path]
+            if place.path not in self._pins:
+                self._pins[place.path] = _pinned(place)
+            return self._pins[place.path]
 
     def release(self, path: str) -> None:
         """A step of the run has made another version of it."""
         with self._turn:
             self._pins.pop(path, None)
+
+
+def _pinned(place: Place) -> Pin | None:
+    log, rows = place.look()
+    snapshot = log.snapshot()
+    return Pin(place, log, rows, snapshot, snapshot.version, snapshot.content) if snapshot else None

@@ -11,6 +11,7 @@ from tidemill.errors import ArgumentError
 from tidemill.execution import in_zone_of
 from tidemill.execution.pins import version_in
 from tidemill.formats.registry import log_at
+from tidemill.formats.traits import Capability
 from tidemill.frontends.sql.inlining import inline_views
 from tidemill.frontends.sql.scopes import inputs_of
 from tidemill.model.cursor import WINDOW_PARAMETERS
@@ -149,8 +150,8 @@ class ViewSource(QuerySource):
         """The version of a table that the run reads; None where it has none that could be read again."""
         if name in self.pins:
             return self.pins[name]
-        path = self.catalog.place(name)
-        return self.catalog.pins.at(path) if path else None
+        place = self.catalog.place(name)
+        return self.catalog.pins.at(place) if place else None
 
     def view_inputs(self, snapshot: Snapshot | None) -> ViewInputs:
         """What it reads, and what the logs know about the rows since the versions that its record names."""
@@ -183,13 +184,19 @@ class ViewSource(QuerySource):
         """A query over these tables with their paths at the pinned versions, and a session for it."""
         return self.catalog.bound(spark, text, self.inputs, at=self._pinned_paths())
 
-    def release_moved(self) -> str | None:
-        """A table that could only be read as it is, and has other rows by now: the next look at it sees these."""
-        pinned = {} if self._read_views else self._pinned_paths()
-        pins = {name: pin for name in self.read_tables if name not in pinned and (pin := self.pin(name))}
-        moved = {name: pin for name, pin in pins.items() if pin.content != pin.content_now()}
-        for pin in moved.values():
-            self.catalog.pins.release(pin.path)
+    def release_moved(self, *, by_changes: bool) -> str | None:
+        """A table that was only read as it is, and has other rows by now: the next look at it sees these.
+
+        A rule reads the pinned versions of all that has older ones; a query only of those that it names by their paths.
+        """
+        pins = {name: pin for name in self.read_tables if (pin := self.pin(name))}
+        if by_changes:
+            pinned = {name for name, pin in pins.items() if pin.rows().can(Capability.TIME_TRAVEL)}
+        else:
+            pinned = set() if self._read_views else set(self._pinned_paths())
+        moved = {name: pin for name, pin in pins.items() if name not in pinned and pin.content != pin.content_now()}
+        for name, pin in moved.items():
+            self.catalog.release(name, pin.path)
         return next(iter(moved), None)
 
     def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:

@@ -49,8 +49,9 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     gathered = _refreshed(attempt, source, plan)
     refreshed, ended = gathered.refreshed, datetime.now(UTC)
     assert refreshed is not None  # noqa: S101  of a view
-    wrong = difference_of(attempt, source, gathered) if attempt.table.strategy.checks_refresh else None
-    if moved := source.release_moved():
+    checks = attempt.table.strategy.checks_refresh
+    wrong = difference_of(attempt, source, gathered) if checks else None
+    if moved := source.release_moved(by_changes=refreshed.report.mode == "incremental" and not checks):
         raise Conflict(f"{moved} was changed while {attempt.table.name} read it")
     if wrong is not None:
         raise wrong

@@ -11,7 +11,6 @@ from tidemill.changes.match import within
 from tidemill.changes.net import net_changes
 from tidemill.changes.profile import profile
 from tidemill.execution.pins import version_in
-from tidemill.formats.registry import store_at
 from tidemill.formats.traits import Capability
 from tidemill.spark.session import settle
 
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.execution.pins import VersionRows
     from tidemill.execution.query_source import ViewSource
     from tidemill.formats.base import Profile
-    from tidemill.formats.port import Store
     from tidemill.planning.refresh import InputState, RefreshPlan, ViewInputs
 
 
@@ -36,7 +35,7 @@ class Relations:
     refresh: RefreshPlan
     opened: ExitStack
     changed_rows: int = 0  # of all inputs, once their changes are settled
-    _stores: dict[str, Store] = field(default_factory=dict)
+    _stores: dict[str, VersionRows] = field(default_factory=dict)
     _given: set[str] = field(default_factory=set)
 
     def keyed(self, number: int | None = None) -> KeyedRelations:
@@ -65,7 +64,7 @@ class Relations:
         self.changed_rows = sum(found.values())
         return found
 
-    def _give(self, what: str, table: str, read: Callable[[Store, InputState], DataFrame]) -> str:
+    def _give(self, what: str, table: str, read: Callable[[VersionRows, InputState], DataFrame]) -> str:
         state = next(each for each in self._inputs.states if table.lower() in each.written)
         name = self._relation(what, state)
         if name not in self._given:
@@ -76,14 +75,14 @@ class Relations:
         rows.createOrReplaceTempView(name)
         self._given.add(name)
 
-    def _store(self, state: InputState) -> Store:
+    def _store(self, state: InputState) -> VersionRows:
         if state.name not in self._stores:
             pin = self.source.pin(state.name)
             assert pin is not None  # noqa: S101  planned on it
-            self._stores[state.name] = self.opened.enter_context(closing(store_at(pin.path)))
+            self._stores[state.name] = self.opened.enter_context(closing(pin.rows()))
         return self._stores[state.name]
 
-    def _pinned(self, store: Store, state: InputState) -> int | None:
+    def _pinned(self, store: VersionRows, state: InputState) -> int | None:
         """The version to read; what has no older ones is read as it is, and looked at again before the commit."""
         pin = self.source.pin(state.name)
         return pin.version if pin and store.can(Capability.TIME_TRAVEL) else None
@@ -98,7 +97,7 @@ class Relations:
         assert self.refresh.view is not None  # noqa: S101  it has a rule
         return list(dict.fromkeys(name for written in state.written for name in self.refresh.view.used(written)))
 
-    def _changes(self, store: Store, state: InputState) -> DataFrame:
+    def _changes(self, store: VersionRows, state: InputState) -> DataFrame:
         """The change as rows of weight 1 and -1, of the columns that the query uses; net, where these are plain."""
         assert state.changes is not None  # noqa: S101  planned on them
         used = self._used(state)

@@ -333,14 +333,24 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
+class Follower:
+    """A view, as its users call it, that has yet to follow a table from a version on; `run` is the command for that."""
+
+    view: str
+    version: int
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
 class VacuumRequest:
     """What a vacuum was asked for: how long removed files are retained, whether a short time is meant, whether to ask
-    only what it would do.
+    only what it would do. Files that any of the `followers` needs are not removed.
     """
 
     retain: Duration | None = None
     confirmed: bool = False
     dry_run: bool = False
+    followers: Callable[[], Sequence[Follower]] = tuple
 
 
 @dataclass(frozen=True, slots=True)

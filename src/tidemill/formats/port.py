@@ -19,7 +19,7 @@ from tidemill.formats.traits import Capability, FormatTraits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     import pyarrow as pa
     from pyarrow import fs
@@ -63,7 +63,8 @@ class InputChanges:
 
     `how` they can be read; where that is None, `refusal` says why not, in words that follow "TABLE: ". At most
     `added` rows came and `removed` went, and `size` bytes of files are read for them, where the log tells. `commits`
-    are the versions in which rows may have changed.
+    are the versions in which rows may have changed. `gone`: it is refused because commits or files are no longer kept.
+    `unreadable` is why all rows of version `since` cannot be read any more, though those that came and went can.
     """
 
     since: int
@@ -74,6 +75,17 @@ class InputChanges:
     removed: int | None = None
     size: int | None = None
     commits: tuple[int, ...] = ()
+    gone: bool = False
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEnd:
+    """From `at` on something may be removed that says what has changed in a table; `setting` keeps it for `kept`."""
+
+    at: datetime
+    kept: timedelta
+    setting: str
 
 
 class TableLog(Protocol):
@@ -130,6 +142,11 @@ class TableLog(Protocol):
         del columns, content
         last = self.version() if until is None else until
         return InputChanges(version, last, refusal="a table of its format does not tell which rows came and went")
+
+    def history_end(self, version: int, now: datetime) -> HistoryEnd | None:
+        """What may be removed first of what `changes_since` needs, where its last quarter of time has begun."""
+        del version, now
+        return None
 
     def some_rows(self, limit: int) -> pa.Table | None:
         """A few rows of the last commit; None where only Spark can read the table."""

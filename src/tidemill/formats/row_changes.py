@@ -17,6 +17,10 @@ class UnknownChanges(Exception):  # noqa: N818  an answer, which `InputChanges.r
     """The rows that came and went cannot be known; the text says why."""
 
 
+class GoneChanges(UnknownChanges):
+    """They could be, until commits or files that say so were removed."""
+
+
 def no_row_changes(path: str, reason: object) -> TableError:
     """The error for who asks for rows all the same."""
     return TableError(

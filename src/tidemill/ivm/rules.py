@@ -11,7 +11,7 @@ from tidemill.ivm import rendering as sql
 from tidemill.ivm.linear import weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tidemill.ivm.blocks import Block
     from tidemill.ivm.pieces import Pieces
@@ -37,12 +37,17 @@ class Body:
     def output(self) -> tuple[str, ...]:
         return tuple(self.block.names)
 
-    def whole(self, names: Names) -> dict[int, exp.Expr]:
-        """All tables in full."""
+    def whole(self, names: Names, but: Collection[int] = ()) -> dict[int, exp.Expr]:
+        """All tables in full, but for some."""
         return {
             number: sql.relation(names.before(each.table) if number in self.before else names.now(each.table))
             for number, each in self.occurrences.items()
+            if number not in but
         }
+
+    def whole_before(self, but: Collection[int] = ()) -> frozenset[str]:
+        """The tables of which `whole` takes all rows as the last run saw them."""
+        return frozenset(self.occurrences[number].table for number in self.before if number not in but)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +81,13 @@ class Linear:
         del near  # there are no keys
         tables = self.body.occurrences
         changes = {each: sql.relation(names.changes(tables[each].table)) for each in self.changed}
-        return sql.fill(weighted(self.body.block, self.changed), {**self.body.whole(names), **changes})
+        whole = self.body.whole(names, self.changed)
+        return sql.fill(weighted(self.body.block, self.changed), {**whole, **changes})
+
+    @property
+    def whole_before(self) -> frozenset[str]:
+        """The tables of which all rows are read as the last run saw them."""
+        return self.body.whole_before(self.changed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,13 +160,22 @@ class Local:
 
     def _places(self, names: Names, near: Near | None, *, old: bool) -> dict[int, exp.Expr]:
         """Tables cut down to the keys where they have some, in the state that is asked for."""
-        places = self.body.whole(names)
-        for number, occurrence in self.body.occurrences.items():
+        places = self.body.whole(names, self._keyed)
+        for number in self._keyed:
             parts = {n: each.cuts[number] for n, each in enumerate(self.pieces) if number in each.cuts}
-            if parts:
-                was = number in self.body.before or (old and number in self.changed)
-                places[number] = _cut(occurrence, parts, names, near, was=was)
+            was = number in self.body.before or (old and number in self.changed)
+            places[number] = _cut(self.body.occurrences[number], parts, names, near, was=was)
         return places
+
+    @property
+    def _keyed(self) -> frozenset[int]:
+        """The places of tables that are cut down to the keys."""
+        return frozenset(number for each in self.pieces for number in each.cuts)
+
+    @property
+    def whole_before(self) -> frozenset[str]:
+        """The tables of which all rows are read as the last run saw them."""
+        return self.body.whole_before(self._keyed)
 
 
 def _cut(occurrence: Occurrence, parts: Mapping[int, str], names: Names, near: Near | None, *, was: bool) -> exp.Expr:

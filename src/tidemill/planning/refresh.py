@@ -147,9 +147,10 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     _check_inputs(inputs)
     try:
         view = view_of(inputs)
-        rule = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))[0]
+        rules = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
+    rule = _readable_rule(rules, inputs)
     if inputs.own is not None and not rule.on:
         raise NotIncremental(f"{_DISTURBED}, and no key tells which of them to compute again")
     if table.strategy.refresh is Refresh.AUTO:
@@ -163,6 +164,17 @@ def rules_of(view: ViewQuery, changed: frozenset[str]) -> tuple[Rule, ...]:
     found = tuple(each for each in view.rules(changed) if each.name != _WITH_STATE)
     if not found:
         raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
+    return found
+
+
+def _readable_rule(rules: Sequence[Rule], inputs: ViewInputs) -> Rule:
+    """The best one that takes no table as the last run saw it whose version of then cannot be read any more."""
+    gone = {name: each for each in inputs.states for name in each.written if each.changes and each.changes.unreadable}
+    read = [{table for term in rule.terms for table in term.whole_before} & gone.keys() for rule in rules]
+    found = next((rule for rule, lost in zip(rules, read, strict=True) if not lost), None)
+    if found is None:
+        state = gone[min(read[0])]
+        raise NotIncremental(f"{state.shown}: {state.changes.unreadable if state.changes else ''}")
     return found
 
 

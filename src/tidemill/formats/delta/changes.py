@@ -21,7 +21,7 @@ from tidemill.formats.delta import rows_counted
 from tidemill.formats.delta.marks import file_of_marks
 from tidemill.formats.filesystem import file_system
 from tidemill.formats.port import InputChanges, RowsBy
-from tidemill.formats.row_changes import UnknownChanges, check_columns
+from tidemill.formats.row_changes import GoneChanges, UnknownChanges, check_columns
 from tidemill.model import local_path
 from tidemill.model.record import content_of
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from tidemill.formats.delta.log import DeltaLog
 
-_FEED = "delta.enableChangeDataFeed"
-_FILES_KEPT = "delta.deletedFileRetentionDuration"
-_LOG_KEPT = "delta.logRetentionDuration"
-_DEFAULTS = {_FILES_KEPT: "interval 7 days", _LOG_KEPT: "interval 30 days"}
+FEED = "delta.enableChangeDataFeed"
+FILES_KEPT = "delta.deletedFileRetentionDuration"
+LOG_KEPT = "delta.logRetentionDuration"
+_DEFAULTS = {FILES_KEPT: "interval 7 days", LOG_KEPT: "interval 30 days"}
 # Those that say how files are to be read; the others say how the log is, or what a writer has to do.
 OF_FILES = frozenset({"deletionVectors", "columnMapping", "timestampNtz"})
 _OF_THE_LOG = frozenset({"v2Checkpoint", "vacuumProtocolCheck"})
@@ -73,7 +73,7 @@ class Layout(NamedTuple):
 
     @property
     def is_fed(self) -> bool:
-        return self.configuration.get(_FEED, "false").lower() == "true"
+        return self.configuration.get(FEED, "false").lower() == "true"
 
     @property
     def fields(self) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ class Layout(NamedTuple):
 
     def kept(self, name: str) -> str:
         """For how long, as people say it."""
-        return self.configuration.get(name, _DEFAULTS[name]).removeprefix("interval ")
+        return kept_for(self.configuration, name).removeprefix("interval ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +161,13 @@ class CommitRange:
             removed=removed,
             size=_sum(file.size for file in self._wanted),
             commits=tuple(version for version in self.commits if any(self._changes(version))),
+            unreadable=self._unreadable(),
         )
 
     @cached_property
     def how(self) -> RowsBy:
         """The feed has updated rows alone where a file was rewritten. It has to be on all the time."""
-        is_same = len({each.schema for each in self.layouts}) == 1
+        is_same = len({(each.table_id, each.schema) for each in self.layouts}) == 1
         return RowsBy.FEED if is_same and all(each.is_fed for each in self.layouts) else RowsBy.FILES
 
     @cached_property
@@ -223,7 +224,7 @@ class CommitRange:
         first = self.log.commit(self.since)
         if first is None:
             raise _cleaned_up(self.log, self.since)
-        if content != content_of(self.layout.table_id, self.since, first.id):
+        if content != content_of(self.layouts[0].table_id, self.since, first.id):
             raise UnknownChanges(
                 f"another table is at its path by now, or an older copy of it: version {self.since} differs"
             )
@@ -233,8 +234,6 @@ class CommitRange:
         if unknown := sorted(last.features - OF_FILES - _OF_THE_LOG):
             raise UnknownChanges(f"it has a table feature that Tidemill does not know ({', '.join(unknown)})")
         for each in self.layouts:
-            if each.table_id != last.table_id:
-                raise UnknownChanges("it was replaced by another table")
             if each.partition_by != last.partition_by:
                 raise UnknownChanges("it was partitioned by other columns")
             check_columns(each.fields, last.fields, columns)
@@ -246,10 +245,19 @@ class CommitRange:
         places = [file.path for file in mortal]
         places += [place for file in mortal if (place := file_of_marks(file.said.get("deletionVector")))]
         if _some_gone(self.log.path, places):
-            raise _too_old(f"version {self.since}", self.layout, _FILES_KEPT)
+            raise _too_old(f"version {self.since}", self.layout, FILES_KEPT)
         unplaced = (file for file in self.net if file.said.get("partitionValues") is None)
         if self.how is RowsBy.FILES and self.layout.partition_by and any(unplaced):
             raise UnknownChanges("the log does not say which partitions the removed files were of")
+
+    def _unreadable(self) -> str | None:
+        """Files that were only joined since tell nothing of changes, and the first version has no others."""
+        said = [action for actions in self.commits.values() for action in actions]
+        came = {unquote(action["add"]["path"]) for action in said if "add" in action}
+        went = {unquote(action["remove"]["path"]) for action in said if "remove" in action}
+        joined = went - came - {file.path for file in self._wanted}
+        is_gone = _some_gone(self.log.path, sorted(joined))
+        return str(_too_old(f"version {self.since}", self.layout, FILES_KEPT)) if is_gone else None
 
     def _most_rows(self) -> tuple[int | None, int | None]:
         """At most so many rows came and went: by the files, or by what the commits say, whichever is less."""
@@ -297,12 +305,17 @@ def _least(counts: Iterable[int | None]) -> int | None:
     return min((count for count in counts if count is not None), default=None)
 
 
-def _cleaned_up(log: DeltaLog, version: int) -> UnknownChanges:
-    return _too_old(f"version {version}", Layout.of(log.opened(log.version())), _LOG_KEPT)
+def kept_for(configuration: Mapping[str, str], name: str) -> str:
+    """The interval of one of these settings, as properties say it."""
+    return configuration.get(name, _DEFAULTS[name])
 
 
-def _too_old(what: str, layout: Layout, kept: str) -> UnknownChanges:
-    return UnknownChanges(f"{what} is no longer there (kept for {layout.kept(kept)}); set {kept}, or run more often")
+def _cleaned_up(log: DeltaLog, version: int) -> GoneChanges:
+    return _too_old(f"version {version}", Layout.of(log.opened(log.version())), LOG_KEPT)
+
+
+def _too_old(what: str, layout: Layout, kept: str) -> GoneChanges:
+    return GoneChanges(f"{what} is no longer there (kept for {layout.kept(kept)}); set {kept}, or run more often")
 
 
 def _some_gone(root: str, paths: Sequence[str]) -> bool:
@@ -328,4 +341,4 @@ def changes_of(
     try:
         return CommitRange.of(log, since, until).summary(columns, content)
     except UnknownChanges as reason:
-        return InputChanges(since, until, refusal=str(reason))
+        return InputChanges(since, until, refusal=str(reason), gone=isinstance(reason, GoneChanges))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -67,6 +68,8 @@ class DeltaFormat(TableFormat):
     def vacuum(self, path: str, asked: VacuumRequest, on_spark: OnSpark, *, single_writer: bool = False) -> Vacuumed:
         """By Delta's own VACUUM, with the retention that the table says."""
         store, length = self.store(path, single_writer=single_writer), _retained(self.log(path), asked)
+        if not asked.dry_run:
+            _check_followed(self.log(path), asked, length)
         hours = length / timedelta(hours=1)
 
         def remove(spark: SparkSession) -> tuple[int, int | None]:
@@ -103,6 +106,28 @@ def _retained(log: DeltaLog, asked: VacuumRequest) -> timedelta:
             "go. Nothing was removed.",
         )
     return length
+
+
+def _check_followed(log: DeltaLog, asked: VacuumRequest, length: timedelta) -> None:
+    """An error where a view still has to read files that would be removed."""
+    from tidemill.formats.delta.kept import first_removal  # noqa: PLC0415  few ask
+
+    now = datetime.now(UTC)
+    removed = {each: first_removal(log, each.version, now - length) for each in asked.followers()}
+    needed = {each: moment for each, moment in removed.items() if moment is not None}
+    if not needed:
+        return
+    versions = " and ".join(f"{each.view} from version {each.version} on" for each in needed)
+    days = math.ceil((now - min(needed.values())) / timedelta(days=1))
+    has, names = "has" if len(needed) == 1 else "have", ",".join(each.view for each in needed)
+    run = next(iter(needed)).run
+    raise ArgumentError(
+        "vacuum.followed",
+        f"{versions} {has} yet to follow the changes of {log.path}, and files would be removed that these are read "
+        "from: the next run would have to compute all rows.",
+        f"Run first: {run} -s {names}; or retain files for longer: "
+        f'--retain "{days} day{"" if days == 1 else "s"}". Nothing was removed.',
+    )
 
 
 def _size(address: str) -> int | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tidemill.formats.base import KeyRange, Reach
     from tidemill.formats.delta.statistics import FileStatistics
-    from tidemill.formats.port import InputChanges
+    from tidemill.formats.port import HistoryEnd, InputChanges
     from tidemill.model.cursor import Cursor
 
 APP_ID = "tidemill"
@@ -162,6 +162,12 @@ class DeltaLog(TableLog):
         from tidemill.formats.delta.changes import changes_of  # noqa: PLC0415  few ask
 
         return changes_of(self, version, self.version() if until is None else until, columns, content)
+
+    def history_end(self, version: int, now: datetime) -> HistoryEnd | None:
+        """By the times of its commits, and by what its properties say of keeping commits and files."""
+        from tidemill.formats.delta.kept import history_end  # noqa: PLC0415  few ask
+
+        return history_end(self, version, now)
 
     def some_rows(self, limit: int) -> pa.Table | None:
         """Without those that the commit marks as deleted."""

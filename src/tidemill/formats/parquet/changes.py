@@ -73,6 +73,12 @@ class EntryRange:
             )
         return list(self._net)
 
+    @property
+    def held_before(self) -> Sequence[DataFile]:
+        """The files of the first version, all of which are there yet; `UnknownChanges` where they are not."""
+        came = set(self.came)
+        return [file for file in self.state.files.values() if file not in came]
+
     def check_columns(self, now: Sequence[Mapping[str, Any]] | None, columns: Sequence[str] | None) -> None:
         """`UnknownChanges` where a column was another one then; an entry after which nobody has looked names none."""
         then = _fields(self.entries[0])

@@ -41,7 +41,7 @@ from tidemill.spark.errors import file_is_gone, one_line
 from tidemill.spark.session import SPARK_FAILURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
@@ -81,11 +81,15 @@ class ParquetStore(Store):
         return replace(found, anchored=found.record_version)
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The rows of the last commit, and of files that others have put there; older commits are gone."""
+        """The rows of the last commit, and of files that others have put there; of older ones as long as none went."""
         state = self._state
+        held: Iterable[DataFile] = state.files.values()
         if version is not None and version != state.number:
-            raise self.no_older_versions()
-        return rows_of(spark, self.log.folder.root, state.files.values(), self.schema(spark))
+            try:
+                held = EntryRange.of(self.log.folder, state, version, state.number).held_before
+            except UnknownChanges:
+                raise self.no_older_versions() from None
+        return rows_of(spark, self.log.folder.root, held, self.schema(spark))
 
     def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
         """By the files that came, where none went."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidemill.sources import Reading
     from tidemill.sources.files.footers import Footers, KeySpan
 
-_FEW = 1000  # footers; more take longer to read than a plan should
+FEW_FOOTERS = 1000  # more take longer to read than a plan should
 
 
 def known_columns(source: FileSource) -> tuple[str, ...] | None:
@@ -40,7 +40,7 @@ def known_columns(source: FileSource) -> tuple[str, ...] | None:
         return None
     if source.has_header:
         return _of_text(source, found)
-    footers = source.footers_of(found) if source.is_plain and len(found.files) <= _FEW else None
+    footers = source.footers_of(found) if source.is_plain and len(found.files) <= FEW_FOOTERS else None
     return footers.columns() if footers else None
 
 
