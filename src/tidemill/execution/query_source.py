@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.execution import in_zone_of
 from tidemill.execution.pins import version_in
+from tidemill.execution.sums import kept_sums
 from tidemill.formats.registry import log_at
 from tidemill.frontends.sql.inlining import inline_views
 from tidemill.frontends.sql.scopes import inputs_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tidemill.model.cursor import Cursor
     from tidemill.model.query import Query
     from tidemill.model.record import Record, Snapshot
+    from tidemill.planning.refresh import KeptSums
     from tidemill.sources import Reading
 
 
@@ -160,7 +162,7 @@ class ViewSource(QuerySource):
         states = [self._state(name, tuple(written.get(self.catalog.naming.key(name), ())), recorded) for name in names]
         views = {name: self.catalog.views[name.lower()].sql_hash for name in self._read_views}
         changed = tuple(name for name in views if views[name] != recorded.get(name))
-        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot))
+        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot), self._sums(snapshot))
 
     def _own_changes(self, snapshot: Snapshot | None) -> InputChanges | None:
         """The rows that others changed in the table of the view itself."""
@@ -170,6 +172,11 @@ class ViewSource(QuerySource):
         if not snapshot.foreign_adds and not snapshot.versions_with_removals:
             return None
         return log_at(path).changes_since(snapshot.record_version, snapshot.version)
+
+    def _sums(self, snapshot: Snapshot | None) -> KeptSums | None:
+        """The sums that are kept beside the table of the view."""
+        path = self.catalog.path_of(self.name)
+        return kept_sums(path, snapshot.record) if path and snapshot else None
 
     def bound(self, spark: SparkSession, text: str) -> tuple[SparkSession, str]:
         """A query over these tables with their paths at the pinned versions, and a session for it."""

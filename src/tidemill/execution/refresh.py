@@ -14,7 +14,9 @@ from tidemill.execution.query_source import ViewSource
 from tidemill.execution.same_plan import guard_of, why_unsafe
 from tidemill.execution.step import RowsRead, gather
 from tidemill.execution.view_changes import nothing_to_refresh, refresh_by_changes
+from tidemill.execution.view_sums import first_sums
 from tidemill.formats.base import Conflict
+from tidemill.ivm import NotIncremental
 from tidemill.planning import Mode, fill
 from tidemill.planning.notices import Facts
 
@@ -42,10 +44,20 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     if plan.mode is Mode.UP_TO_DATE:
         return nothing_to_refresh(attempt, source, plan)  # another run was first, and did it
     plan, guard = _guarded(attempt, source, plan, facts)
-    refresh = _accepted(plan)
-    gathered = refresh_by_changes(attempt, source, plan) if refresh.rule else _refresh_whole(attempt, plan, refresh)
+    try:
+        gathered = _gathered(attempt, source, plan, guard)
+    except NotIncremental as why:  # the sums that it keeps have shown it
+        gathered = _gathered(attempt, source, fill(attempt.plan, replace(facts, unsafe=why.reason)), None)
     if moved := source.release_moved():
         raise Conflict(f"{moved} was changed while {attempt.table.name} read it")
+    return gathered
+
+
+def _gathered(attempt: Attempt, source: ViewSource, plan: StepPlan, guard: str | None) -> Gathered:
+    refresh = _accepted(plan)
+    if refresh.rule is None:
+        return _refresh_whole(attempt, source, plan, refresh)
+    gathered = refresh_by_changes(attempt, source, plan)
     assert gathered.refreshed is not None  # noqa: S101  of a view
     return replace(gathered, refreshed=replace(gathered.refreshed, guard=guard))
 
@@ -67,9 +79,11 @@ def _other_columns(attempt: Attempt, source: ViewSource) -> str | None:
     return None if given == held else "its query gives other columns than the table has"
 
 
-def _refresh_whole(attempt: Attempt, plan: StepPlan, refresh: RefreshPlan) -> Gathered:
+def _refresh_whole(attempt: Attempt, source: ViewSource, plan: StepPlan, refresh: RefreshPlan) -> Gathered:
     gathered = gather(attempt, lambda attempt, reading: RowsRead(attempt.source.read(reading), plan, None))
-    return replace(gathered, refreshed=Refreshed(RefreshReport("full", refresh.reason)))
+    rows, inputs = gathered.prepared.change.profile.rows, refresh.inputs
+    sums, guard = (first_sums(attempt, source, inputs, rows) if inputs else None) or (None, None)
+    return replace(gathered, refreshed=Refreshed(RefreshReport("full", refresh.reason), guard=guard, sums=sums))
 
 
 def _accepted(plan: StepPlan) -> RefreshPlan:

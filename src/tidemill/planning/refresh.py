@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidemill.display import size_text
-from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse
+from tidemill.ivm import Linear, NotIncremental, Summed, Telescoped, analyse
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.windows import FIRST_RUN
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _PROTECTED = "its history is protected (reset_allowed = false), which only a whole result can keep"
 _DISTURBED = "somebody else changed its rows since the last run"
-_WITH_STATE = "summed"
+_NO_SUMS = "no sums are kept beside it yet"
+_SUMMED = "sums are added up"
 _DECLARED_FULL = "its declaration says refresh = full"
 _MOST_CHANGED = 0.2  # of the rows of an input that is not small; then all of it is read as soon
 _FEW_BYTES = 64 * 1024 * 1024  # of all inputs together: less is read sooner than changes are looked for
@@ -66,17 +67,26 @@ class InputState:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSums:
+    """The sums beside a view that its record names, as that has them (`content`). `lost`: why they are of no use."""
+
+    content: str
+    lost: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ViewInputs:
     """What a view reads, as it is pinned for a run; `text` is its query with the views of the project inside.
 
     `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself says of
-    rows that others changed in it since its last run; None where nobody did.
+    rows that others changed in it since its last run; None where nobody did. `sums` are those that its record names.
     """
 
     text: str
     states: tuple[InputState, ...]
     changed_views: tuple[str, ...] = ()
     own: InputChanges | None = None
+    sums: KeptSums | None = None
 
     @property
     def changed(self) -> tuple[InputState, ...]:
@@ -87,6 +97,11 @@ class ViewInputs:
         """The bytes of all of them, where that is known."""
         sizes = [each.size for each in self.states]
         return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @property
+    def with_sums(self) -> bool | None:
+        """Whether changes can be added to sums that are kept; None before a first run, which may begin to keep them."""
+        return None if all(each.recorded is None for each in self.states) else self.sums is not None
 
     def after(self, earlier: Collection[str]) -> ViewInputs:
         """The same in a run whose earlier steps bring these tables up to date, by their names in lower case."""
@@ -144,30 +159,44 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     if inputs.own is not None and inputs.own.how is None:
         raise NotIncremental(f"{_DISTURBED}: {inputs.own.refusal}")
     _check_inputs(inputs)
+    if inputs.sums is not None and inputs.sums.lost is not None:
+        raise NotIncremental(inputs.sums.lost)
     try:
-        view = view_of(inputs)
-        rule = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))[0]
+        view, changed = view_of(inputs), frozenset(name for each in inputs.changed for name in each.written)
+        rule = rules_of(view, changed, with_sums=inputs.sums is not None)[0]
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
     if inputs.own is not None and not rule.on:
         raise NotIncremental(f"{_DISTURBED}, and no key tells which of them to compute again")
     if table.strategy.refresh is Refresh.AUTO:
         _check_cost(inputs)
+    if isinstance(rule, Summed) and inputs.sums is None:
+        raise NotIncremental(_NO_SUMS)
     return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
 
 
-def rules_of(view: ViewQuery, changed: frozenset[str]) -> tuple[Rule, ...]:
-    """The rules for a change of these tables, the best first, of those that keep nothing beside the view."""
-    best = view.rule(changed)
-    found = tuple(each for each in view.rules(changed) if each.name != _WITH_STATE)
+def rules_of(view: ViewQuery, changed: frozenset[str], *, with_sums: bool | None = None) -> tuple[Rule, ...]:
+    """The rules for a change of these tables, the best first.
+
+    Where sums are kept, the rule that adds to them goes first, for another one would leave them behind; where none
+    are, it counts only if there is no other.
+    """
+    found = view.rules(changed)
     if not found:
-        raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
-    return found
+        view.rule(changed)  # which raises why
+    if with_sums is None:
+        return found
+    others = tuple(each for each in found if not isinstance(each, Summed))
+    return tuple(sorted(found, key=others.__contains__)) if with_sums else others or found
 
 
 def key_of(rule: Rule) -> str | None:
     """The columns by whose values a rule computes rows again; None where it goes by changed rows alone."""
-    return None if rule.name in {Linear.name, Telescoped.name} else rule.key
+    return None if rule.name in {Linear.name, Telescoped.name} or _is_one_row(rule) else rule.key
+
+
+def _is_one_row(rule: Rule) -> bool:
+    return isinstance(rule, Summed) and not rule.key_columns
 
 
 def view_of(inputs: ViewInputs) -> ViewQuery:
@@ -236,13 +265,18 @@ def _without_columns(state: InputState) -> str:
 
 def _check_cost(inputs: ViewInputs) -> None:
     """Looking for changes pays where little of much has changed; rules of thumb, measured by `make bench`."""
-    if inputs.size is not None and inputs.size < _FEW_BYTES:
+    if inputs.size is not None and are_small(inputs):
         raise NotIncremental(f"its inputs are small ({size_text(inputs.size)}), so that reading them whole is faster")
     for each in inputs.changed:
         rows = changed_rows(each)
         if rows and each.rows and rows > _MOST_CHANGED * each.rows:
             most = f"at most {rows:,} changed rows of {each.shown}, which has {each.rows:,}"
             raise NotIncremental(f"{most}: reading all of them is faster")
+
+
+def are_small(inputs: ViewInputs) -> bool:
+    """Whether reading them whole takes no longer than looking for changes."""
+    return inputs.size is not None and inputs.size < _FEW_BYTES
 
 
 def changed_rows(state: InputState) -> int | None:
@@ -265,7 +299,7 @@ def _reason(inputs: ViewInputs, rule: Rule) -> str:
         for each in inputs.changed
         if changed_rows(each) is None
     ]
-    by = f"by {key}" if (key := key_of(rule)) else rule.name
+    by = _SUMMED if isinstance(rule, Summed) else f"by {key}" if (key := key_of(rule)) else rule.name
     repaired = ["rows that somebody else changed are computed again"] if inputs.own is not None else []
     return f"incremental: {' · '.join([' and '.join(parts), by, *repaired])}"
 
