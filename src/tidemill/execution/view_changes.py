@@ -176,7 +176,7 @@ def _(rule: Summed, work: RefreshWork) -> Found:
     names, nears, _ = _settled_terms(rule.terms, work)
     added = add_up(work.attempt, work.relations, rule, rule.change(names, nears))
     if not rule.on:
-        return Found(_by_content(work, added.signed), added.groups, added.sums)
+        return Found(_of_one_row(_by_content(work, added.signed), rule), added.groups, added.sums)
     on, groups = work.named(rule.on), work.relations.keyed()
     touched = work.statement(rule.groups(added.change))
     keys = work.with_foreign_keys(touched, on)
@@ -184,6 +184,12 @@ def _(rule: Summed, work: RefreshWork) -> Found:
     settled = groups.settle(keys, added.groups if alone else None)
     found = _by_key(work, added.visible(groups.keys, alone=alone), settled, on)
     return replace(found, keys=added.groups, sums=added.sums)
+
+
+def _of_one_row(compiled: Compiled, rule: Summed) -> Compiled:
+    """Where there is one row, and no key, it is updated."""
+    exchanged = not rule.key_columns and compiled.counts == Counts(inserted=1, deleted=1)
+    return replace(compiled, counts=Counts(updated=1)) if exchanged else compiled
 
 
 def _settled_terms(

@@ -193,6 +193,6 @@ def gone(table: str) -> StateError:
     """The error for sums of which a vacuum was quicker than the run."""
     return StateError(
         "state.sums_gone",
-        f"{LOST.capitalize().replace('it', table, 1)}.",
+        f"The sums that are kept beside {table} are not there any more.",
         "Run it with --full-refresh, which computes them again. It is unchanged.",
     )
