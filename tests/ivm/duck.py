@@ -150,6 +150,7 @@ class Duck:
         self.settle("state", rule.initial(_Before(), dialect="duckdb"))
         self.settle("change", rule.change(self._names_of_terms(rule), self._nears(rule), dialect="duckdb"))
         self.settle("merged", f"SELECT * FROM ({rule.merged('state', 'change', dialect='duckdb')})")
+        assert self.rows(rule.impossible("merged", dialect="duckdb")) == [(0,)]
         same = " AND ".join(f"s.{each} IS NOT DISTINCT FROM m.{each}" for each in rule.key_columns) or "true"
         self.connection.execute(f"DELETE FROM state s WHERE EXISTS (SELECT 1 FROM merged m WHERE {same})")
         alive = " WHERE n <> 0" if rule.key_columns else ""

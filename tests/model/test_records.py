@@ -57,6 +57,7 @@ WHOLE = Record(
     read_versions={"customers": "e6@7.f8"},
     inputs={"returns": InputRecord(("id",), "day", DAY, DAY, "g9")},
     refresh={"mode": "incremental", "changed": {"orders": 348}},
+    sums="h1@5.i2",
 )
 
 

@@ -129,7 +129,7 @@ class Analysis:
         if self.view is None or not state.written:
             return (), None
         try:
-            rules = rules_of(self.view, frozenset(state.written))
+            rules = rules_of(self.view, frozenset(state.written), with_sums=self.inputs.with_sums)
         except NotIncremental as why:
             return (), Prevented(why.reason, place_of(self.query, self.inputs, why))
         return tuple(map(explained_rule, rules)), None

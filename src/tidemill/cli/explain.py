@@ -53,7 +53,8 @@ def explain(tables: tuple[str, ...], query: str | None, target: str | None, load
 
     Of a materialized view, or with --query of a query that is in no file yet: which changes of its inputs can be read,
     the rule by which it follows each of them, and the sentence that prevents it. A linear rule reads nothing of the
-    changed table but its changes; a local one computes the rows of the changed keys again, a grouped one the groups.
+    changed table but its changes; a local one computes the rows of the changed keys again, a grouped one the groups; a
+    summed one adds the changes to sums that are kept beside the view.
     """
     target, names = target_and_tables(tables, target)
     workspace = load(target)

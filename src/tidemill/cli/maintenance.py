@@ -16,6 +16,7 @@ from tidemill.cli.places import followers, known_path, on_spark, placed, upkeep
 from tidemill.errors import ArgumentError
 from tidemill.formats.base import VacuumRequest
 from tidemill.formats.registry import kept_format
+from tidemill.maintenance import files
 from tidemill.model import absolute
 from tidemill.model.cursor import duration
 
@@ -198,7 +199,7 @@ def compact(target: str, target_size: str, alone: bool, out: Output) -> None:
     """
     size, place = _bytes(target_size), placed(target, alone=alone)
     spark = on_spark(f"compacting {target}", quiet=not out.lines)
-    done = _format_of(place).compact(absolute(place.path), size, spark, single_writer=place.single_writer)
+    done = files.compact(_format_of(place), absolute(place.path), size, spark, single_writer=place.single_writer)
     joined = f"{done.joined:,} files joined to {done.written:,}" if done.joined else "nothing to join"
     _report(target, done, [joined, f"{done.kept:,} kept"], out)
 
@@ -233,7 +234,7 @@ def vacuum(target: str, retain: str | None, confirm: bool, dry_run: bool, alone:
     place = placed(target, alone=alone)
     asked = VacuumRequest(duration(retain) if retain else None, confirm, dry_run, partial(followers, place.path))
     spark = on_spark(f"vacuuming {target}", quiet=not out.lines)
-    done = _format_of(place).vacuum(absolute(place.path), asked, spark, single_writer=place.single_writer)
+    done = files.vacuum(_format_of(place), absolute(place.path), asked, spark, single_writer=place.single_writer)
     _report(target, done, done.facts, out)
 
 

@@ -226,8 +226,7 @@ class Shown:
         inputs = [
             f"{_count(rows, 'changed row')} of {self.workspace.short(name)}" for name, rows in refresh.changed.items()
         ]
-        keys = [f"{_count(refresh.keys, 'value')} of {refresh.key} computed again"] if refresh.keys is not None else []
-        return [*inputs, *keys]
+        return [*inputs, *_computed(refresh)]
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)
@@ -271,6 +270,13 @@ _NOTHING = "nothing read, nothing written"
 
 def _count(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _computed(refresh: RefreshReport) -> list[str]:
+    """What of the view was computed again."""
+    if refresh.rule == "summed":
+        return ["sums are added up", *([_count(refresh.keys, "group")] if refresh.keys is not None else [])]
+    return [f"{_count(refresh.keys, 'value')} of {refresh.key} computed again"] if refresh.keys is not None else []
 
 
 def _checked(result: StepResult) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tidemill.execution.joins import Tally
     from tidemill.execution.load_rows import Read
     from tidemill.execution.prepare import Prepared
+    from tidemill.execution.view_sums import Sums
     from tidemill.formats.base import Compiled, Operation, Whole
     from tidemill.formats.port import Store
     from tidemill.model.check import Expected
@@ -170,13 +171,15 @@ class Attempt:
 class Refreshed:
     """How a view followed its inputs, and what that comes to; it is compiled later where its query was read whole.
 
-    `guard` tells for what Spark has said that the query may be rewritten, `cost` what it took.
+    `guard` tells for what Spark has said that the query may be rewritten, `cost` what it took. `sums` are kept beside
+    the rows.
     """
 
     report: RefreshReport
     compiled: Compiled | None = None
     guard: str | None = None
     cost: Mapping[str, object] = field(default_factory=dict)
+    sums: Sums | None = None
 
 
 @dataclass(frozen=True, slots=True)

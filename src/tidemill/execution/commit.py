@@ -85,7 +85,9 @@ def _committed(attempt: Attempt, gathered: Gathered, compiled: Compiled, record:
         counted, notice = count_change(attempt, compiled, record)
         result = _result(attempt, gathered, compiled, counted, record, began)
         return replace(result, notices=(*result.notices, notice))
+    record = _with_sums(attempt, gathered, record)
     committed = commit_change(attempt, compiled, record) or _note(attempt, gathered, compiled, record)
+    _tidy_sums(attempt, record)
     return _result(attempt, gathered, compiled, committed, record, began)
 
 
@@ -153,6 +155,28 @@ def _by_spark(attempt: Attempt, gathered: Gathered, strategy: Strategy, held: He
     found = protection(target.snapshot, attempt.table)
     store = attempt.store if stages else None
     return compile_on_spark(strategy, change, target, store=store, protected=found[0] if found else None)
+
+
+# the sums beside a view
+
+
+def _with_sums(attempt: Attempt, gathered: Gathered, record: Record) -> Record:
+    """They are written first, and count once the commit of the rows is there, whose record names them."""
+    sums = gathered.refreshed.sums if gathered.refreshed else None
+    if sums is None:
+        return record
+    from tidemill.execution.view_sums import keep_sums  # noqa: PLC0415  few tables have some
+
+    return record.with_(sums=keep_sums(attempt, sums))
+
+
+def _tidy_sums(attempt: Attempt, record: Record) -> None:
+    """Those that no record names any more go."""
+    before = attempt.snapshot.record if attempt.snapshot else None
+    if record.sums is None and (attempt.table.strategy.refresh or (before and before.sums)):
+        from tidemill.execution.sums import forget_sums  # noqa: PLC0415  few tables have some
+
+        forget_sums(attempt.table.path)
 
 
 # what is to be known, though no row has changed

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tidemill.errors import ArgumentError
 from tidemill.execution import in_zone_of
 from tidemill.execution.pins import version_in
+from tidemill.execution.sums import kept_sums
 from tidemill.formats.registry import log_at
 from tidemill.formats.traits import Capability
 from tidemill.frontends.sql.inlining import inline_views
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tidemill.model.query import Query
     from tidemill.model.record import Record, Snapshot
     from tidemill.planning.costs import PastRefresh
+    from tidemill.planning.refresh import KeptSums
     from tidemill.sources import Reading
 
 
@@ -165,7 +167,7 @@ class ViewSource(QuerySource):
         views = {name: self.catalog.views[name.lower()].sql_hash for name in self._read_views}
         changed = tuple(name for name in views if views[name] != recorded.get(name))
         past = partial(self._past_refreshes, snapshot.record.sql_hash if snapshot and snapshot.record else None)
-        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot), past)
+        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot), self._sums(snapshot), past)
 
     def _past_refreshes(self, sql_hash: str | None) -> list[PastRefresh]:
         path = self.catalog.path_of(self.name)
@@ -179,6 +181,11 @@ class ViewSource(QuerySource):
         if not snapshot.foreign_adds and not snapshot.versions_with_removals:
             return None
         return log_at(path).changes_since(snapshot.record_version, snapshot.version)
+
+    def _sums(self, snapshot: Snapshot | None) -> KeptSums | None:
+        """The sums that are kept beside the table of the view."""
+        path = self.catalog.path_of(self.name)
+        return kept_sums(path, snapshot.record) if path and snapshot else None
 
     def bound(self, spark: SparkSession, text: str) -> tuple[SparkSession, str]:
         """A query over these tables with their paths at the pinned versions, and a session for it."""

@@ -154,7 +154,7 @@ def explained(record: Record, table: Table) -> tuple[object, ...]:
     """What a record says that bounds or explains the runs after it."""
     columns = {name.lower() for name in record.columns} if table.strategy.appends else set()
     inputs = {name: (each.floor, each.config_hash) for name, each in record.inputs.items()}
-    versions = record.input_versions if table.strategy.refresh else None
+    versions = (record.input_versions, record.sums) if table.strategy.refresh else None
     return record.sql_hash, record.config_hash, record.floor, record.reset, columns, inputs, versions
 
 

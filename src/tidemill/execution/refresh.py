@@ -16,12 +16,12 @@ from tidemill.execution.refresh_check import difference_of
 from tidemill.execution.same_plan import guard_of, why_unsafe
 from tidemill.execution.step import RowsRead, gather
 from tidemill.execution.view_changes import nothing_to_refresh, refresh_by_changes
+from tidemill.execution.view_sums import first_sums
 from tidemill.formats.base import Conflict
 from tidemill.ivm import NotIncremental
 from tidemill.planning import Mode, fill
 from tidemill.planning.costs import cost_record
 from tidemill.planning.notices import Facts
-from tidemill.planning.refresh import RefreshPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tidemill.execution import StepResult
     from tidemill.execution.attempt import Attempt
     from tidemill.planning import StepPlan
+    from tidemill.planning.refresh import RefreshPlan
 
 
 def commit_refresh(spark: SparkSession, plan: StepPlan, source: ViewSource) -> StepResult:
@@ -46,7 +47,10 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     if plan.mode is Mode.UP_TO_DATE:
         return nothing_to_refresh(attempt, source, plan)  # another run was first, and did it
     plan, guard = _guarded(attempt, source, plan, facts)
-    gathered = _refreshed(attempt, source, plan)
+    try:
+        gathered = _gathered(attempt, source, plan, guard)
+    except NotIncremental as why:  # the sums that it keeps have shown it, or the number of keys
+        gathered = _gathered(attempt, source, fill(attempt.plan, replace(facts, unsafe=why.reason)), None)
     refreshed, ended = gathered.refreshed, datetime.now(UTC)
     assert refreshed is not None  # noqa: S101  of a view
     checks = attempt.table.strategy.checks_refresh
@@ -56,20 +60,16 @@ def gather_refresh(attempt: Attempt) -> Gathered:
     if wrong is not None:
         raise wrong
     cost = cost_record(inputs, began + (datetime.now(UTC) - ended))
-    return replace(gathered, refreshed=replace(refreshed, guard=guard, cost=cost))
+    return replace(gathered, refreshed=replace(refreshed, cost=cost))
 
 
-def _refreshed(attempt: Attempt, source: ViewSource, plan: StepPlan) -> Gathered:
-    """By changes, unless these turn out to concern most of the view."""
+def _gathered(attempt: Attempt, source: ViewSource, plan: StepPlan, guard: str | None) -> Gathered:
     refresh = _accepted(plan)
     if refresh.rule is None:
-        return _refresh_whole(attempt, plan, refresh)
-    try:
-        return refresh_by_changes(attempt, source, plan)
-    except NotIncremental as why:
-        whole = RefreshPlan(f"full refresh: {why.reason}", refresh.inputs, why.reason)
-        plan = replace(plan, refresh=whole, reason=whole.reason, mode=Mode.FULL)
-        return _refresh_whole(attempt, plan, whole)
+        return _refresh_whole(attempt, source, plan, refresh)
+    gathered = refresh_by_changes(attempt, source, plan)
+    assert gathered.refreshed is not None  # noqa: S101  of a view
+    return replace(gathered, refreshed=replace(gathered.refreshed, guard=guard))
 
 
 def _guarded(attempt: Attempt, source: ViewSource, plan: StepPlan, facts: Facts) -> tuple[StepPlan, str | None]:
@@ -89,9 +89,11 @@ def _other_columns(attempt: Attempt, source: ViewSource) -> str | None:
     return None if given == held else "its query gives other columns than the table has"
 
 
-def _refresh_whole(attempt: Attempt, plan: StepPlan, refresh: RefreshPlan) -> Gathered:
+def _refresh_whole(attempt: Attempt, source: ViewSource, plan: StepPlan, refresh: RefreshPlan) -> Gathered:
     gathered = gather(attempt, lambda attempt, reading: RowsRead(attempt.source.read(reading), plan, None))
-    return replace(gathered, refreshed=Refreshed(RefreshReport("full", refresh.reason)))
+    rows, inputs = gathered.prepared.change.profile.rows, refresh.inputs
+    sums, guard = (first_sums(attempt, source, inputs, rows) if inputs else None) or (None, None)
+    return replace(gathered, refreshed=Refreshed(RefreshReport("full", refresh.reason), guard=guard, sums=sums))
 
 
 def _accepted(plan: StepPlan) -> RefreshPlan:

@@ -12,14 +12,17 @@ from pyspark.sql import functions as F
 from tidemill.changes import refuse_shrink
 from tidemill.changes.replace_keys import change_contents, replace_keys
 from tidemill.execution import RefreshReport
+from tidemill.execution.adding import add_up
 from tidemill.execution.attempt import Gathered, Refreshed, held_rows
 from tidemill.execution.prepare import Prepared
 from tidemill.execution.relations import Relations
+from tidemill.execution.view_sums import same_sums
 from tidemill.formats.base import Change, Compiled, Profile
 from tidemill.formats.port import WEIGHT
 from tidemill.ivm import NotIncremental
 from tidemill.ivm.grouped import Grouped
 from tidemill.ivm.rules import Linear, Local, Telescoped
+from tidemill.ivm.sums import Summed
 from tidemill.model import quote, spelled
 from tidemill.model.record import Counts
 from tidemill.model.strategy import Refresh
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.query_source import ViewSource
     from tidemill.execution.relations import KeyedRelations, SettledKeys
+    from tidemill.execution.view_sums import Sums
     from tidemill.formats.base import HeldRows
     from tidemill.ivm.view import Rule
     from tidemill.planning import StepPlan
@@ -56,7 +60,7 @@ def refresh_by_changes(attempt: Attempt, source: ViewSource, plan: StepPlan) -> 
         if any(changed.values()):
             found = refreshed_rows(refresh.rule, RefreshWork(attempt, relations, held, output))
         else:
-            found = Found(Compiled(None, Counts()))
+            found = Found(Compiled(None, Counts()), sums=same_sums(attempt))
     _check_shrink(attempt, found.compiled)
     report = RefreshReport(
         "incremental", refresh.reason, refresh.rule.name, refresh.rule.key or None, changed, found.keys
@@ -67,7 +71,7 @@ def refresh_by_changes(attempt: Attempt, source: ViewSource, plan: StepPlan) -> 
         held=held,
         window=None,
         input_version=source.version(),
-        refreshed=Refreshed(report, found.compiled),
+        refreshed=Refreshed(report, found.compiled, sums=found.sums),
     )
 
 
@@ -78,15 +82,17 @@ def nothing_to_refresh(attempt: Attempt, source: ViewSource, plan: StepPlan) -> 
     done = Compiled(None)
     report = RefreshReport("incremental", plan.reason)
     prepared, version = _prepared(attempt, held, done, 0), source.version()
-    return Gathered(plan, prepared, held, None, input_version=version, refreshed=Refreshed(report, done))
+    refreshed = Refreshed(report, done, sums=same_sums(attempt))
+    return Gathered(plan, prepared, held, None, input_version=version, refreshed=refreshed)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the change of a view comes to, and how many keys were computed again."""
+    """What the change of a view comes to, how many keys were computed again, and the sums that go with it."""
 
     compiled: Compiled
     keys: int | None = None
+    sums: Sums | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +179,27 @@ def _(rule: Grouped, work: RefreshWork) -> Found:
     on, groups = work.named(rule.on), work.relations.keyed()
     keys = groups.settle(work.with_foreign_keys(work.statement(rule.keys(names, nears)), on))
     return _by_key(work, rule.new(groups, keys.near), keys, on)
+
+
+@refreshed_rows.register
+def _(rule: Summed, work: RefreshWork) -> Found:
+    names, nears, _ = _settled_terms(rule.terms, work)
+    added = add_up(work.attempt, work.relations, rule, rule.change(names, nears))
+    if not rule.on:
+        return Found(_of_one_row(_by_content(work, added.signed), rule), added.groups, added.sums)
+    on, groups = work.named(rule.on), work.relations.keyed()
+    touched = work.statement(rule.groups(added.change))
+    keys = work.with_foreign_keys(touched, on)
+    alone = keys is touched
+    settled = groups.settle(keys, added.groups if alone else None)
+    found = _by_key(work, added.visible(groups.keys, alone=alone), settled, on)
+    return replace(found, keys=added.groups, sums=added.sums)
+
+
+def _of_one_row(compiled: Compiled, rule: Summed) -> Compiled:
+    """Where there is one row, and no key, it is updated."""
+    exchanged = not rule.key_columns and compiled.counts == Counts(inserted=1, deleted=1)
+    return replace(compiled, counts=Counts(updated=1)) if exchanged else compiled
 
 
 def _settled_terms(

@@ -331,6 +331,10 @@ class Compacted:
     kept: int
     version: int
 
+    def plus(self, other: Compacted) -> Compacted:
+        """With the files of what is kept beside the table."""
+        return Compacted(self.joined + other.joined, self.written + other.written, self.kept + other.kept, self.version)
+
 
 @dataclass(frozen=True, slots=True)
 class Follower:
@@ -361,6 +365,11 @@ class Vacuumed:
     bytes: int | None
     retained_hours: float
     dry_run: bool
+
+    def plus(self, other: Vacuumed) -> Vacuumed:
+        """With the files of what is kept beside the table."""
+        size = None if self.bytes is None or other.bytes is None else self.bytes + other.bytes
+        return Vacuumed(self.files + other.files, size, self.retained_hours, self.dry_run)
 
     @property
     def facts(self) -> list[str]:

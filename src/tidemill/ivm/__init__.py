@@ -25,7 +25,8 @@ A rule has `name`, `key` and `why` for people, `on` and `by_content`, and SQL te
     Summed      initial(names)               the whole state (`state` are its columns), at a full refresh
                 change([names], [near])      what comes to the state; to be settled
                 merged(state, change)        new rows of its groups (`key_columns`), n = 0 where gone
-                beyond(state)                None, or SQL that has to count 0, else another rule is due
+                impossible(state)            SQL that has to count 0, else the state is not that of these inputs
+                beyond(state)                None, or SQL that has to count 0, else another rule is due; of a change too
                 groups(change)               the keys of the view's rows to replace; those of `on`
                 visible(state, keys)         the view's rows of these keys; all rows where `on` is empty
 

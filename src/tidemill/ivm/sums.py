@@ -182,18 +182,23 @@ class Summed:
         return sql.render(tree, dialect)
 
     def beyond(self, state: str, dialect: str = "spark") -> str | None:
-        """The number of groups whose averages the state cannot tell: more than 0 calls for another rule."""
-        sizes = [
-            (sql.of("_s", f"a{n}" if each.as_double else f"c{n}"), each.most)
-            for n, each in enumerate(self.totals.calls)
-            if each.most
-        ]
-        if not sizes:
-            return None
-        large = [exp.GTE(this=each, expression=exp.Literal.number(most)) for each, most in sizes]
-        counted = exp.Select(expressions=[_as(exp.Count(this=exp.Star()), ROWS)])
-        counted.set("from_", exp.From(this=sql.relation(state, "_s")))
-        return sql.render(counted.where(exp.or_(*large, copy=False), copy=False), dialect)
+        """The number of groups whose sums or averages the state cannot tell: more than 0 calls for another rule.
+
+        It is asked of the state, and of a change of it.
+        """
+        large = [each for n, call in enumerate(self.totals.calls) for each in _limits(call, n)]
+        return _count_where(state, large, dialect) if large else None
+
+    def impossible(self, state: str, dialect: str = "spark") -> str:
+        """The number of groups that no rows have: more than 0 says that the state does not belong to the inputs."""
+        rows, none = sql.of("_s", ROWS), exp.Literal.number(0)
+        wrong: list[exp.Expr] = [exp.LT(this=rows.copy(), expression=none.copy())]
+        for n, call in enumerate(self.totals.calls):
+            if call.argument is not None:
+                values = sql.of("_s", f"c{n}")
+                wrong.append(exp.LT(this=values.copy(), expression=none.copy()))
+                wrong.append(exp.GT(this=values, expression=rows.copy()))
+        return _count_where(state, wrong, dialect)
 
     def _added_up(self, rows: exp.Query) -> exp.Select:
         plain = [sql.column(each) for each in self.key_columns]
@@ -218,6 +223,23 @@ def _sums_of(total: Total, number: int) -> Iterator[exp.Expr]:
         yield _as(exp.Sum(this=_with_sign(value)), f"s{number}")
     if total.as_double:
         yield _as(exp.Sum(this=_with_sign(exp.Abs(this=value.copy()))), f"a{number}")
+
+
+def _limits(total: Total, number: int) -> Iterator[exp.Expr]:
+    """Where the state does not give its value: the count or the sum has become too large."""
+    if total.most:
+        large = sql.of("_s", f"a{number}" if total.as_double else f"c{number}")
+        yield exp.GTE(this=large, expression=exp.Literal.number(total.most))
+    if total.is_summed:  # without ANSI a sum that is too large for its type is NULL, and stays it
+        some = exp.NEQ(this=sql.of("_s", f"c{number}"), expression=exp.Literal.number(0))
+        yield exp.and_(some, exp.Is(this=sql.of("_s", f"s{number}"), expression=exp.Null()), copy=False)
+
+
+def _count_where(state: str, conditions: Sequence[exp.Expr], dialect: str) -> str:
+    """How many groups meet any of these."""
+    counted = exp.Select(expressions=[_as(exp.Count(this=exp.Star()), ROWS)])
+    counted.set("from_", exp.From(this=sql.relation(state, "_s")))
+    return sql.render(counted.where(exp.or_(*conditions, copy=False), copy=False), dialect)
 
 
 def _with_sign(value: exp.Expr) -> exp.Expr:

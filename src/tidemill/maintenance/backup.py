@@ -181,6 +181,7 @@ def backup_table(spark: SparkSession, path: str, to: str, *, single_writer: bool
         raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
     store = held.like(to, snapshot)
     record = signed(state_of(snapshot), path, sequence=1, what="backup").with_(held=0)
+    record = _with_sums(spark, path, to, record, single_writer=single_writer)
     store.commit(spark, AppendRows(held.read(spark, snapshot.version)), record, None)
     return BackupResult(to, snapshot.version, _total(store, spark), _watermark(record), time.monotonic() - began)
 
@@ -199,11 +200,20 @@ def restore_backup(spark: SparkSession, path: str, backup: str, *, single_writer
     copy = store_at(backup, single_writer=single_writer)
     there = store_at(path, single_writer=single_writer) if format_at(path) else copy
     store = there.like(path, kept)
-    return with_retries(path, lambda attempt: _restore_from(spark, store, copy, kept, began, attempt))
+    return with_retries(
+        path, lambda attempt: _restore_from(spark, store, copy, kept, began, attempt, single_writer=single_writer)
+    )
 
 
 def _restore_from(
-    spark: SparkSession, store: Store, copy: Store, kept: Snapshot, began: float, attempt: int
+    spark: SparkSession,
+    store: Store,
+    copy: Store,
+    kept: Snapshot,
+    began: float,
+    attempt: int,
+    *,
+    single_writer: bool,
 ) -> RestoreResult:
     path, backup = store.path, copy.path
     snapshot, rows = store.snapshot(), copy.read(spark, kept.version)
@@ -212,11 +222,21 @@ def _restore_from(
     record = signed(state_of(kept), path, sequence=sequence, what="restore", attempt=attempt)
     # Its rows are those of the backup, and none of them is new: `held` says how many the table has from here on.
     record = record.with_(restored_from=backup, counts=_NO_COUNTS, held=total)
+    record = _with_sums(spark, backup, path, record, single_writer=single_writer)
     committed = store.commit(spark, OverwriteRows(rows), record, snapshot)
     undo = snapshot.version if snapshot else None
     return RestoreResult(
         committed.version, None, total, _watermark(record), time.monotonic() - began, backup=backup, undo=undo
     )
+
+
+def _with_sums(spark: SparkSession, path: str, to: str, record: Record, *, single_writer: bool) -> Record:
+    """The sums beside a materialized view are copied before its rows."""
+    if record.sums is None:
+        return record
+    from tidemill.execution.view_sums import copy_sums  # noqa: PLC0415  few tables have some
+
+    return record.with_(sums=copy_sums(spark, path, to, record, single_writer=single_writer))
 
 
 def state_of(snapshot: Snapshot) -> Record | None:

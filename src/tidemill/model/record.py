@@ -61,7 +61,8 @@ class Record:
     (`completed`), and `remainder` names the count that takes the rows which were neither inserted,
     updated, nor counted otherwise. `expectations` says how many rows that were fetched did not meet each.
     `same_rows_as` is the version whose rows the table still has, where the commit only notes something. `inputs` has
-    what is known of each source, where there are several. `refresh` is how a materialized view followed its inputs.
+    what is known of each source, where there are several. `refresh` is how a materialized view followed its inputs, and
+    `sums` the content of the sums beside it that go with its rows.
 
     `input_versions` are the versions of the inputs that were read, `read_versions` those of the tables that a query
     with a window has read, whether or not the window covers all of their rows. Both hold identities and no mere
@@ -103,6 +104,7 @@ class Record:
     read_versions: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, InputRecord] = field(default_factory=dict)
     refresh: Mapping[str, Any] = field(default_factory=dict)
+    sums: str | None = None
     format: int = RECORD_FORMAT
 
     def to_json(self) -> str:

@@ -102,7 +102,7 @@ def _seconds(seconds: float) -> str:
 
 def _by_thumb(inputs: ViewInputs) -> str | None:
     """Looking for changes pays where little of much has changed; measured by `make bench`."""
-    if inputs.size is not None and inputs.size < _FEW_BYTES:
+    if inputs.size is not None and are_small(inputs):
         return f"its inputs are small ({size_text(inputs.size)}), so that reading them whole is faster"
     for each in inputs.changed:
         rows = changed_rows(each)
@@ -110,6 +110,11 @@ def _by_thumb(inputs: ViewInputs) -> str | None:
             most = f"at most {rows:,} changed rows of {each.shown}, which has {each.rows:,}"
             return f"{most}: reading all of them is faster"
     return None
+
+
+def are_small(inputs: ViewInputs) -> bool:
+    """Whether reading them whole takes no longer than looking for changes."""
+    return inputs.size is not None and inputs.size < _FEW_BYTES
 
 
 def _is_small(state: InputState, inputs: ViewInputs) -> bool:

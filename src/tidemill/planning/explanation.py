@@ -32,8 +32,8 @@ class ExplainedRule:
     """A rule by which changed rows become those of the view.
 
     `linear` reads nothing of the changed table but its changes; `local` computes the rows again whose `key` a change
-    has, `grouped` the groups; `telescoped` takes one change after another. `columns` are those of the view that hold
-    the key; without any, rows are entered by their content.
+    has, `grouped` the groups; `summed` adds it to sums that are kept beside the view; `telescoped` takes one change
+    after another. `columns` are those of the view that hold the key; without any, rows are entered by their content.
     """
 
     name: str

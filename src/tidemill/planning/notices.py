@@ -53,7 +53,7 @@ class Facts:
     asks a version of the table for its highest time, or raises `GapError`. `sides` is what is known of a join's inputs.
     `version` is that of the source, or of all sources; of a table that has several, `versions` are those of each, by
     input, and `sources` the facts of each. `inputs` are those of a materialized view; `unsafe` is why Spark says that
-    its query must not be rewritten.
+    its query must not be rewritten, or its changes not be added up.
     """
 
     kind: CursorKind | None = None

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidemill.ivm import Linear, NotIncremental, Telescoped, analyse, check_text
+from tidemill.ivm import Linear, NotIncremental, Summed, Telescoped, analyse, check_text
 from tidemill.model.query import Query
 from tidemill.model.strategy import Refresh
 from tidemill.planning.costs import changed_rows, why_whole
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _PROTECTED = "its history is protected (reset_allowed = false), which only a whole result can keep"
 _DISTURBED = "somebody else changed its rows since the last run"
-_WITH_STATE = "summed"
+_NO_SUMS = "no sums are kept beside it yet"
+_SUMMED = "sums are added up"
 _DECLARED_FULL = "its declaration says refresh = full"
 
 
@@ -65,18 +66,27 @@ class InputState:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSums:
+    """The sums beside a view that its record names, as that has them (`content`). `lost`: why they are of no use."""
+
+    content: str
+    lost: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ViewInputs:
     """What a view reads, as it is pinned for a run; `text` is its query with the views of the project inside.
 
     `changed_views` are those whose queries are not what they were. `own` is what the log of the table itself says of
-    rows that others changed in it since its last run; None where nobody did. `past` asks its log what the last
-    refreshes took.
+    rows that others changed in it since its last run; None where nobody did. `sums` are those that its record names.
+    `past` asks its log what the last refreshes took.
     """
 
     text: str
     states: tuple[InputState, ...]
     changed_views: tuple[str, ...] = ()
     own: InputChanges | None = None
+    sums: KeptSums | None = None
     past: Callable[[], Sequence[PastRefresh]] = field(default=lambda: (), compare=False)
 
     @property
@@ -88,6 +98,11 @@ class ViewInputs:
         """The bytes of all of them, where that is known."""
         sizes = [each.size for each in self.states]
         return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @property
+    def with_sums(self) -> bool | None:
+        """Whether changes can be added to sums that are kept; None before a first run, which may begin to keep them."""
+        return None if all(each.recorded is None for each in self.states) else self.sums is not None
 
     def after(self, earlier: Collection[str]) -> ViewInputs:
         """The same in a run whose earlier steps bring these tables up to date, by their names in lower case."""
@@ -145,9 +160,11 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
     if inputs.own is not None and inputs.own.how is None:
         raise NotIncremental(f"{_DISTURBED}: {inputs.own.refusal}")
     _check_inputs(inputs)
+    if inputs.sums is not None and inputs.sums.lost is not None:
+        raise NotIncremental(inputs.sums.lost)
     try:
-        view = view_of(inputs)
-        rules = rules_of(view, frozenset(name for each in inputs.changed for name in each.written))
+        view, changed = view_of(inputs), frozenset(name for each in inputs.changed for name in each.written)
+        rules = rules_of(view, changed, with_sums=inputs.sums is not None)
     except NotIncremental as why:
         return _whole(table, inputs, why.reason, place_of(table.producer, inputs, why))
     rule = _readable_rule(rules, inputs)
@@ -155,16 +172,24 @@ def _by_changes(table: Table, base: Snapshot, inputs: ViewInputs) -> RefreshPlan
         raise NotIncremental(f"{_DISTURBED}, and no key tells which of them to compute again")
     if table.strategy.refresh is Refresh.AUTO:
         _check_cost(inputs)
+    if isinstance(rule, Summed) and inputs.sums is None:
+        raise NotIncremental(_NO_SUMS)
     return RefreshPlan(_reason(inputs, rule), inputs, view=view, rule=rule)
 
 
-def rules_of(view: ViewQuery, changed: frozenset[str]) -> tuple[Rule, ...]:
-    """The rules for a change of these tables, the best first, of those that keep nothing beside the view."""
-    best = view.rule(changed)
-    found = tuple(each for each in view.rules(changed) if each.name != _WITH_STATE)
+def rules_of(view: ViewQuery, changed: frozenset[str], *, with_sums: bool | None = None) -> tuple[Rule, ...]:
+    """The rules for a change of these tables, the best first.
+
+    Where sums are kept, the rule that adds to them goes first, for another one would leave them behind; where none
+    are, it counts only if there is no other.
+    """
+    found = view.rules(changed)
     if not found:
-        raise NotIncremental(f"{best.why}, which needs sums to be kept beside the view")
-    return found
+        view.rule(changed)  # which raises why
+    if with_sums is None:
+        return found
+    others = tuple(each for each in found if not isinstance(each, Summed))
+    return tuple(sorted(found, key=others.__contains__)) if with_sums else others or found
 
 
 def _readable_rule(rules: Sequence[Rule], inputs: ViewInputs) -> Rule:
@@ -180,7 +205,11 @@ def _readable_rule(rules: Sequence[Rule], inputs: ViewInputs) -> Rule:
 
 def key_of(rule: Rule) -> str | None:
     """The columns by whose values a rule computes rows again; None where it goes by changed rows alone."""
-    return None if rule.name in {Linear.name, Telescoped.name} else rule.key
+    return None if rule.name in {Linear.name, Telescoped.name} or _is_one_row(rule) else rule.key
+
+
+def _is_one_row(rule: Rule) -> bool:
+    return isinstance(rule, Summed) and not rule.key_columns
 
 
 def view_of(inputs: ViewInputs) -> ViewQuery:
@@ -287,7 +316,7 @@ def _reason(inputs: ViewInputs, rule: Rule) -> str:
         for each in inputs.changed
         if changed_rows(each) is None
     ]
-    by = f"by {key}" if (key := key_of(rule)) else rule.name
+    by = _SUMMED if isinstance(rule, Summed) else f"by {key}" if (key := key_of(rule)) else rule.name
     repaired = ["rows that somebody else changed are computed again"] if inputs.own is not None else []
     return f"incremental: {' · '.join([' and '.join(parts), by, *repaired])}"
 
