@@ -205,10 +205,9 @@ def _expect_as(reader: TokenReader, statement: str, clauses: tuple[str, ...]) ->
         return
     token = reader.token
     remedy = "write AS and a query"
-    first = token.raw.upper().split()[0] if token is not None else ""  # "CLUSTER BY" is one token
-    if first in _OPTIONS_ELSEWHERE:
-        remedy = f'it is an option: OPTIONS {{ "{_OPTIONS_ELSEWHERE[first]}": … }}'
-        reader.fail_here(f"{statement} has no clause {first}", remedy)
+    clause = token.raw.upper().split()[0] if token is not None else ""  # "CLUSTER BY" is one token
+    if option := _OPTIONS_ELSEWHERE.get(clause):
+        reader.fail_here(f"{statement} has no clause {clause}", f'it is an option: OPTIONS {{ "{option}": … }}')
     if token is not None and token.kind is Kind.WORD:
         remedy = suggestion(token.raw, (*clauses, "AS"), remedy)
     reader.fail_here(f"{statement} needs AS and a query", remedy)
