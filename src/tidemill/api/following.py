@@ -111,10 +111,12 @@ def _notices(table: Table, catalog: Catalog, now: datetime) -> tuple[HistoryNoti
         return tuple(HistoryNotice(each.name, each.version, gone=plan.reason) for each in due if _is_why(plan, each))
     ends = ((each, each.end(now)) for each in due)
     return tuple(
-        HistoryNotice(each.name, each.version, end.at.isoformat(timespec="seconds"), end.setting)
-        for each, end in ends
-        if end is not None
+        HistoryNotice(each.name, each.version, _written(end.at), end.setting) for each, end in ends if end is not None
     )
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _is_why(plan: RefreshPlan, lost: _Input) -> bool:

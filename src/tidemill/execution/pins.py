@@ -67,6 +67,9 @@ class Place(Protocol):
     def content(self) -> str | None:
         """What that holds; None where nothing is there."""
 
+    def still_has(self, version: int, content: str) -> bool:
+        """Whether rows of a version that held this can be read by who knows it, whatever came since."""
+
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
@@ -80,6 +83,11 @@ class TablePlace:
     def content(self) -> str | None:
         snapshot = log_at(self.path).snapshot()
         return snapshot.content if snapshot else None
+
+    def still_has(self, version: int, content: str) -> bool:
+        """Of a table without older versions, as long as nothing came."""
+        del version
+        return self.content() == content
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +124,11 @@ class Pin:
         version = version_in(content)
         return version is not None and content.startswith(f"{self.snapshot.table_id}@") and self.version < version
 
-    def content_now(self) -> str | None:
-        """The same of the table as it has come to be since."""
-        return self.place.content()
+    def has_moved(self, *, by_changes: bool) -> bool:
+        """Whether who did not name its version has read other rows; a rule names it where there are older ones."""
+        if by_changes:
+            return not (self.is_read_by_path or self.place.still_has(self.version, self.content))
+        return self.place.content() != self.content
 
     @property
     def path(self) -> str:

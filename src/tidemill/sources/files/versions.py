@@ -234,3 +234,7 @@ class FilesPlace:
     def content(self) -> str:
         """What is there now, without a look into files."""
         return FilesLog(self.source).content
+
+    def still_has(self, version: int, content: str) -> bool:
+        """Whatever files have come since."""
+        return FilesLog(self.source).changes_since(version, version, content=content).refusal is None
