@@ -96,9 +96,9 @@ def _inputs(table: Table, catalog: Catalog) -> Iterator[_Input]:
     snapshot = log_of(table).snapshot()
     for name, content in recorded_versions(snapshot.record if snapshot else None, table.input).items():
         version, place = version_in(content), catalog.place(name)
-        log = place.look()[0] if place and version is not None else None
-        if place and log and version is not None and log.version() > version:
-            yield _Input(name, place.path, version, content, log)
+        seen = place.look() if place and version is not None else None
+        if place and seen and version is not None and seen[0].version() > version:
+            yield _Input(name, place.path, version, content, seen[0])
 
 
 def _notices(table: Table, catalog: Catalog, now: datetime) -> tuple[HistoryNotice, ...]:

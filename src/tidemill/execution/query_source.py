@@ -221,7 +221,7 @@ class ViewSource(QuerySource):
             state,
             rows=pin.snapshot.rows,
             size=pin.log.reach(()).size,
-            types={column: _SQL_TYPES.get(kind, kind) for column, kind in _types(pin).items()},
+            types={column: _SQL_TYPES.get(kind, kind) for column, kind in _types(pin).items()} or None,
         )
         since = version_in(state.recorded)
         if since is None or not state.is_changed:
