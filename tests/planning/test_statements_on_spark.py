@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.api.workspace import Workspace
-from tidemill.execution.catalog import Catalog, Outside
+from tidemill.execution.catalog import Catalog
+from tidemill.execution.outside import Outside
 from tidemill.formats.delta.log import DeltaLog
 from tidemill.planning.statements import statements_of
 

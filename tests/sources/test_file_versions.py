@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +13,7 @@ import pytest
 
 from tidemill.formats.port import RowsBy
 from tidemill.sources.files import FileSource
+from tidemill.sources.files.text import Types
 from tidemill.sources.files.versions import FilesLog
 
 if TYPE_CHECKING:
@@ -86,3 +87,22 @@ def test_what_came_is_known_as_long_as_the_others_are_as_they_were(tmp_path: Pat
         spoil()
         refusal = log(tmp_path).changes_since(known.version(), content=known.content).refusal
         assert (refusal or "").startswith("files that were read were changed or removed, or older ones were added")
+
+
+@pytest.mark.parametrize(
+    ("source", "columns", "types", "is_followed"),
+    [
+        ({"types": Types("id BIGINT, Amount DECIMAL(9, 2)")}, ["id", "Amount"], ["bigint", "decimal(9,2)"], True),
+        ({"types": Types(some={"id": "INT"})}, ["id", "Amount"], ["int"], False),
+        ({}, ["id", "Amount"], [], False),
+        ({"options": {"pathGlobFilter": "*.csv"}}, [], [], False),
+    ],
+)
+def test_text_has_the_types_that_are_declared_and_files_of_it_are_read_alone_where_these_are_all(
+    tmp_path: Path, source: dict[str, Any], columns: list[str], types: list[str], is_followed: bool
+) -> None:
+    (tmp_path / "a.csv").write_text("id,Amount\n1,2.50\n")
+    found = FilesLog(FileSource(str(tmp_path), "csv", **source))
+    assert (found.columns(), list(found.column_types().values())) == (columns, types)
+    assert (found.snapshot() is not None) == bool(columns)
+    assert (found.changes_since(1, 1).how is RowsBy.FILES) == is_followed

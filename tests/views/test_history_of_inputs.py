@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +17,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
+from pace import second
 
 from tidemill import Record
 from tidemill.api.workspace import Workspace
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
     from click.testing import Result
     from pyspark.sql import SparkSession
+
+    from tidemill.model.table import Table
 
 DAY = 86_400_000
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
@@ -62,10 +68,13 @@ class Shop:
         self._record()
 
     def _record(self) -> None:
-        (table,) = Workspace.load().tables
         commit = DeltaLog(str(self.orders)).commit(self.version)
         assert commit is not None
         content = content_of(str(self.table.metadata().id), self.version, commit.id)
+        for table in Workspace.load().tables:
+            self._record_of(table, content)
+
+    def _record_of(self, table: Table, content: str) -> None:
         record = Record(
             run_id="run-0",
             table=table.name,
@@ -211,6 +220,23 @@ def test_a_view_that_is_computed_whole_all_the_same_needs_no_history(shop: Shop)
     assert shop.told() is None
 
 
+def test_thirty_views_whose_input_changed_take_about_a_second_of_work_and_no_spark(shop: Shop) -> None:
+    view = "CREATE MATERIALIZED VIEW v{} OPTIONS {{ 'refresh': 'incremental' }} AS SELECT id FROM orders WHERE v > {};"
+    shop.pipeline.write_text("\n".join(view.format(n, n) for n in range(30)).replace("'", '"'))
+    shop.age(1, 0)
+    delete(shop.table)
+    code = (
+        "import resource, sys; from tidemill.cli.main import tidemill\n"
+        "try: tidemill.main(['status'])\n"
+        "finally:\n"
+        "    used = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "    found = sorted({'pyspark', 'py4j', 'pandas', 'rich'} & set(sys.modules))\n"
+        f"    print(used.ru_utime + used.ru_stime < {1.5 * second()}, found, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "True []\n"
+
+
 def test_vacuum_removes_nothing_that_a_view_has_yet_to_follow(shop: Shop) -> None:
     delete(shop.table)
     shop.age(9, 0, 1)
@@ -229,6 +255,8 @@ def test_vacuum_removes_what_no_view_needs(shop: Shop, spark: SparkSession) -> N
     del spark
     delete(shop.table)
     shop.age(9, 0, 1)
+    for file in shop.orders.glob("*.parquet"):
+        os.utime(file, (time.time() - 10 * DAY / 1000,) * 2)
     assert "1 file" in shop.call("vacuum", "lake/orders", "--dry-run").output
     asked = ("vacuum", "lake/orders", "--retain", "20 days")
     assert "nothing to remove" in shop.call(*asked).output

@@ -96,9 +96,9 @@ def _inputs(table: Table, catalog: Catalog) -> Iterator[_Input]:
     snapshot = log_of(table).snapshot()
     for name, content in recorded_versions(snapshot.record if snapshot else None, table.input).items():
         version, place = version_in(content), catalog.place(name)
-        log = place.look()[0] if place and version is not None else None
-        if place and log and version is not None and log.version() > version:
-            yield _Input(name, place.path, version, content, log)
+        seen = place.look() if place and version is not None else None
+        if place and seen and version is not None and seen[0].version() > version:
+            yield _Input(name, place.path, version, content, seen[0])
 
 
 def _notices(table: Table, catalog: Catalog, now: datetime) -> tuple[HistoryNotice, ...]:
@@ -111,10 +111,12 @@ def _notices(table: Table, catalog: Catalog, now: datetime) -> tuple[HistoryNoti
         return tuple(HistoryNotice(each.name, each.version, gone=plan.reason) for each in due if _is_why(plan, each))
     ends = ((each, each.end(now)) for each in due)
     return tuple(
-        HistoryNotice(each.name, each.version, end.at.isoformat(timespec="seconds"), end.setting)
-        for each, end in ends
-        if end is not None
+        HistoryNotice(each.name, each.version, _written(end.at), end.setting) for each, end in ends if end is not None
     )
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _is_why(plan: RefreshPlan, lost: _Input) -> bool:

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemill.errors import ArgumentError, MissingFileError, TidemillError
-from tidemill.execution.catalog import Catalog, Outside
+from tidemill.execution.catalog import Catalog
 from tidemill.execution.exports.options import Options
+from tidemill.execution.outside import Outside
 from tidemill.execution.producers import columns_given, facts_by_log, source_of
 from tidemill.execution.views import view_up_to_date
 from tidemill.formats.registry import log_of, view_record

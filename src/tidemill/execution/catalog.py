@@ -13,7 +13,6 @@ import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,24 +20,22 @@ from tidemill.errors import ArgumentError
 from tidemill.execution.pins import Pins, TablePlace
 from tidemill.execution.query_source import QuerySource
 from tidemill.execution.views import drop_view, make_view
-from tidemill.formats import DEFAULT_FORMAT, TEMPORARY_FORMAT, Capability, can
+from tidemill.formats import DEFAULT_FORMAT, Capability, can
 from tidemill.formats.registry import format_at, log_at, store_at
 from tidemill.model import Naming, quote, quoted_name
 from tidemill.model.query import by_name
 from tidemill.sources import Reading, sum_of_known
-from tidemill.sources.registry import connector_for, failures_of, in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from tidemill.execution.outside import Outside
     from tidemill.execution.pins import Place
     from tidemill.formats.base import KeyRange
     from tidemill.model.query import Bind, View
-    from tidemill.model.source import Source
     from tidemill.model.table import Table
-    from tidemill.sources import Connector
 
     Removing = Callable[[], None]
 
@@ -135,96 +132,6 @@ def _nothing() -> None:
 
 NAMES = Names()
 NO_PATHS: Mapping[str, str] = MappingProxyType({})
-
-
-_OURS = "outside data of a Tidemill run"  # how a table that a killed run has left is known
-
-
-@dataclass
-class Outside:
-    """One outside source, for the length of a run.
-
-    Files that hold their own types are read where they are, whenever a query asks. Rows of all else are read whole,
-    once, when the first query asks, and kept in Spark's own warehouse until `drop`: all queries see the same ones.
-    """
-
-    source: Source
-    _turn: threading.Lock = field(default_factory=threading.Lock)
-    _named: tuple[SparkSession, str] | None = None
-    _ready: bool = False
-
-    @cached_property
-    def _connector(self) -> Connector:
-        return connector_for(self.source)
-
-    @property
-    def table_path(self) -> str | None:
-        """Where it is, if it is a table that queries read at its path, of which the catalog needs to know no more."""
-        files = in_place(self.source)
-        return files.place if files and files.is_table else None
-
-    @cached_property
-    def place(self) -> Place | None:
-        """Where it is, if it has versions: a table with a log of whatever format, or Parquet files as they are."""
-        files = in_place(self.source)
-        if files is None:
-            return None
-        if files.is_table or files.is_kept:
-            return TablePlace(files.paths[0])
-        if not files.is_plain or files.has_nanoseconds:
-            return None
-        from tidemill.sources.files.versions import FilesPlace  # noqa: PLC0415  slow to import, and few need it
-
-        return FilesPlace(files)
-
-    def version(self) -> str | None:
-        """Differs whenever its rows may; None where that cannot be known."""
-        return self._connector.version()
-
-    def register(self, spark: SparkSession, name: str) -> None:
-        """Gives the name to its rows, unless a step before has done so, or the catalog knows it by its path."""
-        with self._turn:
-            if self._ready or self.table_path:
-                return
-            self._make_room(spark, name)
-            self._named = spark, name
-            with failures_of(self.source):
-                self._create(spark, name)
-            self._ready = True
-
-    def renew(self) -> None:
-        """Who asks next gets a name for what is there by then: its columns may be others."""
-        self._ready = False
-
-    def drop(self) -> None:
-        """Takes the name away again, with the rows that were kept for it."""
-        if self._named is not None:
-            spark, name = self._named
-            self._named, self._ready = None, False
-            with contextlib.suppress(Exception):  # Spark may have ended; what stays goes when the next run makes room
-                spark.sql(f"DROP TABLE IF EXISTS {name}")
-
-    def _create(self, spark: SparkSession, name: str) -> None:
-        rows, files = self._connector.read(Reading(spark)), in_place(self.source)
-        if files and not files.has_nanoseconds:
-            options = files.place_options
-            spark.catalog.createTable(name, files.place, files.format, rows.schema, _OURS, **options)
-        else:
-            spark.catalog.createTable(name, source=TEMPORARY_FORMAT, schema=rows.schema, description=_OURS)
-            rows.write.insertInto(name)
-
-    def _make_room(self, spark: SparkSession, name: str) -> None:
-        """What an earlier run has left goes; a table of the user's own stays, and is an error."""
-        if not spark.catalog.tableExists(name):
-            return
-        if spark.catalog.getTable(name).description != _OURS:
-            raise ArgumentError(
-                "source.name_taken",
-                f"The Spark session has a table {self.source} of its own, which is not the one declared.",
-                "Give one of them another name.",
-                origin=self.source.origin,
-            )
-        spark.sql(f"DROP TABLE {name}")
 
 
 @dataclass

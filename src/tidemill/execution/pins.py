@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidemill.formats.base import KeyRange, Reach
     from tidemill.formats.port import HistoryEnd, InputChanges
     from tidemill.model.record import Commit, Snapshot
+    from tidemill.sources.files.versions import FilesLog
 
 
 class VersionLog(Protocol):
@@ -61,11 +62,14 @@ class Place(Protocol):
     @property
     def path(self) -> str: ...
 
-    def look(self) -> tuple[VersionLog, Callable[[], VersionRows]]:
-        """What is there now: what is known of it, and how to read it."""
+    def look(self) -> tuple[VersionLog, Callable[[], VersionRows]] | None:
+        """What is there now: what is known of it, and how to read it; None where that has no versions."""
 
     def content(self) -> str | None:
         """What that holds; None where nothing is there."""
+
+    def still_has(self, version: int, content: str) -> bool:
+        """Whether rows of a version that held this can be read by who knows it, whatever came since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,33 @@ class TablePlace:
     def content(self) -> str | None:
         snapshot = log_at(self.path).snapshot()
         return snapshot.content if snapshot else None
+
+    def still_has(self, version: int, content: str) -> bool:
+        """Of a table without older versions, as long as nothing came."""
+        del version
+        return self.content() == content
+
+
+@dataclass(frozen=True, slots=True)
+class FilesPlace:
+    """Files of others, of which `files` gives those whose rows queries get. More of them may come at any time."""
+
+    path: str
+    files: Callable[[], FilesLog | None]
+
+    def look(self) -> tuple[VersionLog, Callable[[], VersionRows]] | None:
+        log = self.files()
+        return (log, log.rows) if log else None
+
+    def content(self) -> str | None:
+        """Without a look into files."""
+        log = self.files()
+        return log.content if log else None
+
+    def still_has(self, version: int, content: str) -> bool:
+        """As the files are now, whatever came since."""
+        log = self.files()
+        return log is not None and log.again().has(version, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +147,11 @@ class Pin:
         version = version_in(content)
         return version is not None and content.startswith(f"{self.snapshot.table_id}@") and self.version < version
 
-    def content_now(self) -> str | None:
-        """The same of the table as it has come to be since."""
-        return self.place.content()
+    def has_moved(self, *, by_changes: bool) -> bool:
+        """Whether who did not name its version has read other rows; a rule names it where there are older ones."""
+        if by_changes:
+            return not (self.is_read_by_path or self.place.still_has(self.version, self.content))
+        return self.place.content() != self.content
 
     @property
     def path(self) -> str:
@@ -152,6 +185,9 @@ class Pins:
 
 
 def _pinned(place: Place) -> Pin | None:
-    log, rows = place.look()
+    seen = place.look()
+    if seen is None:
+        return None
+    log, rows = seen
     snapshot = log.snapshot()
     return Pin(place, log, rows, snapshot, snapshot.version, snapshot.content) if snapshot else None

@@ -12,7 +12,6 @@ from tidemill.execution import in_zone_of
 from tidemill.execution.pins import version_in
 from tidemill.execution.sums import kept_sums
 from tidemill.formats.registry import log_at
-from tidemill.formats.traits import Capability
 from tidemill.frontends.sql.inlining import inline_views
 from tidemill.frontends.sql.scopes import inputs_of
 from tidemill.model.cursor import WINDOW_PARAMETERS
@@ -192,30 +191,13 @@ class ViewSource(QuerySource):
         return self.catalog.bound(spark, text, self.inputs, at=self._pinned_paths())
 
     def release_moved(self, *, by_changes: bool) -> str | None:
-        """A table that was only read as it is, and has other rows by now: the next look at it sees these.
-
-        A rule reads the pinned versions of all that has older ones; a query only of those that it names by their paths.
-        """
-        pins = {name: pin for name in self.read_tables if (pin := self.pin(name))}
-        if by_changes:
-            pinned = {name for name, pin in pins.items() if pin.rows().can(Capability.TIME_TRAVEL)}
-        else:
-            pinned = set() if self._read_views else set(self._pinned_paths())
-        moved = {name: pin for name, pin in pins.items() if name not in pinned and pin.content != pin.content_now()}
+        """A table that was only read as it is, and has other rows by now: the next look at it sees these."""
+        named = {} if self._read_views else self._pinned_paths()
+        pins = {name: pin for name in self.read_tables if name not in named and (pin := self.pin(name))}
+        moved = {name: pin for name, pin in pins.items() if pin.has_moved(by_changes=by_changes)}
         for name, pin in moved.items():
             self.catalog.release(name, pin.path)
         return next(iter(moved), None)
-
-    def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
-        del start, columns
-        try:
-            literals = literals_of(None, None, in_zone_of(reading.spark, self.now), self.given, None)
-            session, bound = self.bound(reading.spark, self.query.filled(literals))
-            return session.sql(bound)
-        except Exception as failure:
-            if wrong := self._misread(failure):
-                raise wrong from failure
-            raise
 
     def _pinned_paths(self) -> dict[str, str]:
         """The tables that can be read at older versions, by their paths with these; without views in between."""
@@ -254,7 +236,7 @@ class ViewSource(QuerySource):
             state,
             rows=pin.snapshot.rows,
             size=pin.log.reach(()).size,
-            types={column: _SQL_TYPES.get(kind, kind) for column, kind in _types(pin).items()},
+            types={column: _SQL_TYPES.get(kind, kind) for column, kind in _types(pin).items()} or None,
         )
         since = version_in(state.recorded)
         if since is None or not state.is_changed:

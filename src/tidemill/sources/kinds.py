@@ -50,7 +50,7 @@ class Kind:
     writes: tuple[str, ...] | None = None
 
 
-_OF_FILES = (
+OF_FILES = (
     "pathGlobFilter",
     "recursiveFileLookup",
     "modifiedBefore",
@@ -61,7 +61,7 @@ _OF_FILES = (
 )
 _TIMES = ("timeZone", "timestampNTZFormat", "enableDateTimeParsingFallback")
 _WRITTEN = ("maxRecordsPerFile", "codec")
-_CSV = (*_OF_FILES, *_TIMES, "delimiter", "charset", "preferDate", "inputBufferSize", "columnPruning")
+_CSV = (*OF_FILES, *_TIMES, "delimiter", "charset", "preferDate", "inputBufferSize", "columnPruning")
 _JDBC = (
     *("driver", "partitionColumn", "lowerBound", "upperBound", "numPartitions", "queryTimeout", "fetchsize"),
     *("isolationLevel", "sessionInitStatement", "customSchema", "prepareQuery", "preferTimestampNTZ", "hint"),
@@ -74,7 +74,7 @@ _KINDS = {
         (".parquet",),
         is_columnar=True,
         has_footers=True,
-        reads=(*_OF_FILES, "mergeSchema", "datetimeRebaseMode", "int96RebaseMode"),
+        reads=(*OF_FILES, "mergeSchema", "datetimeRebaseMode", "int96RebaseMode"),
         writes=_WRITTEN,
     ),
     "csv": Kind(
@@ -88,13 +88,13 @@ _KINDS = {
     "json": Kind(
         _FILES,
         (".json", ".jsonl", ".ndjson"),
-        reads=(*_OF_FILES, *_TIMES, "charset", "inferTimestamp", "allowNumericLeadingZeros", "singleVariantColumn"),
+        reads=(*OF_FILES, *_TIMES, "charset", "inferTimestamp", "allowNumericLeadingZeros", "singleVariantColumn"),
         writes=(
             *(*_WRITTEN, "charset", "timeZone", "timestampNTZFormat"),
             *("pretty", "writeNonAsciiCharacterAsCodePoint"),
         ),
     ),
-    "orc": Kind(_FILES, (".orc",), is_columnar=True, reads=_OF_FILES, writes=_WRITTEN),
+    "orc": Kind(_FILES, (".orc",), is_columnar=True, reads=OF_FILES, writes=_WRITTEN),
     "jdbc": Kind(
         _DATABASES,
         reads=_JDBC,
@@ -114,8 +114,8 @@ ENDINGS = {ending: name for name, kind in _KINDS.items() for ending in kind.endi
 # What Spark reads by itself.
 _OF_SPARK = {
     **dict.fromkeys(("avro", "binaryFile", "iceberg", "image", "kafka", "libsvm", "rate"), Kind()),
-    "text": Kind(reads=_OF_FILES),
-    "xml": Kind(reads=(*_OF_FILES, *_TIMES, "charset")),
+    "text": Kind(reads=OF_FILES),
+    "xml": Kind(reads=(*OF_FILES, *_TIMES, "charset")),
 }
 
 

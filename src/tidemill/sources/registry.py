@@ -143,6 +143,12 @@ def in_place(source: Source) -> FileSource | None:
         return files if files and files.place else None
 
 
+def files_of(source: Source) -> FileSource | None:
+    """The files of a source, wherever they are read; None for other kinds."""
+    with failures_of(source):
+        return _files_of(source)
+
+
 def _files_of(source: Source) -> FileSource | None:
     """The connector of a source of files; None for other kinds, whose connectors are not made for it."""
     kind = kind_named(source.kind)

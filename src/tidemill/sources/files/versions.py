@@ -1,4 +1,4 @@
-"""A folder of Parquet files as a table with versions, for as long as files only come to it. No Spark before it is read.
+"""Files of others as a table with versions, for as long as files only come. No Spark before rows are read.
 
 Files stand in the order of their times, and the first n of them are version n. What it holds is a digest of their
 names, sizes and times: where the first n have the digest of then, the others are those that came since. That is all
@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidemill.formats.base import Reach
 from tidemill.formats.port import WEIGHT, InputChanges, RowsBy
@@ -24,11 +19,10 @@ from tidemill.formats.row_changes import UnknownChanges, no_row_changes
 from tidemill.formats.traits import Capability
 from tidemill.model import quote
 from tidemill.model.record import Snapshot, content_of
-from tidemill.sources import Reading
-from tidemill.sources.files import FEW_FOOTERS, each_once
+from tidemill.sources.files.held import held_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pyarrow import fs
@@ -36,24 +30,8 @@ if TYPE_CHECKING:
 
     from tidemill.formats.base import KeyRange
     from tidemill.sources.files import FileSource
+    from tidemill.sources.files.held import Held
     from tidemill.sources.files.listing import Root
-
-_TYPES = {
-    "bool": "boolean",
-    "int8": "byte",
-    "int16": "short",
-    "int32": "integer",
-    "int64": "long",
-    "float": "float",
-    "double": "double",
-    "string": "string",
-    "large_string": "string",
-    "binary": "binary",
-    "date32[day]": "date",
-    "timestamp[us, tz=UTC]": "timestamp",
-    "timestamp[us]": "timestamp_ntz",
-}
-_AT_ONCE = 16  # files that are looked into
 
 
 class FilesLog:
@@ -62,12 +40,20 @@ class FilesLog:
     def __init__(self, source: FileSource) -> None:
         self.path = source.paths[0]
         self.source = source
-        self._found = source.listed_now
-        self.files = sorted(self._found.placed, key=_in_time)
+        self.files = sorted(source.listed_now.placed, key=_in_time)
+
+    def again(self) -> FilesLog:
+        """The same, as they are now."""
+        return FilesLog(self.source)
+
+    @cached_property
+    def held(self) -> Held | None:
+        """What they hold; None where they have no versions."""
+        return held_in(self.source, self.files)
 
     def snapshot(self) -> Snapshot | None:
-        """None where there are no files, or more than can be looked at, or rows that depend on more than files."""
-        if not 0 < len(self.files) <= FEW_FOOTERS or self._found.in_partitions or self._schemas is None:
+        """None where they have no versions."""
+        if self.held is None:
             return None
         return Snapshot(
             version=self.version(),
@@ -75,7 +61,7 @@ class FilesLog:
             record=None,
             record_version=None,
             files=len(self.files),
-            rows=sum(self._rows),
+            rows=self._rows(0, self.version()),
             table_id=self._id,
             content_id=self._digest(self.version()),
         )
@@ -83,7 +69,7 @@ class FilesLog:
     @property
     def content(self) -> str:
         """What the snapshot has, without a look into files."""
-        return content_of(self._id, self.version(), self._digest(self.version()))
+        return self._content(self.version())
 
     def version(self) -> int:
         return len(self.files)
@@ -95,70 +81,69 @@ class FilesLog:
         """Nothing is removed by time."""
 
     def columns(self) -> list[str]:
-        """Those of all files, each once."""
-        return list(each_once(schema.names for schema in self._schemas or ()))
+        """Those of all files, each once; none where only Spark can tell."""
+        return list(self.held.columns) if self.held else []
 
     def column_types(self) -> dict[str, str]:
-        """Of columns that have the same plain type in all files."""
-        found: dict[str, set[str]] = {}
-        for schema in self._schemas or ():
-            for column in schema:
-                found.setdefault(column.name.lower(), set()).add(_type(column.type))
-        return {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1 and "" not in kinds}
+        """Of plain columns."""
+        return dict(self.held.types) if self.held else {}
 
     def reach(self, ranges: Sequence[KeyRange]) -> Reach:
         """All of them."""
         del ranges
-        return Reach(len(self.files), self._found.size)
+        return Reach(len(self.files), self._size(0, self.version()))
+
+    def rows(self) -> FilesRows:
+        """What reads them."""
+        return FilesRows(self)
+
+    def has(self, version: int, content: str) -> bool:
+        """Whether the first files are those that held this."""
+        return 0 <= version <= self.version() and self._content(version) == content
 
     def changes_since(self, version: int, until: int | None = None, *, content: str | None = None) -> InputChanges:
-        """By the files that came; that others went or were written again shows in what the first ones hold.
-
-        A column whose type differs among files is an error for whoever reads them.
-        """
+        """By the files that came; that others went or were written again shows in what the first ones hold."""
         last = self.version() if until is None else until
         try:
-            came = self.came(version, last, content)
+            self.came(version, last, content)
         except UnknownChanges as reason:
             return InputChanges(version, last, refusal=str(reason))
         return InputChanges(
             version,
             last,
             how=RowsBy.FILES,
-            added=sum(self._rows[version:last]),
+            added=self._rows(version, last),
             removed=0,
-            size=sum(file.size or 0 for _, file in came),
+            size=self._size(version, last),
             commits=tuple(range(version + 1, last + 1)),
         )
 
     def came(self, since: int, until: int, content: str | None = None) -> list[tuple[Root, fs.FileInfo]]:
-        """The files that a version has and an older one had not; `UnknownChanges` where those are not as they were."""
-        is_known = 0 <= since <= until <= self.version()
-        if not is_known or content not in {None, content_of(self._id, since, self._digest(since))}:
+        """The files that a version has and an older one had not; `UnknownChanges` where that is not all."""
+        if self.held is None or self.held.refusal:
+            raise UnknownChanges(self.held.refusal if self.held else "it has no versions; LOAD it into a table")
+        if not 0 <= since <= until <= self.version() or not (content is None or self.has(since, content)):
             raise UnknownChanges(
                 "files that were read were changed or removed, or older ones were added; LOAD it into a table to "
                 "follow such changes"
             )
         return self.files[since:until]
 
-    @cached_property
-    def _footers(self) -> list[pq.FileMetaData] | None:
-        with suppress(OSError, pa.ArrowException), ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(_footer, self.files))
-        return None  # Spark says what is wrong with a file
+    def _rows(self, since: int, until: int) -> int | None:
+        counts = self.held.rows if self.held else None
+        return None if counts is None else sum(counts[since:until])
+
+    def _size(self, since: int, until: int) -> int:
+        return sum(file.size or 0 for _, file in self.files[since:until])
+
+    def _content(self, version: int) -> str:
+        return content_of(self._id, version, self._digest(version))
 
     @cached_property
-    def _schemas(self) -> list[pa.Schema] | None:
-        return None if self._footers is None else [each.schema.to_arrow_schema() for each in self._footers]
-
-    @property
-    def _rows(self) -> list[int]:
-        return [each.num_rows for each in self._footers or ()]
-
-    @property
     def _id(self) -> str:
         """Another declaration reads other files, or reads them otherwise."""
-        said = json.dumps([self.source.format, self.source.paths])
+        source = self.source
+        said = json.dumps([source.format, source.paths, dict(source.options), str(source.types), source.columns])
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
     def _digest(self, count: int) -> str:
@@ -171,19 +156,6 @@ class FilesLog:
 def _in_time(placed: tuple[Root, fs.FileInfo]) -> tuple[int, str]:
     """The order in which files were written."""
     return placed[1].mtime_ns or 0, str(placed[1].path)
-
-
-def _footer(placed: tuple[Root, fs.FileInfo]) -> pq.FileMetaData:
-    root, file = placed
-    with root.files.open_input_file(file.path) as opened:
-        return pq.read_metadata(opened)
-
-
-def _type(kind: pa.DataType) -> str:
-    """A plain type as Spark's JSON calls it; "" for others."""
-    if pa.types.is_decimal128(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _TYPES.get(str(kind), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,37 +172,16 @@ class FilesRows:
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
         """Those of the first so many files."""
-        return self._rows_of(spark, 0, self.log.version() if version is None else version)
+        return self._read(spark, self.log.files[:version])
 
     def row_changes(self, spark: SparkSession, since: int, until: int, columns: Sequence[str]) -> DataFrame:
         """Those of the files that came."""
-        return self._rows_of(spark, since, until).select(*map(quote, columns)).selectExpr("*", f"1 AS {WEIGHT}")
-
-    def _rows_of(self, spark: SparkSession, since: int, until: int) -> DataFrame:
-        """With the columns of all files, whichever are read."""
         try:
             came = self.log.came(since, until)
         except UnknownChanges as reason:
             raise no_row_changes(self.log.path, reason) from None
-        whole = self.log.source.read(Reading(spark))
-        paths = [root.for_spark(file) for root, file in came]
-        return spark.read.schema(whole.schema).parquet(*paths) if paths else whole.where("false")
+        return self._read(spark, came).select(*map(quote, columns)).selectExpr("*", f"1 AS {WEIGHT}")
 
-
-@dataclass(frozen=True, slots=True)
-class FilesPlace:
-    """Where these files are; others may come at any time."""
-
-    source: FileSource
-
-    @property
-    def path(self) -> str:
-        return self.source.paths[0]
-
-    def look(self) -> tuple[FilesLog, Callable[[], FilesRows]]:
-        log = FilesLog(self.source)
-        return log, partial(FilesRows, log)
-
-    def content(self) -> str:
-        """What is there now, without a look into files."""
-        return FilesLog(self.source).content
+    def _read(self, spark: SparkSession, files: Sequence[tuple[Root, fs.FileInfo]]) -> DataFrame:
+        assert self.log.held is not None  # noqa: S101  it has versions
+        return self.log.held.read(spark, files)
