@@ -20,8 +20,9 @@ from tidemill.maintenance.files import vacuum
 from tidemill.model.cursor import duration
 
 if TYPE_CHECKING:
-    from tidemill.api.results import RunStep
     from views.conftest import Lake
+
+    from tidemill.api.results import RunStep
 
 SALES = "id long, region string, price decimal(12,2), units int"
 VIEWS = {
