@@ -20,17 +20,15 @@ from tidemill.model import of, quote
 from tidemill.spark.session import settle
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.relations import Relations
-    from tidemill.formats.base import Operation
+    from tidemill.formats.base import KeyRange, Operation
     from tidemill.ivm import Summed
 
-_NEAR, _BEFORE, _CHANGE, _AFTER, _ALL = (
-    f"__tidemill_sums_{each}" for each in ("near", "before", "change", "after", "all")
-)
+_BEFORE, _CHANGE, _AFTER, _ALL = (f"__tidemill_sums_{each}" for each in ("before", "change", "after", "all"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +63,9 @@ def add_up(attempt: Attempt, relations: Relations, rule: Summed, change: str) ->
     held = read_sums(relations.session, store, kept.content)
     came = settle(_as(held.schema, relations.session.sql(change)))
     known = _profile(came, rule)
-    after = _register(held, came, known, rule)
-    gone = _checked(attempt, relations.session, rule)
-    operation = _operation(held.schema, after, known, rule, gone)
+    before, after = _register(held, came, known, rule)
+    found = _checked(attempt, relations.session, rule)
+    operation = _operation(before if found["held"] else None, after, known, rule, covered=not found["gone"])
     return AddedUp(rule, Sums(kept.content, operation), known.rows if rule.key_columns else None)
 
 
@@ -84,21 +82,24 @@ def _profile(came: DataFrame, rule: Summed) -> Profile:
     return profile(keys, keys=keys.columns, listed=keys.columns)
 
 
-def _register(held: DataFrame, came: DataFrame, known: Profile, rule: Summed) -> DataFrame:
-    """Names for the sums of the groups: what comes to them, and what they were; the sums after it, settled."""
-    keys, session = rule.key_columns, held.sparkSession
-    came = _sent(came, known)
-    came.createOrReplaceTempView(_CHANGE)
-    ranges = () if known.null_keys else known.ranges
-    near = held.where(" AND ".join(within(quote(span.column), span) for span in ranges) or "true")
-    near.createOrReplaceTempView(_NEAR)
-    (_met(near, came, keys, "left_semi") if keys else near).createOrReplaceTempView(_BEFORE)
+def _register(held: DataFrame, came: DataFrame, known: Profile, rule: Summed) -> tuple[DataFrame, DataFrame]:
+    """The sums of the groups before the change and after it, computed once, under names that statements know."""
+    keys, session, came = rule.key_columns, held.sparkSession, _sent(came, known)
+    near = held.where(" AND ".join(within(quote(span.column), span) for span in _ranges(known)) or "true")
     with reading():
-        after = settle(_as(held.schema, session.sql(rule.merged(_NEAR, _CHANGE))))
+        before = settle(_met(near, came, keys, "left_semi") if keys else near)
+    came.createOrReplaceTempView(_CHANGE)
+    before.createOrReplaceTempView(_BEFORE)
+    after = settle(_as(held.schema, session.sql(rule.merged(_BEFORE, _CHANGE))))
     after.createOrReplaceTempView(_AFTER)
     others = _met(held, came, keys, "left_anti") if keys else held.limit(0)
     others.unionByName(after).createOrReplaceTempView(_ALL)
-    return after
+    return before, after
+
+
+def _ranges(known: Profile) -> tuple[KeyRange, ...]:
+    """Where the groups are, if none of them is NULL."""
+    return () if known.null_keys else known.ranges
 
 
 def _sent(rows: DataFrame, known: Profile) -> DataFrame:
@@ -110,19 +111,19 @@ def _met(held: DataFrame, came: DataFrame, keys: tuple[str, ...], how: str) -> D
     return held.alias(HELD).join(came.select(*keys).alias(COMING), F.expr(same), how)
 
 
-def _checked(attempt: Attempt, session: SparkSession, rule: Summed) -> int:
-    """How many groups have no rows any more. An error where the sums cannot be those of the inputs."""
+def _checked(attempt: Attempt, session: SparkSession, rule: Summed) -> Row:
+    """How many groups were `held`, and how many are `gone`; an error where the sums cannot be those of the inputs."""
     beyond = [f"({text})" for each in (_CHANGE, _AFTER) if (text := rule.beyond(each))]
     found = session.sql(
         f"SELECT ({rule.impossible(_AFTER)}) AS impossible, {' + '.join(beyond) or '0'} AS beyond,"
-        f" (SELECT count(*) FROM {_AFTER} WHERE n = 0) AS gone"
+        f" (SELECT count(*) FROM {_BEFORE}) AS held, (SELECT count(*) FROM {_AFTER} WHERE n = 0) AS gone"
     ).first()
     assert found is not None  # noqa: S101  it has one row
     if found["impossible"]:
         raise _not_of_these_inputs(attempt.table.name)
     if found["beyond"]:
         raise NotIncremental("sums of it have become too large to be added up exactly")
-    return int(found["gone"])
+    return found
 
 
 def _not_of_these_inputs(name: str) -> StateError:
@@ -133,12 +134,15 @@ def _not_of_these_inputs(name: str) -> StateError:
     )
 
 
-def _operation(held: StructType, after: DataFrame, known: Profile, rule: Summed, gone: int) -> Operation | None:
+def _operation(
+    before: DataFrame | None, after: DataFrame, known: Profile, rule: Summed, *, covered: bool
+) -> Operation | None:
     """The sums of the groups take the place of those that were there; groups without rows leave."""
     keys = rule.key_columns
     if not keys:
         return OverwriteRows(after)
     if not known.rows:
         return None
-    rows, ranges = _sent(after.where("n <> 0"), known), () if known.null_keys else known.ranges
-    return replacing(held, keys, _sent(after.select(*keys), known), rows, ranges, covered=not gone)
+    gone = None if before is None else _sent(before.select(*keys), known)
+    rows = _sent(after.where("n <> 0"), known)
+    return replacing(after.schema, keys, gone, rows, _ranges(known), covered=covered)
