@@ -50,6 +50,13 @@ def test_a_view_has_its_inputs_the_rules_for_each_and_the_blocks_of_its_query(pr
     assert (found.query.kind, found.query.tables) == ("select", ("orders",))
 
 
+def test_sums_are_a_rule_of_their_own(project: tidemill.Project):
+    rules = project.explain_query("SELECT region, sum(amount) AS amount FROM orders GROUP BY region").inputs[0].rules
+    assert rules[0] == ExplainedRule("summed", "region", ("region",), "sums and counts are added up")
+    rules = project.explain_query("SELECT count(*) AS n FROM orders").inputs[0].rules
+    assert rules == (ExplainedRule("summed", None, (), "sums and counts are added up"),)
+
+
 def test_what_prevents_it_has_its_place(project: tidemill.Project):
     found = project.explain_query("SELECT order_id\nFROM orders LIMIT 3")
     assert found.prevented == Prevented("LIMIT keeps only some of the rows", Origin("query", 2, 19))

@@ -10,6 +10,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,8 +21,9 @@ from tidemill.api.workspace import Workspace
 from tidemill.cli import Live
 from tidemill.cli.run import Shown
 from tidemill.errors import EngineError
-from tidemill.execution import Outcome
+from tidemill.execution import Outcome, RefreshReport, StepResult
 from tidemill.execution.runner import Runner
+from tidemill.model.record import Counts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,6 +285,19 @@ def test_a_step_that_is_not_tried_says_why(capsys: pytest.CaptureFixture[str]):
         "  - daily       not run: it reads raw_orders, which this run could not make\n"
         "  - raw_orders  not run: daily failed, and --fail-fast starts nothing more\n"
     )
+
+
+def test_sums_that_are_added_up_are_shown_with_their_groups(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "shop.sql").write_text(SHOP)
+    report = RefreshReport("incremental", "", "summed", "region", {"main.raw_orders": 1447}, 4)
+    step = StepResult("main.daily", "changed", "materialized_view", counts=Counts(updated=4), refresh=report)
+    shown = Shown(Workspace.load(folder / "shop.sql"), Live("starting Spark", quiet=True))
+    shown.ended(Outcome("main.daily", step))
+    whole = replace(report, key="one row", keys=None)
+    shown.ended(Outcome("main.daily", replace(step, refresh=whole, counts=Counts(updated=1))))
+    said = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "1,447 changed rows of raw_orders · sums are added up · 4 groups · 4 updated" in said[0]
+    assert "1,447 changed rows of raw_orders · sums are added up · 1 updated" in said[1]
 
 
 def test_lines_reach_a_file_while_the_terminal_shows_what_is_being_done(tmp_path: Path):

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from tidemill.execution.query_source import ViewSource
     from tidemill.formats.base import Operation
     from tidemill.formats.port import Store
-    from tidemill.ivm import Summed
     from tidemill.model.record import Snapshot
     from tidemill.planning.refresh import ViewInputs
+    from tidemill.planning.sums import SumsToKeep
 
 _FIRST = "__tidemill_sums_first"
 
@@ -168,25 +168,27 @@ def first_sums(attempt: Attempt, source: ViewSource, inputs: ViewInputs, rows: i
     found = None if attempt.plan.dry_run else sums_to_keep(attempt.table, inputs, rows)
     if found is None:
         return None
-    view, rule = found
-    refresh = RefreshPlan("", inputs, view=view, rule=rule)
+    refresh = RefreshPlan("", inputs, view=found.view, rule=found.rule)
     if why_unsafe(attempt, source, refresh) is not None:
         return None
     session, _ = source.bound(attempt.spark, source.query.text)
     with ExitStack() as opened:
         relations = Relations(session, source, refresh, opened)
-        sums = settle(session.sql(rule.initial(relations.keyed())))
-        sums.createOrReplaceTempView(_FIRST)
-        if _beyond(session, rule):
-            return None
+        sums = settle(session.sql(found.rule.initial(relations.keyed())))
+    if not _are_good(sums, found):
+        return None
     return Sums(None, OverwriteRows(sums)), guard_of(attempt, source, refresh)
 
 
-def _beyond(session: SparkSession, rule: Summed) -> bool:
-    """Whether sums have become too large to be exact."""
-    text = rule.beyond(_FIRST)
-    found = session.sql(text).first() if text else None
-    return bool(found and found[0])
+def _are_good(sums: DataFrame, found: SumsToKeep) -> bool:
+    """Whether they give exact values, and are worth it."""
+    sums.createOrReplaceTempView(_FIRST)
+    seen = sums.sparkSession.sql(
+        f"SELECT ({found.rule.beyond(_FIRST) or 'SELECT 0'}) AS beyond,"
+        f" (SELECT count(*) FROM {_FIRST}) AS groups, (SELECT sum(n) FROM {_FIRST}) AS rows"
+    ).first()
+    assert seen is not None  # noqa: S101  it has one row
+    return not seen["beyond"] and found.are_worth(seen["groups"], seen["rows"] or 0)
 
 
 def gone(table: str) -> StateError:

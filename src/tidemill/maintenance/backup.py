@@ -130,7 +130,7 @@ def _record_at(store: Store, snapshot: Snapshot, version: int) -> Record | None:
         if commit is None:
             break
         if commit.record is not None:
-            return commit.record.with_(progress={}, unique=False, highest=None) if foreign else commit.record
+            return _untrusted(commit.record) if foreign else commit.record
         foreign = foreign or commit.adds_rows or commit.removes_rows
     if version > snapshot.version or store.log.commit(version) is None:
         raise ArgumentError(
@@ -242,9 +242,12 @@ def _with_sums(spark: SparkSession, path: str, to: str, record: Record, *, singl
 def state_of(snapshot: Snapshot) -> Record | None:
     """What a table has processed. After foreign commits only its rows can tell: no progress."""
     touched = any(commit.adds_rows or commit.removes_rows for commit in snapshot.foreign)
-    if snapshot.record is None or not touched:
-        return snapshot.record
-    return snapshot.record.with_(progress={}, unique=False, highest=None)
+    return _untrusted(snapshot.record) if snapshot.record and touched else snapshot.record
+
+
+def _untrusted(record: Record) -> Record:
+    """The record of rows that others have changed: nobody knows how far they go, and of which inputs they are."""
+    return record.with_(progress={}, input_versions={}, unique=False, highest=None, sums=None)
 
 
 def _watermark(record: Record) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.formats import DEFAULT_FORMAT, Capability, can
@@ -11,18 +12,31 @@ from tidemill.planning.costs import are_small
 from tidemill.planning.refresh import check_declaration, view_of
 
 if TYPE_CHECKING:
-    from tidemill.ivm import Rule, ViewQuery
+    from tidemill.ivm import ViewQuery
     from tidemill.model.table import Table
     from tidemill.planning.refresh import InputState, ViewInputs
 
-_FEW_GROUPS = 0.1  # of the rows of the input: where there are more, their rows are read again as soon
+_FEW_GROUPS = 0.1  # of the rows that are summed: where there are more, those of some groups are read again as soon
 
 
-def sums_to_keep(table: Table, inputs: ViewInputs, rows: int) -> tuple[ViewQuery, Summed] | None:
-    """The query of a view that is computed whole, and the rule that gives its sums; None where it keeps none.
+@dataclass(frozen=True, slots=True)
+class SumsToKeep:
+    """The sums that a view is to keep: its query, and the rule that gives them. `few`: its groups have to be few."""
 
-    It keeps sums where they are the best rule for a change of one of its inputs, by their kinds. Where its groups, of
-    which it has `rows`, could be computed again by their key as well, they have to be few.
+    view: ViewQuery
+    rule: Summed
+    few: bool
+
+    def are_worth(self, groups: int, rows: int | None) -> bool:
+        """Whether so many groups, of so many rows, are worth it."""
+        return not self.few or rows is None or groups <= _FEW_GROUPS * rows
+
+
+def sums_to_keep(table: Table, inputs: ViewInputs, groups: int) -> SumsToKeep | None:
+    """The sums of a view that is computed whole, and has so many groups at least; None where it keeps none.
+
+    It keeps sums where they are the best rule for a change of one of its inputs. Where its groups could be computed
+    again by their key as well, they have to be few.
     """
     is_refused = table.strategy.refresh is Refresh.AUTO and are_small(inputs)
     if is_refused or not can(table.format or DEFAULT_FORMAT, Capability.TIME_TRAVEL):
@@ -33,15 +47,12 @@ def sums_to_keep(table: Table, inputs: ViewInputs, rows: int) -> tuple[ViewQuery
     except NotIncremental:
         return None
     followed = (each for each in inputs.states if each.written and each.content is not None)
-    found = (_sums_for(view.rules(frozenset(each.written)), each, rows) for each in followed)
-    rule = next((each for each in found if each is not None), None)
-    return (view, rule) if rule else None
+    found = (_sums_for(view, each) for each in followed)
+    return next((each for each, rows in found if each is not None and each.are_worth(groups, rows)), None)
 
 
-def _sums_for(rules: tuple[Rule, ...], state: InputState, rows: int) -> Summed | None:
-    """The rule that adds to sums, where it is the best one for a change of this input."""
-    best = rules[0] if rules else None
-    if not isinstance(best, Summed):
-        return None
-    has_key = any(isinstance(each, Local) and each.on for each in rules)
-    return None if has_key and state.rows is not None and rows > _FEW_GROUPS * state.rows else best
+def _sums_for(view: ViewQuery, state: InputState) -> tuple[SumsToKeep | None, int | None]:
+    """The sums, where adding to them is the best rule for a change of this input, and the rows that this has."""
+    best, *others = view.rules(frozenset(state.written)) or (None,)
+    has_key = any(isinstance(each, Local) and each.on for each in others)
+    return SumsToKeep(view, best, has_key) if isinstance(best, Summed) else None, state.rows
