@@ -40,10 +40,11 @@ def test_refreshes_that_are_right_pass_and_one_that_would_be_wrong_leaves_the_vi
     lake.sql("INSERT INTO {orders} VALUES (70, NULL, 1, 0.1, NULL), (71, 3, NULL, double('NaN'), NULL)")
     lake.sql("INSERT INTO {orders} SELECT 71, 3, 2, 0, map('a', 1) FROM range(2)")
     steps = lake.run()
-    lake.check(steps["wide"])
-    assert {name: (step.error, step.refresh["mode"]) for name, step in steps.items()} == dict.fromkeys(
-        QUERIES, (None, "incremental")
+    assert {name: str(step.error) for name, step in steps.items() if step.error} == {}
+    assert {name: step.refresh and step.refresh["mode"] for name, step in steps.items()} == dict.fromkeys(
+        QUERIES, "incremental"
     )
+    lake.check(steps["wide"])
 
     lake.sql("DELETE FROM {orders} WHERE id = 6")
     lake.sql("INSERT INTO {orders} VALUES (80, 4, 1, 1, NULL)")
