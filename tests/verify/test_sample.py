@@ -56,7 +56,7 @@ def test_a_sample_of_a_view_is_said_to_be_one_and_finds_what_is_wrong_in_it(shop
     assert "✓ orders equals a full load (1,000 rows)" in lines
     assert lines.count("compared whole: samples are of materialized views") == 1
     assert lines.count("compared whole: no column of it is a key by which its query falls into pieces") == 1
-    (verified, _) = json.loads(cli("runs", "--format", "json").output)["runs"]
+    (verified,) = json.loads(cli("runs", "--format", "json").output)["runs"]
     assert "in a sample of 20%" in [step["reason"] for step in verified["steps"]]
 
     document = json.loads(cli("verify", shop.file, "--sample", "20%", "--format", "json").output)
@@ -75,9 +75,7 @@ def test_a_sample_of_a_view_is_said_to_be_one_and_finds_what_is_wrong_in_it(shop
     assert f"✗ sums differs from its query in a sample of 20%: {in_sample} rows missing" in again.output
     nothing = cli("verify", shop.file, "sums", "--sample", "0.0001%")
     assert nothing.exit_code == 0
-    assert "sums  not verifiable: none of its 200 rows is in a sample of 0.0001%" in " ".join(
-        nothing.output.split("\n")
-    )
+    assert "sums not verifiable: none of its 200 rows is in a sample of 0.0001%" in " ".join(nothing.output.split("\n"))
 
 
 def test_a_sample_is_cut_where_the_tables_are_read(spark: SparkSession) -> None:

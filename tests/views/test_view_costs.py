@@ -26,6 +26,7 @@ def began_earlier(lake: Lake, view: str, version: int, seconds: int) -> None:
     info = next(each["commitInfo"] for each in actions if "commitInfo" in each)
     info["timestamp"] += seconds * 1000
     entry.write_text("\n".join(map(json.dumps, actions)))
+    entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
 
 
 def test_a_view_is_computed_whole_where_that_took_less_than_its_last_incremental_refreshes(
@@ -53,7 +54,7 @@ def test_a_view_is_computed_whole_where_that_took_less_than_its_last_incremental
             began_earlier(lake, view, version, AN_HOUR)
     lake.append("amounts", (102, 1, 1))
     lake.project()
-    planned = {each.table: each.reason for each in Workspace.load(str(lake.folder)).plan()}
+    planned = {each.table.removeprefix("main."): each.reason for each in Workspace.load(str(lake.folder)).plan()}
     why = "full refresh: the last 2 incremental ones took 360"
     assert planned["sums"].startswith(why), planned
     assert planned["bound"].startswith("incremental: "), "nothing else may be chosen for it"

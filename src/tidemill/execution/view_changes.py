@@ -130,10 +130,10 @@ class RefreshWork:
         rows = self.attempt.store.row_changes(self.relations.session, own.since, own.until, on)
         return keys.union(rows.select(*map(quote, on))).distinct()
 
-    def check_keys(self, keys: int, on: Sequence[str]) -> None:
-        """`NotIncremental` where they are so many that the view is computed whole sooner."""
+    def check_keys(self, keys: SettledKeys, on: Sequence[str]) -> None:
+        """`NotIncremental` where so many pieces are to be computed that all of them are sooner."""
         table, snapshot = self.attempt.table, self.attempt.snapshot
-        why = why_many_keys(keys, ", ".join(on), snapshot.rows if snapshot else None)
+        why = why_many_keys(keys.known.rows, ", ".join(on), snapshot.rows if snapshot else None)
         if why and table.strategy.refresh is Refresh.AUTO:
             raise NotIncremental(why)
 
@@ -164,6 +164,7 @@ def _(rule: Local, work: RefreshWork) -> Found:
         return Found(_by_content(work, rule.signed(names, keys.near)), keys.known.rows)
     on = work.named(rule.on)
     keys = names.settle(work.with_foreign_keys(work.statement(rule.keys(names)), on), work.most_keys(rule))
+    work.check_keys(keys, on)
     return _by_key(work, rule.new(names, keys.near), keys, on)
 
 
@@ -178,6 +179,7 @@ def _(rule: Grouped, work: RefreshWork) -> Found:
     names, nears, _ = _settled_terms(rule.terms, work)
     on, groups = work.named(rule.on), work.relations.keyed()
     keys = groups.settle(work.with_foreign_keys(work.statement(rule.keys(names, nears)), on))
+    work.check_keys(keys, on)
     return _by_key(work, rule.new(groups, keys.near), keys, on)
 
 
@@ -221,7 +223,6 @@ def _settled_terms(
 
 def _by_key(work: RefreshWork, statement: str, keys: SettledKeys, on: Sequence[str]) -> Found:
     """The rows that the view holds of these keys become those that the statement gives."""
-    work.check_keys(keys.known.rows, on)
     names = dict(zip(keys.rows.columns, on, strict=True))
     ranges = tuple(replace(span, column=names[span.column]) for span in keys.known.ranges)
     known = replace(keys.known, ranges=ranges)
