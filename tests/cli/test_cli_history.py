@@ -185,6 +185,15 @@ def test_history_of_nothing_is_an_error(cli):
     assert result.stderr == "error[table.missing] There is no table at nowhere.\n  Give the path of a table.\n"
 
 
+def test_a_path_that_is_almost_that_of_a_table_is_an_error_with_the_one_that_was_meant(folder: Path, cli):
+    deltalake.write_deltalake(folder / "lake" / "orders", pa.table({"id": [1]}))
+    for command in ("history", "show", "compact"):
+        assert cli(command, "lake/ordres").stderr == (
+            "error[table.missing] There is no table at lake/ordres.\n  Did you mean lake/orders?\n"
+        )
+    assert cli("compact", "lake").stderr.endswith("  It is a folder of tables: orders.\n")
+
+
 def test_history_of_a_dataset_that_others_made_says_that_there_is_none(folder: Path, cli):
     (folder / "theirs").mkdir()
     pq.write_table(pa.table({"id": [1]}), folder / "theirs" / "1.parquet")
