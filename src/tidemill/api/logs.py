@@ -69,6 +69,8 @@ def what(commit: Commit) -> str:
     if record is None:
         return "compact" if commit.prepares else f"not by Tidemill: {commit.operation}"
     match record.restored_from:
+        case None if record.refresh:
+            return f"{record.refresh.get('mode')} refresh"
         case None:
             return record.strategy
         case int() as version:
