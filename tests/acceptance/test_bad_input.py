@@ -400,7 +400,7 @@ def test_a_source_of_no_known_kind_is_refused(spark: SparkSession, target: Path)
     assert isinstance(error, ValueError)
     assert str(error) == (
         "[source.unknown_kind] A value of the type dict cannot be merged. "
-        "Give a Spark, pandas or Polars DataFrame, a pyarrow Table, a list of dicts, or a path."
+        "Give a Spark, pandas or Polars DataFrame, a DuckDB relation, a pyarrow Table, a list of dicts, or a path."
     )
 
 

@@ -110,6 +110,7 @@ def test_history_as_json_has_every_number(cli):
             "exclusive": "false",
         },
         "watermark": "2024-01-31T05:00:00.000000Z",
+        "refresh": None,
         "restored_from": None,
     }
     assert (foreign["version"], foreign["by"], foreign["strategy"]) == (1, "other", None)
@@ -183,6 +184,28 @@ def test_history_of_nothing_is_an_error(cli):
     result = cli("history", "nowhere")
     assert result.exit_code == 2
     assert result.stderr == "error[table.missing] There is no table at nowhere.\n  Give the path of a table.\n"
+
+
+def test_the_history_of_a_materialized_view_says_how_it_was_refreshed_and_why(folder: Path, cli, make_table):
+    (folder / "tidemill.toml").write_text('name = "shop"\n')
+    how = {
+        "mode": "incremental",
+        "reason": "incremental: 2 changed rows of orders · by id",
+        "rule": "local",
+        "key": "id",
+    }
+    make_table("main.v", pa.table({"id": [1]}), strategy="materialized_view", refresh=how)
+    assert "  incremental refresh" in cli("history", "v").stdout
+    assert json.loads(cli("history", "v", "--format", "json").stdout)["commits"][0]["refresh"] == how
+
+
+def test_a_path_that_is_almost_that_of_a_table_is_an_error_with_the_one_that_was_meant(folder: Path, cli):
+    deltalake.write_deltalake(folder / "lake" / "orders", pa.table({"id": [1]}))
+    for command in ("history", "show", "compact"):
+        assert cli(command, "lake/ordres").stderr == (
+            "error[table.missing] There is no table at lake/ordres.\n  Did you mean lake/orders?\n"
+        )
+    assert cli("compact", "lake").stderr.endswith("  It is a folder of tables: orders.\n")
 
 
 def test_history_of_a_dataset_that_others_made_says_that_there_is_none(folder: Path, cli):

@@ -105,9 +105,10 @@ def _executed(statements: str) -> int:
 
 
 def settled(text: str) -> str:
-    """Without what differs from run to run: seconds, the time of day, spaces around them, which step ended first."""
+    """Without what differs from run to run: seconds, sizes, the time of day, spaces, which step ended first."""
     text = re.sub(r"\d+\.\d s\b", "# s", text)
     text = re.sub(r"seconds=[\d.]+", "seconds=#", text)
+    text = re.sub(r"\([\d.]+ k?B\)", "(# B)", text)  # sizes of files
     text = re.sub(r"(today|yesterday) \d\d:\d\d", "today ##:##", text)
     text = re.sub(r"\d+ (s|min|h) ago", "# ago", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC", "#", text)  # the clock's: data has whole seconds

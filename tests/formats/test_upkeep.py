@@ -81,7 +81,7 @@ def test_compact_and_vacuum_change_files_only_and_a_short_retention_has_to_be_co
     assert would["bytes"] > 0
     told = said("vacuum", shop, "--retain", "0 hours", "--confirm")
     assert re.fullmatch(
-        rf"  ✓ orders  {before - 1} files \([\d.]+ KB\) removed · versions that ended more than 0 hours ago cannot be "
+        rf"  ✓ orders  {before - 1} files \([\d.]+ kB\) removed · versions that ended more than 0 hours ago cannot be "
         r"restored\n",
         told,
     )

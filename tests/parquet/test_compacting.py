@@ -152,7 +152,7 @@ def test_vacuum_counts_what_is_there_while_writers_move_it(folder: Folder) -> No
     done = CliRunner().invoke(tidemill, ["vacuum", str(folder)])
     assert (done.exit_code, done.output.strip()) == (
         0,
-        f"✓ {folder.root.name}  1 interrupted attempt cleared (5 bytes)",
+        f"✓ {folder.root.name}  1 interrupted attempt cleared (5 B)",
     )
     assert [each.name for each in folder.staging.iterdir()] == [".DS_Store"]
 

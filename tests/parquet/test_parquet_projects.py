@@ -160,4 +160,4 @@ def test_metadata_commands_know_datasets_without_spark(spark: SparkSession, fold
     left = Folder(str(path)).begin()
     (left.folder / "x.parquet").write_bytes(b"12345")
     left.alive.close()
-    assert cli("vacuum", "raw_orders").output == "  ✓ raw_orders  1 interrupted attempt cleared (5 bytes)\n"
+    assert cli("vacuum", "raw_orders").output == "  ✓ raw_orders  1 interrupted attempt cleared (5 B)\n"

@@ -15,7 +15,7 @@ from tidemill.display import html_table, text_table
 from tidemill.errors import ArgumentError, TableError, did_you_mean
 from tidemill.execution.journal import log_step
 from tidemill.formats.filesystem import file_system, only_writer
-from tidemill.formats.registry import log_at
+from tidemill.formats.registry import format_at, log_at, no_table_at
 from tidemill.model import local_path
 from tidemill.model.cursor import cursor
 from tidemill.model.record import Commit, Counts, counts_of
@@ -69,6 +69,8 @@ def what(commit: Commit) -> str:
     if record is None:
         return "compact" if commit.prepares else f"not by Tidemill: {commit.operation}"
     match record.restored_from:
+        case None if record.refresh:
+            return f"{record.refresh.get('mode')} refresh"
         case None:
             return record.strategy
         case int() as version:
@@ -119,7 +121,7 @@ def commits_of(target: str | Path, limit: int | None = None) -> Iterator[Commit]
         raise ArgumentError("history.bad_limit", f"{limit!r} is no number of commits.", "Give one, or leave it out.")
     log = log_at(path_of(target))
     if log.snapshot() is None:
-        raise ArgumentError("table.missing", f"There is no table at {target}.", "Give the path of a table.")
+        raise no_table_at(target)
     return log.commits(limit)
 
 
@@ -192,8 +194,12 @@ def missing(table: Place) -> ArgumentError:
     declared = [each.removeprefix(start) for each in table.declared() if each.startswith(start)]
     if name.lower() in map(str.lower, declared):
         return not_made(table.name)
-    close = did_you_mean(name, [*declared, *(each.name for each in Path(table.path).parent.glob("[!._]*"))])
+    here = Path(table.path)
+    inside = [each.name for each in sorted(here.glob("[!._]*/")) if format_at(str(each))]
+    beside = [each.name for each in here.parent.glob("[!._]*") if each != here]
+    close = did_you_mean(name, [*declared, *beside])
     is_path = table.name == table.path or "/" in table.name
     otherwise = "Give the path of a table." if is_path else f"Nothing is at {table.path}."
+    otherwise = f"It is a folder of tables: {', '.join(inside)}." if inside else otherwise
     remedy = f"Did you mean {start}{close}?" if close else otherwise
     return ArgumentError("table.missing", f"There is no table {'at ' if is_path else ''}{table.name}.", remedy)

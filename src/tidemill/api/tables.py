@@ -10,7 +10,7 @@ from tidemill.api.logs import found
 from tidemill.errors import ArgumentError
 from tidemill.execution.journal import log_step
 from tidemill.formats.filesystem import look
-from tidemill.formats.registry import log_at, store_at
+from tidemill.formats.registry import log_at, no_table_at, store_at
 from tidemill.maintenance.backup import backup_table, check_free, restore_backup, restore_table, version_at
 from tidemill.maintenance.repair import check_keys, dedup
 from tidemill.spark.errors import translated
@@ -47,9 +47,7 @@ def read(target: str | Path, *, spark: SparkSession | None = None) -> DataFrame:
     def rows() -> DataFrame:
         store = store_at(path)
         if store.snapshot() is None:
-            raise ArgumentError(
-                "table.missing", f"There is no table at {target}.", "Give the path or the name of a table."
-            )
+            raise no_table_at(target)
         return store.read(session)
 
     return look(path, rows)

@@ -100,6 +100,7 @@ def _data(commit: Commit) -> dict[str, Any]:
         **asdict(counts_of(commit)),
         "window": dict(record.window) if record else {},
         "watermark": watermark.text() if watermark else None,
+        "refresh": dict(record.refresh) if record and record.refresh else None,
         "restored_from": record.restored_from if record else None,
         "run_id": record.run_id if record else None,
     }

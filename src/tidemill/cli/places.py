@@ -11,7 +11,7 @@ from tidemill import api
 from tidemill.api import Place, not_made
 from tidemill.cli import Live, interruptible
 from tidemill.errors import ArgumentError, TidemillError
-from tidemill.formats.registry import log_at
+from tidemill.formats.registry import log_at, no_table_at
 from tidemill.model import absolute
 from tidemill.model.project import SparkSettings, files_alone, find_project, is_project
 from tidemill.spark.errors import translated
@@ -132,7 +132,7 @@ def there(table: str, workspace: Workspace | None) -> tuple[str, SparkSettings]:
     path = workspace.project.table_path(table) if workspace else absolute(table)
     if log_at(path).snapshot() is None:
         if workspace is None:
-            raise ArgumentError("table.missing", f"There is no table at {table}.", "Give the path of a table.")
+            raise no_table_at(table)
         workspace.select([table])  # a misspelled name is an error here
         raise not_made(table, workspace.command("run"))
     return path, workspace.spark if workspace else spark_here()

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from tidemill.display import size_text
 from tidemill.model.record import Counts
-from tidemill.spark import sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -375,7 +375,7 @@ class Vacuumed:
     def facts(self) -> list[str]:
         if not self.files:
             return ["nothing to remove"]
-        size = "" if self.bytes is None else f" ({sized(self.bytes)})"
+        size = "" if self.bytes is None else f" ({size_text(self.bytes)})"
         files = f"1 file{size}" if self.files == 1 else f"{self.files:,} files{size}"
         days = f"{self.retained_hours / 24:g} days" if self.retained_hours >= 48 else f"{self.retained_hours:g} hours"  # noqa: PLR2004
         lost = f"versions that ended more than {days} ago cannot be restored"

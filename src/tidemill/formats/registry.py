@@ -11,10 +11,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from tidemill.errors import StateError, TableError
+from tidemill.errors import ArgumentError, StateError, TableError, did_you_mean
 from tidemill.formats import DEFAULT_FORMAT, DELTA, FORMATS, PARQUET, can, formats_that
 from tidemill.formats.filesystem import check_alone, file_system, unopened
 from tidemill.formats.traits import Capability
+from tidemill.model import local_path
 from tidemill.model.cursor import CursorKind
 from tidemill.model.record import Record
 
@@ -116,6 +117,16 @@ def _left(path: str) -> str | None:
 def log_at(path: str) -> TableLog:
     """The log of what is at a path; nothing there is no table of any format."""
     return format_named(format_at(path)).log(path)
+
+
+def no_table_at(target: object) -> ArgumentError:
+    """The error for a path where nothing is; a table beside it that is called almost so may be meant."""
+    path = str(target).rstrip("/")
+    here = Path(path)
+    around = here.parent.glob("[!._]*/") if local_path(path) else ()
+    close = did_you_mean(here.name, [each.name for each in around if format_at(str(each))])
+    remedy = f"Did you mean {path.removesuffix(here.name)}{close}?" if close else "Give the path of a table."
+    return ArgumentError("table.missing", f"There is no table at {target}.", remedy)
 
 
 def log_of(table: Table) -> TableLog:

@@ -12,7 +12,7 @@ from tidemill.errors import ArgumentError
 from tidemill.formats import Capability
 from tidemill.formats.base import AppendRows, OverwriteRows
 from tidemill.formats.filesystem import with_retries
-from tidemill.formats.registry import format_at, log_at, store_at
+from tidemill.formats.registry import format_at, log_at, no_table_at, store_at
 from tidemill.model import KEPT_FROM_RESET, RESET_ALLOWED
 from tidemill.model.record import RESTORE_BEGINS, Record
 
@@ -99,7 +99,7 @@ def _restore(spark: SparkSession, store: Store, to: int, attempt: int) -> tuple[
     """Takes a sequence number before and after, so that a run planned on the old rows conflicts wherever it stands."""
     snapshot = store.snapshot()
     if snapshot is None:
-        raise ArgumentError("table.missing", f"There is no table at {store.path}.", "Give the path of a table.")
+        raise no_table_at(store.path)
     run = f"{uuid.uuid4().hex}-{attempt}"
     then = _record_at(store, snapshot, to)
     store.check_files(spark, to)
@@ -178,7 +178,7 @@ def backup_table(spark: SparkSession, path: str, to: str, *, single_writer: bool
     held = store_at(path, single_writer=single_writer)
     snapshot = held.snapshot()
     if snapshot is None:
-        raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
+        raise no_table_at(path)
     store = held.like(to, snapshot)
     record = signed(state_of(snapshot), path, sequence=1, what="backup").with_(held=0)
     record = _with_sums(spark, path, to, record, single_writer=single_writer)

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from tidemill.changes import require
 from tidemill.changes.compare import descending, held_twice, shown_keys
-from tidemill.errors import ArgumentError, StateError
+from tidemill.errors import StateError
 from tidemill.formats.base import PLACE, DropRows
 from tidemill.formats.filesystem import attempting, look, with_retries
-from tidemill.formats.registry import store_at, store_of
+from tidemill.formats.registry import no_table_at, store_at, store_of
 from tidemill.maintenance.backup import signed
 from tidemill.model import quote
 
@@ -129,7 +129,7 @@ def _there(path: str) -> tuple[Store, Snapshot]:
     store = store_at(path)
     snapshot = store.snapshot()
     if snapshot is None:
-        raise ArgumentError("table.missing", f"There is no table at {path}.", "Give the path of a table.")
+        raise no_table_at(path)
     return store, snapshot
 
 

@@ -8,6 +8,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from tidemill.display import size_text
 from tidemill.errors import EngineError, TableError
 
 
@@ -60,7 +61,6 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
-_STEP = 1000
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "database or disk is full")
 
 
@@ -82,18 +82,9 @@ def disk_full(doing: str, why: str, path: object = None, after: str = "The table
     )
     return TableError(
         "disk.full",
-        f"{doing} failed: {why}: {place} has {sized(room)} free.",
+        f"{doing} failed: {why}: {place} has {size_text(room)} free.",
         f"Free some space there{elsewhere} and run again. {after}",
     )
-
-
-def sized(size: float) -> str:
-    """So many bytes, as people read them."""
-    for unit in ("bytes", "KB", "MB"):
-        if size < _STEP:
-            return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= _STEP
-    return f"{size:,.1f} GB"
 
 
 def _room(path: str) -> int | None:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import functions as F
 
+from tidemill.display import size_text
 from tidemill.errors import ArgumentError, EngineError, SchemaError, TableError
 from tidemill.formats.base import (
     COMING,
@@ -34,7 +35,7 @@ from tidemill.formats.delta.log import APP_ID
 from tidemill.formats.delta.small import small_table
 from tidemill.formats.filesystem import is_hidden
 from tidemill.model import field_names, local_path, of, quote
-from tidemill.spark import disk_full, sized
+from tidemill.spark import disk_full
 from tidemill.spark.errors import has_lost_files, is_conflict, no_room, one_line
 from tidemill.spark.session import shared_view, started_with, statements, version_of
 
@@ -303,7 +304,7 @@ def _cleared(log: DeltaLog, since: float) -> str:
     if not count:
         return ""
     files = "1 file" if count == 1 else f"{count:,} files"
-    return f"The write left {files} ({sized(sum(lost.values()))}) that no commit refers to: {vacuum}."
+    return f"The write left {files} ({size_text(sum(lost.values()))}) that no commit refers to: {vacuum}."
 
 
 def _written(folder: Path, since: float) -> dict[Path, int]:
