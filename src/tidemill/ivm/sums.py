@@ -343,8 +343,9 @@ def _sum_of(
 ) -> Total | None:
     kind = kind_of(inner.this, block, types)
     if kind == "whole":
-        wide = exp.cast(argument.copy(), "bigint")
         is_average = isinstance(inner, exp.Avg)
+        # Spark averages whole numbers as doubles: what it can average may be too large for its sums of them.
+        wide = exp.cast(argument.copy(), "decimal(20,0)" if is_average else "bigint")
         return Total(call, wide, is_summed=True, as_double=is_average, most=_EXACT_DOUBLES if is_average else 0)
     if kind != "decimal":
         return None
