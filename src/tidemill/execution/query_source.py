@@ -166,7 +166,7 @@ class ViewSource(QuerySource):
         views = {name: self.catalog.views[name.lower()].sql_hash for name in self._read_views}
         changed = tuple(name for name in views if views[name] != recorded.get(name))
         past = partial(self._past_refreshes, snapshot.record.sql_hash if snapshot and snapshot.record else None)
-        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot), self._sums(snapshot), past)
+        return ViewInputs(text, tuple(states), changed, self._own_changes(snapshot), self._sums(snapshot), past=past)
 
     def _past_refreshes(self, sql_hash: str | None) -> list[PastRefresh]:
         path = self.catalog.path_of(self.name)
