@@ -266,7 +266,8 @@ class FrameSource(Connector):
             raise ArgumentError(
                 "source.unknown_kind",
                 f"A value of the type {type(self.frame).__name__} cannot be merged.",
-                "Give a Spark, pandas or Polars DataFrame, a DuckDB relation, a pyarrow Table, a list of dicts, or a path.",
+                "Give a Spark, pandas or Polars DataFrame, a DuckDB relation, a pyarrow Table, a list of dicts, or a "
+                "path.",
             )
         return held
 
