@@ -100,8 +100,8 @@ def test_a_new_project_runs_a_second_day_is_a_small_run_and_then_there_is_nothin
     assert re.sub(r"\([\d.]+ kB\)", "(# kB)", settled(second.stdout)) == (
         "  Tidemill 0.1 · shop · embedded Spark · 4 steps\n"
         "  done in # s · 2 tables changed\n"
-        "  ✓ daily  refreshed  64 rows  full refresh: its inputs are small (# kB), so that reading them whole is faster"
-        " · 2 inserted · 11 updated · 51 unchanged  # s\n"
+        "  ✓ daily  refreshed  64 rows  2 inserted · 11 updated · 51 unchanged"
+        " · full refresh: its inputs are small (# kB), so that reading them whole is faster  # s\n"
         "  ✓ out/daily.csv  exported  64 rows  # s\n"
         "  ✓ raw_customers  up to date  its inputs are unchanged  # s\n"
         "  ✓ raw_orders  merged  57 rows  on order_id · 41 inserted · 9 updated · 7 unchanged"

@@ -68,7 +68,7 @@ def test_a_change_between_values_that_are_only_called_equal_is_a_change(lake: La
     lake.sql("UPDATE {odd} SET shares = array(-shares[0]) WHERE id = 2")
     steps = lake.run()
     lake.check(steps["texts"])
-    assert (steps["texts"].deleted, steps["texts"].refresh["changed"]) == (3, {"main.odd": 6})
+    assert (steps["texts"].deleted, steps["texts"].refresh["changed"]) == (3, {"odd": 6})
 
 
 def test_rows_that_differ_as_the_oracle_sees_them_are_distinguished() -> None:

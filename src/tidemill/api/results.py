@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tidemill.api.workspace import Workspace
     from tidemill.errors import TidemillError
-    from tidemill.execution import Outcome, StepResult
+    from tidemill.execution import Outcome, RefreshReport, StepResult
     from tidemill.model.check import Checked, Expected
     from tidemill.model.cursor import CursorType
     from tidemill.model.project import Masking
@@ -215,11 +215,11 @@ def step_of(outcome: Outcome, workspace: Workspace) -> RunStep:
     if result is None:
         waits_for = workspace.short(outcome.waits_for) if outcome.waits_for else None
         return RunStep(name, "not run", waits_for=waits_for)
-    return _done(name, result, masking)
+    return _done(name, result, workspace)
 
 
-def _done(name: str, result: StepResult, masking: Masking) -> RunStep:
-    counts = result.counts
+def _done(name: str, result: StepResult, workspace: Workspace) -> RunStep:
+    counts, masking = result.counts, workspace.masking
     return RunStep(
         table=name,
         status=result.status,
@@ -244,8 +244,14 @@ def _done(name: str, result: StepResult, masking: Masking) -> RunStep:
         checks=result.checks,
         expectations=result.expectations,
         joined=result.joined.to_json() if result.joined else None,
-        refresh=result.refresh.to_json() if result.refresh else None,
+        refresh=_refresh(result.refresh, workspace) if result.refresh else None,
     )
+
+
+def _refresh(refresh: RefreshReport, workspace: Workspace) -> dict[str, object]:
+    """With tables as all else calls them."""
+    changed = {workspace.short(name): rows for name, rows in refresh.changed.items()}
+    return workspace.masking.mask_data(replace(refresh, changed=changed).to_json())
 
 
 def _window(window: WindowPlan, masking: Masking) -> RunWindow:

@@ -205,7 +205,7 @@ class Shown:
         if result.joined is not None:
             return _verb(result), render.rows(result.rows_read), self._met(result, facts)
         if result.refresh is not None and not result.first_run:
-            return _verb(result), render.rows(result.rows_read), [*self._refresh(result.refresh), *facts]
+            return _verb(result), render.rows(result.rows_read), self._refresh(result.refresh, facts)
         shown = [*self._keys(result), *facts, *_checks(result), *self._window(result), *self._in_all(result)]
         return _verb(result), render.rows(result.rows_read), shown
 
@@ -219,14 +219,16 @@ class Shown:
         why = result.window.reason if result.window else ""
         return [self.workspace.masking.mask(why), *met_rows, *redone, *_checks(result)]
 
-    def _refresh(self, refresh: RefreshReport) -> list[str]:
-        """What of the inputs of a view has changed, and how much of it was computed again."""
+    def _refresh(self, refresh: RefreshReport, facts: list[str]) -> list[str]:
+        """What of the inputs of a view has changed, how much of it was computed again, and what became of that; of a
+        full refresh that and why.
+        """
         if refresh.mode != "incremental":
-            return [self.workspace.masking.mask(refresh.reason)]
+            return [*facts, self.workspace.masking.mask(refresh.reason)]
         inputs = [
             f"{_count(rows, 'changed row')} of {self.workspace.short(name)}" for name, rows in refresh.changed.items()
         ]
-        return [*inputs, *_computed(refresh)]
+        return [*inputs, *_computed(refresh), *facts]
 
     def _keys(self, result: StepResult) -> list[str]:
         found = next((each.strategy for each in self.workspace.tables if each.name == result.table), None)

@@ -397,5 +397,5 @@ class Finished:
     def facts(self) -> list[str]:
         done = [f"commit {self.finished_commit} finished"] if self.finished_commit is not None else []
         attempts = f"{self.cleared:,} interrupted attempt{'' if self.cleared == 1 else 's'} cleared"
-        done += [f"{attempts} ({self.bytes:,} bytes)"] if self.cleared else []
+        done += [f"{attempts} ({size_text(self.bytes)})"] if self.cleared else []
         return done or ["whole, nothing to do"]
