@@ -184,6 +184,17 @@ class ViewSource(QuerySource):
             self.catalog.release(name, pin.path)
         return next(iter(moved), None)
 
+    def _rows(self, reading: Reading, start: Cursor | None, columns: Sequence[str]) -> DataFrame:
+        del start, columns
+        try:
+            literals = literals_of(None, None, in_zone_of(reading.spark, self.now), self.given, None)
+            session, bound = self.bound(reading.spark, self.query.filled(literals))
+            return session.sql(bound)
+        except Exception as failure:
+            if wrong := self._misread(failure):
+                raise wrong from failure
+            raise
+
     def _pinned_paths(self) -> dict[str, str]:
         """The tables that can be read at older versions, by their paths with these; without views in between."""
         pins = {name: self.pin(name) for name in self.inputs}
