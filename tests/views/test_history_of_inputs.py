@@ -173,7 +173,7 @@ def test_status_warns_before_the_history_ends_that_the_next_refresh_needs(
     told = shop.told()
     assert (told and told["setting"]) == setting
     if told is not None:
-        assert (told["input"], told["version"], told["gone"], days_until(told)) == ("main.orders", 0, None, days)
+        assert (told["input"], told["version"], told["gone"], days_until(told)) == ("orders", 0, None, days)
 
 
 def test_files_that_were_only_joined_and_files_that_came_and_went_are_not_needed(shop: Shop) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -51,8 +51,14 @@ def history_notices(workspace: Workspace, now: datetime | None = None) -> dict[s
     found: dict[str, tuple[HistoryNotice, ...]] = {}
     for table in _views(workspace):
         with suppress(TidemillError):  # an input that cannot be looked at fails in the step of the view
-            found[table.name] = _notices(table, catalog, moment)
+            found[table.name] = tuple(_worded(workspace, each) for each in _notices(table, catalog, moment))
     return {name: notices for name, notices in found.items() if notices}
+
+
+def _worded(workspace: Workspace, notice: HistoryNotice) -> HistoryNotice:
+    """As users read it: short names, and no secrets."""
+    gone = notice.gone and workspace.masking.mask(workspace.wording.text(notice.gone))
+    return replace(notice, input=workspace.short(notice.input), gone=gone)
 
 
 def followers_of(workspace: Workspace, path: str) -> tuple[Follower, ...]:

@@ -222,13 +222,12 @@ def _ending(notice: HistoryNotice, workspace: Workspace, name: str) -> str:
     """That the next run of a view may have to compute it whole, and what prevents that."""
     if notice.until is None:
         return f"next run: {notice.gone}"
-    source, until = workspace.short(notice.input), datetime.fromisoformat(notice.until)
-    is_over = until <= datetime.now(UTC)
+    is_over = datetime.fromisoformat(notice.until) <= datetime.now(UTC)
     kept = "may be removed at any time" if is_over else f"are kept until {render.moment(notice.until)}"
     run = f"run it {'now' if is_over else 'before'} ({workspace.command('run')} -s {name})"
     return (
-        f"its next run needs the changes of {source} since version {notice.version}, which {kept}: {run}, or set "
-        f"{notice.setting} of {source} to a longer time"
+        f"its next run needs the changes of {notice.input} since version {notice.version}, which {kept}: {run}, or set "
+        f"{notice.setting} of {notice.input} to a longer time"
     )
 
 
