@@ -44,8 +44,8 @@ def sale(key: int, region: str | None, price: str | None = "1.55", units: int | 
 
 
 def sales(lake: Lake, name: str = "sales") -> None:
-    """Four regions, one of them NULL, and one without any price."""
-    rows = [sale(n, REGIONS[n % 4], None if n % 4 == 3 else f"{n}.{n:02}", n % 5) for n in range(60)]
+    """Four regions of thirty sales, one of them NULL, and one without any price; each sale is there twice."""
+    rows = [sale(n, REGIONS[n % 4], None if n % 4 == 3 else f"{n}.{n:02}", n % 5) for n in (*range(60), *range(60))]
     lake.table(name, SALES, *rows)
 
 
