@@ -26,13 +26,13 @@ def test_a_table_that_is_written_whole_counts_with_the_rows_that_differ(lake: La
     lake.overwrite("countries", *changed)
     steps = lake.run()
     lake.check_all(steps)
-    assert steps["named"].refresh["changed"] == {"main.countries": 3}
+    assert steps["named"].refresh["changed"] == {"countries": 3}
     assert (steps["named"].inserted, steps["named"].deleted) == (4, 4)
     lake.sql("CREATE OR REPLACE TABLE {countries} USING delta AS SELECT * FROM {countries}")
     lake.overwrite("countries", *reversed(changed))
     steps = lake.run()
     lake.check_all(steps)
-    assert steps["named"].refresh["changed"] == {"main.countries": 0}
+    assert steps["named"].refresh["changed"] == {"countries": 0}
     lake.check_again()
 
 

@@ -191,7 +191,7 @@ def test_sums_are_kept_where_they_are_worth_it(lake: Lake) -> None:
     steps = lake.run()
     lake.check_all({name: steps[name] for name in ("by_region", "by_id", "latest")})
     assert steps["by_region"].refresh["rule"] == "summed"
-    assert (steps["by_region"].refresh["changed"], steps["by_region"].refresh["keys"]) == ({"main.sales": 1}, 1)
+    assert (steps["by_region"].refresh["changed"], steps["by_region"].refresh["keys"]) == ({"sales": 1}, 1)
     assert "sums are added up" in steps["by_region"].refresh["reason"]
     assert steps["by_id"].refresh["rule"] == "local"
     lake.check(steps["mean"], "full")

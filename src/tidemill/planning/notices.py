@@ -52,8 +52,8 @@ class Facts:
     `kind` is the type of the time column, `columns` are those of the source; None where they are not known. `highest`
     asks a version of the table for its highest time, or raises `GapError`. `sides` is what is known of a join's inputs.
     `version` is that of the source, or of all sources; of a table that has several, `versions` are those of each, by
-    input, and `sources` the facts of each. `inputs` are those of a materialized view; `unsafe` is why Spark says that
-    its query must not be rewritten, or its changes not be added up.
+    input, and `sources` the facts of each. `inputs` are those of a materialized view; `unsafe` is why the run
+    has found that it must not, or had better not, go by changes.
     """
 
     kind: CursorKind | None = None

@@ -131,7 +131,7 @@ def plan_refresh(
 ) -> RefreshPlan:
     """The refresh of a view whose rows are those of `base`; without one it is a first run.
 
-    `unsafe` is why Spark says that its query must not be rewritten.
+    `unsafe` is why the run has found that it must not, or had better not, go by changes.
     """
     if base is None:
         return RefreshPlan(FIRST_RUN, inputs)
@@ -140,7 +140,7 @@ def plan_refresh(
     if inputs is None:
         return RefreshPlan(BY_LOGS)
     if unsafe is not None:
-        return _whole(table, inputs, unsafe, table.origin)
+        return _whole(table, inputs, unsafe)
     try:
         return _by_changes(table, base, inputs)
     except NotIncremental as why:
