@@ -75,3 +75,22 @@ def test_rows_that_differ_as_the_oracle_sees_them_are_distinguished() -> None:
     assert bag([(NAN,), (0.0,)]) == bag([(-0.0,), (NAN,)])
     assert bag([("a",), ("A",)]) != bag([("a",), ("a",)])
     assert bag([([1, None],)]) != bag([([None, 1],)])
+
+
+def test_a_row_keeps_the_load_time_and_the_chance_of_the_run_that_wrote_it(lake: Lake) -> None:
+    """Columns without data in them take no part in what a row holds, nor in whether its query may be rewritten."""
+    lake.table("items", "id long, name string", (1, "a"), (2, "b"))
+    lake.view("stamped", "SELECT id, current_timestamp() AS loaded_at, uuid() AS run, upper(name) AS name FROM items")
+    lake.run()
+    before = {row[0]: row for row in lake.held("stamped")}
+
+    lake.append("items", (3, "c"))
+    lake.delta("items").delete("id = 2")
+    step = lake.run()["stamped"]
+    assert (step.refresh or {}).get("mode") == "incremental", step
+    assert (step.inserted, step.deleted) == (1, 1)
+    after = {row[0]: row for row in lake.held("stamped")}
+    assert after[1] == before[1]
+    assert after[3][1] > before[1][1]
+    assert {(row[0], row[3]) for row in after.values()} == {(1, "A"), (3, "C")}
+    assert len({row[2] for row in (*before.values(), after[3])}) == 3

@@ -16,6 +16,7 @@ from tidemill.spark.session import deciding_settings, statements
 if TYPE_CHECKING:
     from tidemill.execution.attempt import Attempt
     from tidemill.execution.query_source import ViewSource
+    from tidemill.ivm import ViewQuery
     from tidemill.planning.refresh import RefreshPlan
 
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
@@ -43,12 +44,22 @@ def guard_of(attempt: Attempt, source: ViewSource, refresh: RefreshPlan) -> str:
 def why_unsafe(attempt: Attempt, source: ViewSource, refresh: RefreshPlan) -> str | None:
     """Why the query must not be rewritten; None where it may be."""
     assert refresh.view is not None  # noqa: S101  a rule was found for it
-    original, rewritten = (optimised_plan(attempt, source, text) for text in (source.query.text, refresh.view.text))
+    texts = (_but_volatile(text, refresh.view) for text in (source.query.text, refresh.view.text))
+    original, rewritten = (optimised_plan(attempt, source, text) for text in texts)
     if original is None or original != rewritten:
         return _DIFFERENT
     if found := _NOT_REPEATABLE.search(original):
         return f"{found.group(1)} gives other values in each run"
     return None
+
+
+def _but_volatile(text: str, view: ViewQuery) -> str:
+    """The query without the columns that have other values in each run, which are no part of what its rows hold."""
+    if not view.volatile:
+        return text
+    names = [f"c{number}" for number, _ in enumerate(view.output)]
+    kept = [name for name, column in zip(names, view.output, strict=True) if column not in view.volatile]
+    return f"SELECT {', '.join(kept) or '1'} FROM (\n{text}\n) AS v({', '.join(names)})"
 
 
 def optimised_plan(attempt: Attempt, source: ViewSource, text: str) -> str | None:
