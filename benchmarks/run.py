@@ -29,7 +29,7 @@ import python_tables
 import refreshes
 import same_table
 import small_tables
-import tpch
+import tpch_views
 from rich.console import Console
 from rich.table import Table
 from stage import Stage
@@ -138,7 +138,7 @@ def _pipelines(arguments: argparse.Namespace, folder: Path, console: Console) ->
         "parquet": parquet,
         "logs": lambda: logs.many_files(folder / "logs", scale, repeat),
         "ivm": lambda: refreshes.refreshes(embedded(), folder, refreshes.ROWS // scale, repeat),
-        "tpch": lambda: tpch.tpch(embedded(), folder, arguments.scale / scale, repeat, arguments.queries),
+        "tpch": lambda: tpch_views.tpch(embedded(), folder, arguments.scale / scale, repeat, arguments.queries),
     }
 
 

@@ -104,6 +104,6 @@ def test_views_of_a_benchmark_have_the_rows_of_their_queries(spark: SparkSession
         views = Views(spark, tmp_path / f"v{number}", 2_000, case)
         views.build()
         views.change(0)
-        for way in views.ways().values():
+        for way in views.ways.all().values():
             way()
-        views.check()
+        views.ways.check()

@@ -25,10 +25,10 @@ Warehouse = Any  # the folder of benchmarks is no package
 @pytest.fixture
 def warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Warehouse]:
     monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
-    import tpch  # noqa: PLC0415  the folder of benchmarks is no package
+    import tpch_views  # noqa: PLC0415  the folder of benchmarks is no package
 
     def built(scale: float, layout: str) -> Warehouse:
-        found = tpch.Warehouse(spark, tmp_path / layout, scale, layout)
+        found = tpch_views.Warehouse(spark, tmp_path / layout, scale, layout)
         found.build()
         return found
 

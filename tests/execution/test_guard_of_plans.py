@@ -45,3 +45,9 @@ def test_columns_count_by_their_place_in_a_union_and_at_the_top() -> None:
 def test_a_projection_with_an_expression_stays() -> None:
     computed = WINDOW.format("Project [id#7L, (customer#8L + 1) AS customer#8L, at#9]\n         +- ")
     assert _numbered(computed).count("Project") == 2
+
+
+def test_numbers_of_columns_that_begin_alike_are_not_taken_for_each_other():
+    one = "Project [upper(name#12) AS name#1]\n+- Relation [name#12]"
+    other = "Project [upper(name#7) AS shown#3]\n+- Relation [name#7]"
+    assert _numbered(one) == _numbered(other)

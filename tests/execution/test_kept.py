@@ -18,7 +18,7 @@ from tidemill.model.record import Counts, Snapshot
 from tidemill.planning import USUAL, Request, backfill_of, plan_step
 from tidemill.planning.notices import Facts
 from tidemill.results import Found, Kind
-from tidemill.verify.table import record_results
+from tidemill.verify.recording import record_results
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,7 +32,7 @@ def test_a_full_disk_is_reported_and_what_the_write_left_is_removed_or_named(tmp
         check=True,
         timeout=300,
     )
-    found = json.loads(re.sub(r"[\d.]+ (bytes|[KMG]B)\b", "#", done.stdout.splitlines()[-1]))
+    found = json.loads(re.sub(r"[\d.]+ (B|kB|MB|GB)\b", "#", done.stdout.splitlines()[-1]))
     full = "No space left on device"
 
     def writing(name: str) -> str:

@@ -37,7 +37,7 @@ error[models.unknown_key] metadata has no key materialisation
 error[models.unknown_key] metadata has no key severity
   models/my_schema/orders.py:1:13
     1 │ metadata = {"severity": "warn"}
-      │             ^^^^^^^^^^ the keys are description, materialization, refresh, incremental, incremental_join, tags, partition_by, cluster_by, format, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, kept_rows, volatile, reads, reset_allowed, checks
+      │             ^^^^^^^^^^ the keys are description, materialization, refresh, refresh_check, incremental, incremental_join, tags, partition_by, cluster_by, format, on_schema_change, null_time, only_newer, dedup_order_by, max_shrink, kept_rows, volatile, reads, reset_allowed, checks
 """,  # noqa: E501
     ),
     "an unknown key in a strategy": (

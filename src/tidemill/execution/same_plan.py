@@ -74,7 +74,7 @@ def optimised_plan(attempt: Attempt, source: ViewSource, text: str) -> str | Non
 def _numbered(plan: str) -> str:
     plan = _without_plain_projections(plan)
     for name, number in {(each[1], each[2]) for each in _ALIAS.finditer(plan)}:
-        plan = plan.replace(f"{name}#{number}", f"#{number}")
+        plan = re.sub(rf"{re.escape(name)}#{number}(?!\d)", f"#{number}", plan)
     numbers: dict[str, int] = {}
     plan = _NUMBERED.sub(lambda match: f"#{numbers.setdefault(match.group(1), len(numbers))}", plan)
     return plan.replace("Join Cross", "Join Inner")
