@@ -58,7 +58,7 @@ def refreshed(warehouse: Warehouse, queries: tuple[int, ...], cycles: int) -> di
 
 @pytest.mark.parametrize("layout", ["spread", "local"])
 def test_some_queries_follow_a_cycle(warehouse: Callable[..., Warehouse], layout: str):
-    how = refreshed(warehouse(0.002, layout), SAMPLE, 1)
+    how = refreshed(warehouse(0.01, layout), SAMPLE, 1)
     assert all(each.startswith("incremental") for found in how.values() for each in found), how
 
 
