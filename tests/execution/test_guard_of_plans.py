@@ -47,7 +47,7 @@ def test_a_projection_with_an_expression_stays() -> None:
     assert _numbered(computed).count("Project") == 2
 
 
-def test_numbers_of_columns_that_begin_alike_are_not_taken_for_each_other():
+def test_columns_whose_numbers_begin_alike_stay_apart():
     one = "Project [upper(name#12) AS name#1]\n+- Relation [name#12]"
     other = "Project [upper(name#7) AS shown#3]\n+- Relation [name#7]"
     assert _numbered(one) == _numbered(other)
