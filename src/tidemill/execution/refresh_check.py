@@ -5,15 +5,14 @@ Both are compared before the commit, so that a view which would be wrong stays a
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from tidemill.changes.apply import rows_after
 from tidemill.changes.bags import NUMBER, surplus
 from tidemill.changes.compare import shown_keys
 from tidemill.errors import StateError
-from tidemill.formats.base import COMING, HELD, AppendRows, ReplaceByKey
 from tidemill.model import quote, spelled
 from tidemill.spark.session import settle
 
@@ -32,7 +31,8 @@ def difference_of(attempt: Attempt, source: ViewSource, gathered: Gathered) -> S
     refreshed, held, table = gathered.refreshed, gathered.held, attempt.table
     if refreshed is None or refreshed.compiled is None or held is None:
         return None
-    here = rows_after(refreshed.compiled.operation, held.rows)
+    operation = refreshed.compiled.operation
+    here = rows_after(operation, held.rows) if operation else held.rows
     _, bound = source.bound(attempt.spark, source.query.text)
     whole = held.rows.sparkSession.sql(bound).select(*map(quote, held.columns))
     found = settle(surplus(whole, here, frozenset(name.lower() for name in table.volatile)))
@@ -43,32 +43,6 @@ def difference_of(attempt: Attempt, source: ViewSource, gathered: Gathered) -> S
     if not totals["missing"] and not totals["extra"]:
         return None
     return _differs(table, totals["missing"], totals["extra"], _shown(found, table.strategy.row_key))
-
-
-@singledispatch
-def rows_after(operation: object, held: DataFrame) -> DataFrame:
-    """The rows that the table would have."""
-    del held
-    raise NotImplementedError(operation)
-
-
-@rows_after.register(type(None))
-def _(operation: None, held: DataFrame) -> DataFrame:
-    del operation
-    return held
-
-
-@rows_after.register(AppendRows)
-def _(operation: AppendRows, held: DataFrame) -> DataFrame:
-    return held.unionByName(operation.rows)
-
-
-@rows_after.register(ReplaceByKey)
-def _(operation: ReplaceByKey, held: DataFrame) -> DataFrame:
-    if operation.gone is None:
-        return held.unionByName(operation.rows)
-    stays = held.alias(HELD).join(operation.gone.alias(COMING), F.expr(operation.match), "left_anti")
-    return stays.unionByName(operation.rows)
 
 
 def _shown(found: DataFrame, row_key: Sequence[str]) -> str:
